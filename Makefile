@@ -1,31 +1,31 @@
 # cordwood: from a fresh checkout to a tested wheel. `make help` lists the targets.
 #
 # Needed beforehand: Python 3.11 or newer, make, and a Rust toolchain with rustfmt and clippy.
-# Everything that is made lies in the checkout, under .venv and target.
+# Everything that is built stays in the checkout, under .venv and target.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 WHEELS := target/wheels
 
-# The first pip with --group is 25.1; older ones come with Python 3.11.
+# --group needs pip 25.1; Python 3.11 comes with an older one.
 PIP_VERSION := 26.3
 
-# A core with nothing left to do takes over some of the tests of another.
+# A core with nothing left to do takes over some of another core's tests.
 EACH_CORE := --numprocesses auto --dist worksteal
 
-# Tests of what has to happen within seconds, such as the end after Ctrl-C: they have the machine for themselves.
+# Tests of what has to happen within seconds, such as ending after Ctrl-C, run on an otherwise idle machine.
 IN_TIME := tests/api/test_interrupts.py tests/api/test_follow.py tests/cli/test_progress.py
 
-# One interpreter for every Cargo command: another path would rebuild PyO3.
+# One interpreter for every Cargo command: a different path would rebuild PyO3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # --verifytypes looks for the package only in the first Python on the path, whatever --pythonpath says.
-# The variable keeps pyright's wrapper from asking the network for a newer version at each run.
+# The variable keeps pyright's wrapper from checking the network for a newer version on each run.
 PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyright
 
-# The steps of `test` are in order, and share target and .venv. Cargo uses all cores by itself.
+# The steps of `test` run in order and share target and .venv. Cargo uses all cores on its own.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -44,18 +44,18 @@ test: lint test-rust wheel test-python types test-abi3  ## Run every check below
 
 # While you work ----------------------------------------------------------------------------------
 
-# Python sees changes in python/ at once; after a change in rust/ it is built again.
-dev: $(VENV)/test.stamp $(VENV)/lint.stamp  ## Build the package into .venv for work on it: debug, editable
+# Changes in python/ take effect at once; after a change in rust/, run it again.
+dev: $(VENV)/test.stamp $(VENV)/lint.stamp  ## Build the package into .venv for development: debug, editable
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile dev --quiet
 
-# What finds most mistakes in less than a minute; `make test` runs everything. (Clippy on the binding would build PyO3 again
-# for the next `make dev`: that is left to `make lint`.) With T, only those tests run: what is below
-# tests/ is pytest's, all else are arguments of `cargo test` for the core.
+# Finds most mistakes in less than a minute; `make test` runs everything. (Clippy on the binding would make the next
+# `make dev` rebuild PyO3, so that is left to `make lint`.) With T, only those tests run: paths below tests/ go to
+# pytest, anything else to `cargo test` for the core.
 CHECKED := $(addprefix tests/api/test_,$(addsuffix .py, \
 		reader writer record_batches sources follow fast_calls values objects large_files)) \
 	tests/format/test_golden.py tests/format/test_vectors.py tests/package/test_help.py
 ifdef T
-check: $(if $(filter tests/%,$(T)),dev,$(VENV)/pip.stamp)  ## Check the format, the lints and the fast tests; T=tests/api/test_follow.py, T="--lib resync": only those tests
+check: $(if $(filter tests/%,$(T)),dev,$(VENV)/pip.stamp)  ## Check the format, the lints and the fast tests; only some tests: T=tests/api/test_follow.py, T="--lib resync"
 	$(if $(filter tests/%,$(T)),$(BIN)/pytest --quiet $(T),cargo test --quiet --package cordwood-log --locked $(T))
 else
 check: dev
@@ -70,7 +70,7 @@ endif
 
 # The steps of `make test` ----------------------------------------------------------------------
 
-lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are the record's
+lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are those of the newest benchmark record
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -86,7 +86,7 @@ test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples incl
 	cargo test --package cordwood-log --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs --test budget --test reading
 	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 
-# An old wheel must not be installed in place of the new one, so the folder starts empty.
+# The folder is emptied first, so that an old wheel cannot be installed in place of the new one.
 wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into target/wheels
 	rm -rf $(WHEELS)
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out $(WHEELS)
@@ -95,22 +95,22 @@ wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into t
 install: wheel  ## Install that wheel into .venv
 	$(BIN)/pip install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 
-# The tests see the installed wheel: nothing here puts python/ on the import path. Each core runs a part of them.
+# The tests use the installed wheel: nothing here puts python/ on the import path. Each core runs some of them.
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
 	$(BIN)/pytest --quiet $(EACH_CORE) $(addprefix --ignore=,$(IN_TIME))
 	$(BIN)/pytest --quiet $(IN_TIME)
 
-# Not part of `make test`: 60 packages. That tests the same with file systems and stores in memory.
-test-remote: $(VENV)/remote.stamp install  ## Read from a server of S3, through s3fs and obstore
+# Not part of `make test`: it installs 60 packages. `make test` tests the same with in-memory file systems and stores.
+test-remote: $(VENV)/remote.stamp install  ## Read from an S3 server, through s3fs and obstore
 	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/remote/bin/python -m pytest tests/remote
 
-# Not part of `make test`, which does a tenth or less of it: a quarter of an hour.
-survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, read in threads 1,600 times, and look for what was lost
+# Not part of `make test`, which does a tenth of it or less: it takes a quarter of an hour.
+survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, read in threads 1,600 times, and check for losses
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival
 
 # The stubs are hand-written: stubtest compares them with the built module, and the type checkers
-# see what a user's type checker sees, in the documentation's examples, too.
+# see what a user's type checker sees, including the documentation's examples.
 types: $(VENV)/test.stamp $(VENV)/lint.stamp install  ## Check the stubs against the module, and the types of the package
 	$(BIN)/stubtest cordwood --mypy-config-file pyproject.toml --allowlist tests/typing/stubtest-allowlist.txt
 	$(BIN)/mypy python/cordwood $(wildcard tests/typing)
@@ -120,38 +120,38 @@ types: $(VENV)/test.stamp $(VENV)/lint.stamp install  ## Check the stubs against
 	$(BIN)/mypy --config-file= --strict target/examples
 	$(PYRIGHT) --warnings --project target/examples
 
-# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. `make bench-abi3` compares the two.
+# For Pythons without a wheel of their own: one wheel for all versions from 3.11. `make bench-abi3` compares the two.
 wheel-abi3: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the wheel for the stable ABI into target/wheels-abi3
 	rm -rf $(WHEELS)-abi3
 	$(BIN)/maturin build --release --locked --features abi3 --interpreter $(BIN)/python --out $(WHEELS)-abi3
 
-# Python's path comes before what is installed.
+# PYTHONPATH takes precedence over the installed wheel.
 test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classes on that wheel
 	rm -rf target/abi3
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
 	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/format/test_golden.py $(addprefix tests/api/test_,$(addsuffix .py, \
 		reader writer record_batches sources threads salvage follow fast_calls))
 
-bench-abi3: test-abi3  ## Time that wheel beside the one for this Python
+bench-abi3: test-abi3  ## Time that wheel against the one for this Python
 	$(BIN)/python benches/python/abi3.py target/abi3
 
 # Packages ----------------------------------------------------------------------------------------
 
-# Their authors ask that these texts go wherever a binary with their code goes.
+# The licences require these texts to accompany any binary that contains the code.
 LICENSE-THIRD-PARTY: Cargo.lock tools/licences.py
 	$(PYTHON) tools/licences.py > $@
 
 # Not part of `make test`: five release builds.
-package-check: $(VENV)/package.stamp LICENSE-THIRD-PARTY  ## Build all that would be published, and try each piece where nothing else is installed
+package-check: $(VENV)/package.stamp LICENSE-THIRD-PARTY  ## Build everything that would be published, and try each piece where nothing else is installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/package_check.py
 
 # Another processor ------------------------------------------------------------------------------
 
 AARCH64 := aarch64-unknown-linux-gnu
 
-# Not part of `make test`: it needs what a machine seldom has. The core's tests are compiled for AArch64 and run by an emulator of the
-# processor, which shows that the checksum kernels are right, not how fast they are. A test that tries every bit or every crash takes many
-# minutes there; TESTS chooses others: make test-aarch64 TESTS="--lib checksum".
+# Not part of `make test`: it needs tools that few machines have. The core's tests are compiled for AArch64 and run in
+# an emulator, which shows that the checksum kernels are correct, not how fast they are. A test that tries every bit or
+# every crash takes many minutes there; TESTS selects others: make test-aarch64 TESTS="--lib checksum".
 TESTS := --lib --test golden --test leveldb_log_test --test dialect_golden
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
@@ -166,12 +166,12 @@ test-aarch64:  ## Run the core's tests for AArch64 in an emulator
 
 # The writer's model -------------------------------------------------------------------------------
 
-# The tests explore it too, to a depth of 5; each action more takes about ten times as long.
+# The tests also explore it, to a depth of 5; each further action takes about ten times as long.
 MODEL_DEPTH := 6
 model:  ## Explore the writer's model to a greater depth
 	MODEL_DEPTH=$(MODEL_DEPTH) cargo test --package cordwood-log --locked --test model -- --nocapture
 
-# More than two changes of the thread while both could go on make it take for ever.
+# With more than two preemptions it would take far too long.
 loom: export RUSTFLAGS := --cfg loom
 loom: export LOOM_MAX_PREEMPTIONS := 2
 loom:  ## Try all orders of threads that append, sync and close
@@ -183,11 +183,11 @@ FUZZ_TARGETS := decode dialects follow round_trip append_damage stream_slice che
 FUZZ_SECONDS := 60
 CARGO_FUZZ   := target/tools/bin/cargo-fuzz
 
-# What was found of interest stays in target/fuzz/corpus, where the next run begins; an input that fails is kept in
+# Interesting inputs stay in target/fuzz/corpus, where the next run begins; an input that fails is kept in
 # rust/fuzz/artifacts. rust/fuzz/README.md says what the targets compare and what to do with a finding.
 #
-# No sanitizer: the crate's only unsafe code calls functions that need certain instructions, about which no sanitizer
-# knows anything, and without one the stable compiler will do. One target writes files: in memory, where it can.
+# No sanitizer: the crate's only unsafe code calls functions that need certain instructions, which no sanitizer checks,
+# and without one the stable compiler suffices. One target writes files: in memory, where possible.
 fuzz: export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 fuzz: export TMPDIR := $(or $(wildcard /dev/shm),$(TMPDIR),/tmp)
 fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
@@ -209,9 +209,9 @@ fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
 $(CARGO_FUZZ):
 	cargo install cargo-fuzz --version 0.13.2 --locked --root target/tools --target-dir target/tools/build
 
-# Not part of the tests: what they print depends on the machine, and the peers are fetched.
-# A quarter of an hour; criterion's folder starts empty, for the record takes all that is in it.
-bench: $(VENV)/test.stamp install  ## Measure, beside what others use; keep the figures and draw them
+# Not part of the tests: the results depend on the machine, and the peers are downloaded. It takes a quarter of an hour.
+# Criterion's folder is emptied first, because everything in it goes into the record.
+bench: $(VENV)/test.stamp install  ## Measure against the alternatives; keep the figures and draw them
 	rm -rf target/criterion
 	cargo bench --locked --package cordwood-bench
 	cargo run --release --locked --package cordwood-compare > target/bench-compare.txt
@@ -222,8 +222,8 @@ bench: $(VENV)/test.stamp install  ## Measure, beside what others use; keep the 
 		--checksums target/bench-checksums.json
 	$(BIN)/python benches/plot.py
 
-# Logs of up to 10 GiB; where the disk has no room, a length is left out.
-bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading takes, by the length of the file
+# Logs of up to 10 GiB; a length that does not fit on the disk is left out.
+bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading needs, by the length of the file
 	$(BIN)/python benches/python/memory.py --json target/bench-memory.json
 	$(BIN)/python benches/record.py --memory target/bench-memory.json
 	$(BIN)/python benches/plot.py
@@ -236,10 +236,10 @@ fmt: $(VENV)/lint.stamp  ## Format the sources and apply the safe lint fixes
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-clean:  ## Remove everything that was made here, .venv included
+clean:  ## Remove everything that was built here, including .venv
 	rm -rf target $(VENV) LICENSE-THIRD-PARTY .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-# The environment: a stamp says that a group of pyproject.toml is installed ----------------------
+# The environment: a stamp says that a dependency group of pyproject.toml is installed ------------
 
 $(VENV)/pip.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -264,7 +264,7 @@ $(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/pip install --quiet --group lint
 	@touch $@
 
-# What reads exports beside cordwood needs an old protobuf, which nothing else here can use.
+# The readers of exports that cordwood is compared with need an old protobuf, which nothing else here can use.
 $(VENV)/appengine.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/python -m venv --without-pip $(VENV)/appengine
 	$(BIN)/pip --python $(VENV)/appengine/bin/python install --quiet --group appengine
@@ -275,8 +275,8 @@ $(VENV)/remote.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --group remote
 	@touch $@
 
-# What the drop-ins are compared with, and nothing else: their dependencies clash with others, and what reads logs in
-# them needs none.
+# The originals of the drop-ins, without their dependencies, which clash with others and which reading logs does not
+# need.
 $(VENV)/peers.stamp: $(VENV)/pip.stamp pyproject.toml
 	rm -rf $(VENV)/peers
 	$(BIN)/pip install --quiet --no-deps --target $(VENV)/peers --group peers

@@ -1,8 +1,8 @@
-"""Draws the pictures and the tables of `docs/performance.md` from the newest record in `benches/record`.
+"""Draws the pictures and tables of `docs/performance.md` from the newest record in `benches/record`.
 
     python benches/plot.py [--check]
 
-With `--check` nothing is written, and it fails if the documentation is not what the record gives.
+With `--check` it writes nothing, and fails if the documentation does not match the record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PICTURES = ROOT / "docs/performance"
 
 RECORD_TICKS = {16.0: "16 B", 100.0: "100 B", 1024.0: "1 KiB", 10_240.0: "10 KiB", 102_400.0: "100 KiB"}
 
-# Light and dark of each: the highlighted one is ours.
+# A light and a dark shade of each; cordwood's is the highlighted one.
 COLOURS = {
     "ours": ("#d9480f", "#ff922b"),
     "ours2": ("#e8890c", "#ffc078"),
@@ -63,7 +63,7 @@ class Panel:
     lines: list[Line] = field(default_factory=list)
 
     def y_range(self) -> tuple[float, float]:
-        """The lowest and the highest value of all."""
+        """The lowest and the highest of all values."""
         values = [value for line in self.lines for _, values in line.points for value in values]
         return min(values), max(values)
 
@@ -93,14 +93,14 @@ def nanoseconds(value: float) -> str:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten; the powers alone where the range is wide."""
+    """1, 2 and 5 times powers of ten; only the powers if the range is wide."""
     steps = (1,) if high / low > 300 else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
 
 
 def spread(places: list[float], low: float, high: float) -> list[float]:
-    """Moves labels apart, as little as a sweep from either side can."""
+    """Moves labels apart, as little as a sweep from either side allows."""
     order = sorted(range(len(places)), key=places.__getitem__)
     at = list(places)
     for before, index in zip([None, *order], order, strict=False):
@@ -135,7 +135,7 @@ def draw_panel(panel: Panel, left: float, y_range: tuple[float, float]) -> Itera
 
     ends = [y(line.points[-1][1][1]) for line in panel.lines]
     places = spread(ends, TOP + 6, bottom - 6)
-    # Ours last, on top of the others.
+    # cordwood's last, on top of the others.
     for line, end, place in sorted(
         zip(panel.lines, ends, places, strict=True), key=lambda each: each[0].colour[:4] == "ours"
     ):
@@ -154,7 +154,7 @@ def draw_panel(panel: Panel, left: float, y_range: tuple[float, float]) -> Itera
 
 
 def draw(panels: list[Panel], description: str) -> str:
-    """An SVG file: panels side by side, with one scale."""
+    """An SVG file: panels side by side, with a common scale."""
     ranges = [panel.y_range() for panel in panels if panel.lines]
     y_range = min(low for low, _ in ranges), max(high for _, high in ranges)
     step = LEFT + PLOT_WIDTH + LABELS
@@ -172,7 +172,7 @@ def draw(panels: list[Panel], description: str) -> str:
 
 
 def by_size(figures: dict[str, Any], names: dict[str, tuple[str, str]]) -> list[Line]:
-    """Lines over the record's length, of those contenders that were measured."""
+    """Lines over the record length, for the contenders that were measured."""
     lines = []
     for name, (label, colour) in names.items():
         sized = [
@@ -219,7 +219,7 @@ def record_panel(title: str, lines: list[Line]) -> Panel:
 
 
 def checksum_panel(record: dict[str, Any]) -> Panel:
-    """Gigabytes a second: crates in Rust, and Google's library through its Python package."""
+    """Gigabytes per second: Rust crates, and Google's library through its Python package."""
     rust = record["compare"]["checksum"]
 
     def rates(name: str) -> list[tuple[float, list[float]]]:
@@ -230,13 +230,13 @@ def checksum_panel(record: dict[str, Any]) -> Panel:
         Line("crc32c", "blue", rates("crc32c")),
         Line("crc-fast", "green", rates("crc-fast")),
     ]
-    # Measured in another run: what is known is how it compares with cordwood there.
+    # It was measured in a separate run, so only its ratio to cordwood in that run is used.
     net = record["checksums"]["net"]
     google = [
         (at, [ours[1] / ratio for ratio in net[f"{at:.0f}"]["google-crc32c"]["ratio"][::-1]])
         for at, ours in rates("cordwood")
         if "google-crc32c" in net.get(f"{at:.0f}", {})
-        and net[f"{at:.0f}"]["google-crc32c"]["ratio"][0] > 0  # Else it was lost in the noise of the calls.
+        and net[f"{at:.0f}"]["google-crc32c"]["ratio"][0] > 0  # If not, the time was lost in the noise of the calls.
     ]
     if google:
         lines.append(Line("google-crc32c", "violet", google, dashed=True))
@@ -245,7 +245,7 @@ def checksum_panel(record: dict[str, Any]) -> Panel:
 
 
 def pictures(record: dict[str, Any]) -> dict[str, str]:
-    """The content of each SVG file."""
+    """The contents of each SVG file."""
     python, compare = record["python"], record["compare"]
     rivals = OURS | {"rusty-leveldb": ("rusty-leveldb", "blue")}
     return {
@@ -278,7 +278,7 @@ def pictures(record: dict[str, Any]) -> dict[str, str]:
 
 
 def short(value: float) -> str:
-    """Three digits: 41.7, 1,030 and 26,900."""
+    """With three significant digits: 41.7, 1,030 and 26,900."""
     if value < 100:
         return f"{value:.3g}"
     digits = 2 - math.floor(math.log10(value))
@@ -286,7 +286,7 @@ def short(value: float) -> str:
 
 
 def length(size: str) -> str:
-    """16 B, 10 KiB, and the mix as it is."""
+    """A size with its unit: 16 B, 10 KiB; the mix keeps its name."""
     if size == "mix":
         return size
     kibibytes, rest = divmod(int(size), 1024)
@@ -294,12 +294,12 @@ def length(size: str) -> str:
 
 
 def multiple(ratio: float) -> str:
-    """Two digits: 0.42x, 1.0x, 24x."""
+    """With two significant digits: 0.42x, 1.0x, 24x."""
     return f"{ratio:.2f}x" if ratio < 0.995 else f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:,.0f}x"
 
 
 def table(figures: dict[str, Any], mark: Callable[[str], str] = lambda name: name) -> str:
-    """A row for each contender, a column for each size: nanoseconds, and the multiple of cordwood's time."""
+    """A table with a row per contender and a column per size: nanoseconds, and the multiple of cordwood's time."""
     sizes = list(figures)
     names = list(dict.fromkeys(name for size in sizes for name in figures[size]))
     rows = [["", *map(length, sizes)], ["---", *("--:" for _ in sizes)]]
@@ -317,7 +317,7 @@ def table(figures: dict[str, Any], mark: Callable[[str], str] = lambda name: nam
 
 
 def faster(record: dict[str, Any]) -> str:
-    """Who beats cordwood, and where: the whole middle half of the ratios lies below 1."""
+    """Which contenders beat cordwood, and where: the whole middle half of the ratios lies below 1."""
     lines = []
     for part, verb, what in (
         ("compare", "read", "reading in Rust"),
@@ -390,7 +390,7 @@ def appending(part: dict[str, Any], verb: str) -> str:
 
 
 def sections(record: dict[str, Any]) -> dict[str, str]:
-    """What is between the marks of the page."""
+    """The text between the page's markers."""
     python, compare = record["python"], record["compare"]
 
     def mark(name: str) -> str:
@@ -425,7 +425,7 @@ def page(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Writes the pictures and the page, or compares them with what is there."""
+    """Writes the pictures and the page, or compares them with the existing ones."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail if the documentation is not up to date"

@@ -1,8 +1,8 @@
-"""Keeps the figures of a benchmark run with the facts of the machine: `make bench` runs it last.
+"""Saves the figures of a benchmark run with facts about the machine: `make bench` runs it last.
 
     python benches/record.py [--rust] [--compare FILE] [--python FILE] [--checksums FILE] [--memory FILE]
 
-Writes the parts that are named into `benches/record/DATE-CPU.json`, and leaves those that are there already.
+Writes the named parts into `benches/record/DATE-CPU.json`, and keeps the other parts that are already there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def cpu() -> str:
 
 
 def cpu_features() -> list[str]:
-    """Those that the checksum's kernels look for."""
+    """The features that the checksum kernels check for."""
     wanted = {"sse4_2", "pclmulqdq", "avx2", "vpclmulqdq", "avx512bw", "avx512vbmi", "crc32", "pmull"}
     text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     return sorted(wanted & set(text.split()))
@@ -44,7 +44,7 @@ def output_of(*command: str) -> str:
 
 
 def criterion() -> dict[str, list[float]]:
-    """Nanoseconds of each benchmark: the median between the ends of its interval of 95 %."""
+    """Nanoseconds for each benchmark: the median, between the ends of its 95 % confidence interval."""
     figures = {}
     for path in sorted((ROOT / "target/criterion").rglob("new/estimates.json")):
         name = "/".join(path.relative_to(ROOT / "target/criterion").parts[:-2])
@@ -56,7 +56,7 @@ def criterion() -> dict[str, list[float]]:
 
 
 def compare(path: Path) -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
-    """What `cordwood-compare` printed, in the shape of what `bench.py` writes."""
+    """The output of `cordwood-compare`, in the form that `bench.py` writes."""
     figures: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
     for line in path.read_text().splitlines()[1:]:
         verb, size, name, *numbers = line.split("\t")
@@ -69,13 +69,13 @@ def compare(path: Path) -> dict[str, dict[str, dict[str, dict[str, list[float]]]
 
 
 def to_json(record: object) -> str:
-    """A list of numbers stays on its line: one line for what one contender did at one size."""
+    """Keeps a list of numbers on one line: a line for each contender's result at one size."""
     text = json.dumps(record, indent=1)
     return re.sub(r"\[[-\d.,\s]+\]", lambda found: "".join(found[0].split()).replace(",", ", "), text) + "\n"
 
 
 def main() -> None:
-    """Writes the record and says where."""
+    """Writes the record and prints its path."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rust", action="store_true", help="take what criterion left under target/criterion")
     parser.add_argument("--compare", type=Path, help="what cordwood-compare printed")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline: how long an example takes depends on the machine. Logs of several blocks are slow to draw, as intended.
-# Where the outcome must depend on the commit alone, the examples are the same each time.
+# In CI, the outcome must depend only on the commit, so the examples are the same in each run.
 settings.register_profile(
     "cordwood",
     deadline=None,
@@ -22,7 +22,7 @@ WITHOUT_CORPUS = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(config, items):
-    """Without the corpus, the tests that need it are left out, and the last lines of the run say so."""
+    """Without the corpus, deselects the tests that need it; the end of the run's output says so."""
     if os.environ.get("CORDWOOD_CORPUS"):
         return
     needing = [item for item in items if item.get_closest_marker("corpus")]
@@ -44,5 +44,5 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture
 def no_log(monkeypatch):
-    """Nothing is logged: of thousands of damaged files, pytest would keep what is logged of each."""
+    """Disables logging: pytest would keep the messages about each of thousands of damaged files."""
     monkeypatch.setattr(logging.getLogger("cordwood"), "disabled", True)

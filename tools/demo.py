@@ -1,6 +1,6 @@
 """Read the log and the MANIFEST that a real LevelDB wrote, then let a real LevelDB read a log of ours.
 
-Run it with `make demo`. It works in a temporary folder and exits with 1 if anything differs from what it must be.
+Run it with `make demo`. It works in a temporary folder and exits with 1 if anything is not as it must be.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cordwood import payload
 BLOCK_LEN = 32 * 1024
 
 Operation = tuple[bytes, bytes | None]
-"""Key and value; no value is a delete."""
+"""Key and value; without a value, it is a delete."""
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def check(right: bool, what: str) -> None:
-    """End the demo with exit code 1 unless the condition holds."""
+    """End the demo with exit code 1 unless the condition is true."""
     if not right:
         raise SystemExit(f"DIFFERS: {what}")
 
@@ -63,7 +63,7 @@ def read_what_leveldb_wrote(folder: Path) -> None:
     edits = read_and_print(manifest, manifest.name)
     check(b"leveldb.BytewiseComparator" in b"".join(edits), "the MANIFEST does not name the comparator")
 
-    # What a crash leaves: the last write is in the file only in part. That is not damage, and no
+    # What a crash leaves: only a part of the last write is in the file. That is not damage, and no
     # record before it is lost.
     torn = copies / "torn.log"
     torn.write_bytes(log.read_bytes()[:-5])
@@ -138,7 +138,7 @@ def let_leveldb_read_ours(folder: Path) -> None:
 
 
 def write_log(path: Path, records: Iterable[bytes]) -> None:
-    """Write a new log; a file that is there is replaced."""
+    """Write a new log, replacing an existing file."""
     with cordwood.open(path, "w") as writer:
         for record in records:
             writer.append(record)
@@ -158,7 +158,7 @@ def print_table_head() -> None:
 
 
 def read_and_print(path: Path, label: str, *, ends: str = "clean") -> list[bytes]:
-    """Read a log, print what it holds in one line, and return its records."""
+    """Read a log, print a one-line summary, and return its records."""
     with cordwood.open(path) as reader:
         records = list(reader)
         end, skipped = reader.outcome, reader.skipped

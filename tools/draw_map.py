@@ -1,7 +1,7 @@
-"""Draws `docs/map.svg`: the picture that `cordwood map --svg` makes of a damaged log, always the same.
+"""Draws `docs/map.svg`: the picture that `cordwood map --svg` makes of a damaged log, always the same one.
 
 python tools/draw_map.py            writes it
-python tools/draw_map.py --check    fails if it is not what the command makes now
+python tools/draw_map.py --check    fails if it differs from what the command makes
 """
 
 import io
@@ -18,7 +18,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "map.svg"
 
 
 def damaged_log() -> bytes:
-    """Nine blocks of records short and long, and what a bad disk and a crash do to them."""
+    """Nine blocks of short and long records, damaged by a bad disk and a crash."""
     sink = io.BytesIO()
     with cordwood.Writer(sink) as writer:
         writer.extend(_records())
@@ -31,7 +31,7 @@ def damaged_log() -> bytes:
 
 
 def _records() -> Iterator[bytes]:
-    # Of what random offers, only this is promised to be the same in each version of Python.
+    # The only function of `random` that is guaranteed to return the same in every version of Python.
     draw = random.Random(20260).random
     for index in range(190):
         length = 70_000 if index == 70 else 3000 if index == 189 else int(100 + 3400 * draw() ** 3)
@@ -39,7 +39,7 @@ def _records() -> Iterator[bytes]:
 
 
 def picture() -> str:
-    """What the command makes of that log."""
+    """The picture that the command makes of that log."""
     with tempfile.TemporaryDirectory() as folder:
         log, svg = Path(folder, "000003.log"), Path(folder, "map.svg")
         log.write_bytes(damaged_log())

@@ -1,4 +1,4 @@
-"""Writes the Python examples of README and of each page to a folder, for the type checkers: `make types`."""
+"""Writes the Python examples from README and from each page to a folder, for the type checkers: `make types`."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# What their examples import has no types.
+# The examples of these pages import packages without types.
 UNTYPED = {
     "docs/arrow.md": "pandas and pyarrow",
     "docs/guides/tables.md": "pyarrow",
@@ -17,7 +17,7 @@ UNTYPED = {
 
 
 def main(folder: Path) -> None:
-    """A module for each page: an example continues where the one before it ended."""
+    """Writes a module for each page, in which an example continues where the one before it ended."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.py"):
         old.unlink()

@@ -1,6 +1,6 @@
-"""Prints the licences of the crates that are linked into the wheel: `make wheel` puts them beside our own.
+"""Prints the licences of the crates that are linked into the wheel: `make wheel` adds them to our own.
 
-Their authors ask for that: whoever distributes a binary distributes these texts with it.
+They require it: whoever distributes a binary must distribute these texts with it.
 """
 
 import json
@@ -23,7 +23,7 @@ def host() -> str:
 
 
 def linked(found: dict) -> Iterator[dict]:
-    """The packages that the binding is linked with: no build tools, no macros, none of this workspace."""
+    """The packages linked into the binding, without build tools, macros and those of this workspace."""
     packages = {package["id"]: package for package in found["packages"]}
     nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
     todo = [package["id"] for package in found["packages"] if package["name"] == BINDING]
@@ -41,7 +41,7 @@ def linked(found: dict) -> Iterator[dict]:
 
 
 def texts(package: dict) -> list[Path]:
-    """Those under which we use it: MIT where it may be chosen. That of a C library in it lies one folder deeper."""
+    """The licences we use it under: only MIT if it has that file. A bundled C library's is one folder deeper."""
     folder = Path(package["manifest_path"]).parent
     found = sorted(path for name in ("LICEN[CS]E*", "*/LICEN[CS]E*") for path in folder.glob(name) if path.is_file())
     return [path for path in found if path.name == "LICENSE-MIT"] or found

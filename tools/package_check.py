@@ -1,7 +1,7 @@
-"""Builds all that would be published, and tries each piece where nothing else is installed: `make package-check`.
+"""Builds everything that would be published, and tries each piece with nothing else installed: `make package-check`.
 
-What is checked: the names and tags, what is inside, the licences, the size, what an import costs, that the examples of
-README.md run with nothing but the wheel, and that the crates' own examples run from what was packed.
+It checks the names and tags, the contents, the licences, the size, the cost of an import, that the examples in
+README.md run with only the wheel installed, and that the crates' own examples run from the packaged crates.
 """
 
 import argparse
@@ -22,16 +22,16 @@ OUT = ROOT / "target" / "package"
 CRATES = {"cordwood-log": "cordwood", "cordwood-payload": "payload"}
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
 
-# Every Linux since 2014 has it.
+# Every Linux distribution since 2014 has it.
 GLIBC = "2_17"
 WHEEL_LEN_MAX = 2 << 20
 CRATE_LEN_MAX = 512 << 10
-# Beyond `python -c pass`. Loose: it is to find an import that loads half the standard library.
+# In addition to `python -c pass`. Loose: it is meant to catch an import that loads half the standard library.
 IMPORT_SECONDS_MAX = 0.1
 
 
 def run(*command: object, **options: object) -> str:
-    """Runs a command; what it prints is shown if it fails."""
+    """Runs a command; shows its output if it fails."""
     words = [str(word) for word in command]
     print("+", " ".join(words).partition("\n")[0], flush=True)
     done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
@@ -50,7 +50,7 @@ def check(is_right: bool, problem: str) -> None:
 
 def build_wheel(*options: str) -> Path:
     folder = Path(tempfile.mkdtemp(dir=OUT))
-    # Zig links with the symbols of an old glibc, whatever the machine has.
+    # Zig links against the symbols of an old glibc, whichever the machine has.
     target = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     target = re.search(r"^host: (.*)$", target, re.MULTILINE)[1]
     tag = ["--zig", "--compatibility", f"manylinux_{GLIBC}", "--target", target] if sys.platform == "linux" else []
@@ -67,7 +67,7 @@ def build_sdist() -> Path:
 
 
 def build_crates() -> dict[str, Path]:
-    # What is being checked need not be committed yet.
+    # Uncommitted changes may be checked too.
     for name in CRATES:
         run("cargo", "package", "--package", name, "--locked", "--allow-dirty", "--no-verify", "--target-dir", OUT)
     return {name: OUT / "package" / f"{name}-{VERSION}.crate" for name in CRATES}
@@ -114,7 +114,7 @@ def check_crate(crate: Path) -> None:
 
 
 def environment(name: str, *requirements: object) -> Path:
-    """A new environment with these installed; its Python."""
+    """Creates an environment with these installed, and returns its Python."""
     folder = OUT / "env" / name
     venv.create(folder, with_pip=True, clear=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
@@ -123,12 +123,12 @@ def environment(name: str, *requirements: object) -> Path:
 
 
 def examples(page: Path) -> list[tuple[str, str]]:
-    """The Python examples of a page, each with what it prints."""
+    """The Python examples of a page, each with its output."""
     return re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def try_page(python: Path, page: Path, folder: str) -> None:
-    """Runs the examples of a page, each after the one before it."""
+    """Runs the examples of a page, in order."""
     found = examples(page)
     check(bool(found), f"{page.name} has no examples")
     printed = run(python, "-c", "\n".join(code for code, _ in found), cwd=folder)
@@ -149,7 +149,7 @@ def try_python(python: Path) -> None:
 
 
 def try_guides(wheel: Path) -> None:
-    """Runs each guide where nothing is installed but the wheel, and the extras that the guide itself installs."""
+    """Runs each guide with only the wheel installed, and the extras that the guide itself installs."""
     for page in sorted((ROOT / "docs" / "guides").glob("*.md")):
         extras = re.search(r"pip install 'cordwood(\[[a-z,]+\])'", page.read_text(encoding="utf-8"))
         python = environment(page.stem, f"{wheel}{extras[1] if extras else ''}")
@@ -158,7 +158,7 @@ def try_guides(wheel: Path) -> None:
 
 
 def import_seconds(python: Path) -> float:
-    """How much more CPU time `import cordwood` takes than `pass`: the least of five times."""
+    """How much more CPU time `import cordwood` takes than `pass`: the minimum of five runs of each."""
     script = "import os, subprocess, sys\nfor code in ('pass', 'import cordwood'):\n times = []\n"
     script += " for _ in range(5):\n  begin = os.times()\n"
     script += "  subprocess.run([sys.executable, '-c', code], check=True)\n  end = os.times()\n"
@@ -170,7 +170,7 @@ def import_seconds(python: Path) -> float:
 
 def try_crates(crates: dict[str, Path]) -> None:
     cargo = {"env": {**os.environ, "CARGO_TARGET_DIR": str(OUT / "crates")}}
-    # Outside of the checkout: inside, Cargo would take a new package for a part of the workspace.
+    # Outside the checkout: inside, Cargo would take a new package for part of the workspace.
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for crate in crates.values():
@@ -201,7 +201,7 @@ def main() -> None:
 
     for name, source in {"wheel": wheel, "abi3": stable, "sdist": sdist}.items():
         print(f"\n{source.name}: {source.stat().st_size:,} bytes")
-        # What builds the sdist is fetched; cordwood itself needs nothing.
+        # Build tools for the sdist are downloaded; cordwood itself needs nothing.
         options = () if source is sdist else ("--no-index",)
         try_python(environment(name, *options, source))
     try_guides(wheel)

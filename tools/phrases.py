@@ -1,8 +1,8 @@
-"""Look for phrases that are not the field's words, in the prose of the sources: `make lint` runs it.
+"""Look for phrases that are not the field's terms, in the prose of the sources: `make lint` runs it.
 
-Prose is the comments of Rust, the comments and docstrings of Python, and Markdown outside of code.
+Prose is comments in Rust, comments and docstrings in Python, and Markdown outside code blocks.
 A line with the marker `phrase-ok` and a reason, for example `# phrase-ok: behind a lock`, is left
-out. What a program prints (string literals, and the sessions of tests/cli) is left to its tests.
+out. What a program prints (string literals, and the sessions in tests/cli) is left to its tests.
 
     python tools/phrases.py            the files that git tracks
     python tools/phrases.py FILE ...   these files
@@ -21,7 +21,7 @@ from pathlib import Path
 # A regular expression, and what to say instead.
 PHRASES = [
     (r"behind(?! (a|the) (lock|trait|flag|feature))", "after"),
-    # But unsafe code is sound.
+    # Except for unsafe code, which is sound.
     (r"sound(?! code)", "valid"),
     (r"right checksums?", "valid checksum"),
     (r"(tell|tells|told|telling) (of|about)", "report"),
@@ -64,11 +64,11 @@ PHRASES = [
     (r"from memory, it lost|was at hand|a prototype in", "what holds now, not how it came to be"),
 ]
 
-# A changelog is history; the sessions of tests/cli hold what the program prints.
+# A changelog is history; the sessions in tests/cli contain what the program prints.
 LEFT_OUT = ("CHANGELOG.md", "tests/cli/")
 
 MARKER = "phrase-ok"
-# One search for all, in lower case, is faster than one that ignores case.
+# One search for all of them, in lower case, is faster than one that ignores case.
 PATTERN = re.compile(rf"\b(?:{'|'.join(phrase.lower() for phrase, _ in PHRASES)})\b")
 CODE = re.compile(r"`[^`]*`|\[[^\]]*\]\([^)]*\)|https?://\S+")
 
@@ -122,13 +122,13 @@ PROSE = {".rs": rust_prose, ".py": python_prose, ".pyi": python_prose, ".md": ma
 
 
 def hits(path: Path) -> Iterator[tuple[int, str, str]]:
-    """The phrases in a file: the line, the phrase and what to say instead."""
+    """The phrases found in a file: the line, the phrase and what to say instead."""
     text = path.read_text(encoding="utf-8")
     starts, numbers, joined = [], [], ""
     for number, line in PROSE[path.suffix](text):
         starts.append(len(joined))
         numbers.append(number)
-        # An empty line keeps a phrase from going across paragraphs.
+        # An empty line keeps a phrase from spanning paragraphs.
         joined += line.strip() + " " if line.strip() else "\n"
     joined = CODE.sub(lambda code: "\0" * len(code[0]), joined)
     marked = {number for number, line in enumerate(text.splitlines(), 1) if MARKER in line}
@@ -141,7 +141,7 @@ def hits(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def instead_of(text: str, at: int, end: int) -> str:
-    """What to say in place of the phrase between these positions."""
+    """What to say instead of the phrase between these positions."""
     for phrase, instead in PHRASES:
         match = re.compile(rf"\b(?:{phrase.lower()})\b").match(text, at)
         if match and match.end() == end:
@@ -150,7 +150,7 @@ def instead_of(text: str, at: int, end: int) -> str:
 
 
 def main() -> int:
-    """Print what was found, and fail if there is any."""
+    """Print the phrases found, and fail if there are any."""
     tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines()
     left_out = (*LEFT_OUT, "tools/phrases.py")
     names = sys.argv[1:] or [name for name in tracked if not name.startswith(left_out)]

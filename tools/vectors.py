@@ -1,10 +1,10 @@
-"""Writes tests/vectors: small logs by the real engines, and a few by hand where no engine is a Python package.
+"""Writes tests/vectors: small logs from real engines, and a few made by hand where the engine has no Python package.
 
     .venv/bin/python tools/vectors.py
 
 It needs the dependency groups `test` and `appengine` (`make .venv/test.stamp .venv/appengine.stamp`). Run it when an
 engine writes something new, never to make a test pass: the files are what cordwood is compared with. Then look at
-`git diff --stat`, and write into tests/vectors/README.md what has changed; the table there is checked by a test.
+`git diff --stat` and record the changes in tests/vectors/README.md; a test checks the table there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from wandb.sdk.internal.datastore import DataStore  # noqa: E402
 
 VECTORS = ROOT / "tests" / "vectors"
 NOISE = random.Random(20261122).randbytes(1 << 17)
-# Around the lengths at which a record is cut, and one of several blocks.
+# Lengths around those at which a record is split, and one of several blocks.
 LENGTHS = [*range(10), 100, 1_000, 100_000, *range(32_744, 32_748), 100, 10]
 
 
@@ -66,7 +66,7 @@ def leveldb(folder: Path) -> None:
     log, [manifest] = the_log_of(folder / "db"), (folder / "db").glob("MANIFEST-*")
     keep(log, "leveldb/plyvel/000003.log")
     keep(manifest, "leveldb/plyvel/MANIFEST-000002")
-    # As golang/leveldb leaves them: it allocates blocks ahead.
+    # Zeros, as golang/leveldb leaves them: it preallocates blocks.
     small = plyvel.DB(str(folder / "small"), create_if_missing=True)
     for index in range(5):
         small.put(key_of(index), b"value")
@@ -97,7 +97,7 @@ def rocksdb(folder: Path) -> None:
     keep(log, f"rocksdb/plain/{log.name}")
     database.close()
 
-    # The file of the first log is used again by the third, which is shorter.
+    # The third log, which is shorter, reuses the file of the first.
     database = Rdict(str(folder / "recycled"), rocksdb_options(recycle_log_file_num=2))
     for _ in range(4):
         put_all(database, [300] * 300)
@@ -108,7 +108,7 @@ def rocksdb(folder: Path) -> None:
     database.close()
 
     Rdict(str(folder / "compressed"), rocksdb_options()).close()
-    # rocksdict has no setter for this option; its file of options has the line.
+    # rocksdict has no setter for this option, but its options file has a line for it.
     for path in (folder / "compressed").glob("OPTIONS-*"):
         path.write_text(re.sub("wal_compression=.*", "wal_compression=kZSTD", path.read_text()))
     database = Rdict(str(folder / "compressed"), *Options.load_latest(str(folder / "compressed")))
@@ -121,7 +121,7 @@ def rocksdb(folder: Path) -> None:
 
 
 def wandb(folder: Path) -> None:
-    """Not a whole run, which would hold the name of the machine and of its user."""
+    """Not a whole run, which would contain the names of the machine and its user."""
     store = DataStore()
     store.open_for_write(str(folder / "run-1.wandb"))
     records = [
@@ -165,9 +165,9 @@ def pebble_fragment(kind: int, payload: bytes, number: int, synced: int | None =
 
 
 def pebble() -> None:
-    """By hand, after record/record.go and record/log_writer.go: Pebble is a Go package."""
-    # A block is never left open: what is too short for a header is zeros. Here everything fits in the first block but
-    # the last record, which is cut at its end.
+    """Made by hand, after record/record.go and record/log_writer.go: Pebble is a Go package."""
+    # A block's last bytes, if too few for a header, are zeros. Here everything fits in the first block except the last
+    # record, which is split at its end.
     for name, header_len, first_kind in ("recyclable-trailer/000002.log", 11, 5), ("walsync/000007.log", 19, 9):
         number = int(Path(name).stem)
         file = bytearray()
@@ -181,13 +181,13 @@ def pebble() -> None:
         room = reference.BLOCK_LEN - len(file) - header_len
         add(1, NOISE[:room])
         add(3, NOISE[room : room + 5_000])
-        # The end of the log: the header of an empty fragment of the next log number, without a checksum.
+        # The end of the log: the header of an empty fragment with the next log number, without a checksum.
         file.extend(reference.HEADER.pack(0, 0, first_kind if first_kind == 5 else 5) + struct.pack("<I", number + 1))
         keep_bytes(bytes(file), f"pebble/{name}")
 
 
 def appengine() -> None:
-    """The entities are made by the App Engine SDK; its frames are LevelDB's, here by the reference of the tests."""
+    """The App Engine SDK makes the entities; the frames are LevelDB's, made here by the tests' reference."""
     import json
 
     command = [str(ROOT / ".venv/appengine/bin/python"), str(ROOT / "tests/helpers/appengine_judge.py"), "make", "7"]

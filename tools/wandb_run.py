@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes a short run with the release of wandb that is installed beside this Python, without what names the machine.
+"""Writes a short run with the wandb release that this Python has installed, without what identifies the machine.
 
     PYTHON tools/wandb_run.py FILE
 
-`tests/vectors` has such runs of old releases, and `tests/cli/test_tables.py` knows what was logged here. The times
-differ from run to run, so a file that is made again differs.
+`tests/vectors` has such runs of old releases, and `tests/cli/test_tables.py` knows what is logged here. The times
+differ from run to run, so a new file is never the same.
 """
 
 import os

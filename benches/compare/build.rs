@@ -1,5 +1,5 @@
-//! rusty-leveldb reads and writes logs in a module that it keeps private. This hands that file, as the crate ships it, to
-//! our compiler, with the two files that it uses.
+//! rusty-leveldb reads and writes logs in a private module. This script compiles that file, as the
+//! crate ships it, together with the two files that it uses.
 
 use std::{env, fs, path::PathBuf, process::Command};
 

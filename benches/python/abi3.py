@@ -1,7 +1,7 @@
-"""Times the build for the stable ABI beside the one for this Python: `make bench-abi3`.
+"""Times the build for the stable ABI against the one for this Python: `make bench-abi3`.
 
-Each has a process of its own, and they take turns. What is timed is the processor's time, and a ratio is that of two
-turns in sequence. Each turn checks what it has read or written.
+Each runs in its own process, and they take turns. The figures are CPU time, and a ratio compares two successive turns.
+Each turn checks what it has read or written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WORK = ("for record in reader", "records()", "append")
 
 
 def worker(path: str) -> None:
-    """Executes the commands on stdin, one per line, and prints nanoseconds a record."""
+    """Executes the commands on stdin, one per line, and prints nanoseconds per record."""
     import cordwood
 
     record = bytes(16)
@@ -68,7 +68,7 @@ def main(abi3: str) -> None:
         for work in WORK:
             times: dict[str, list[float]] = {name: [] for name in builds}
             for number in range(ROUNDS):
-                # Who comes second may find the processor faster, or slower.
+                # The processor may be faster or slower for the second one.
                 for name in sorted(builds, reverse=number % 2 == 1):
                     times[name].append(turn(name, work))
             stable, own = times["abi3"], times["this Python"]

@@ -1,11 +1,11 @@
-"""Reading and writing from Python, beside what else people use. `make bench` runs it.
+"""Reading and writing from Python, compared with what else people use. `make bench` runs it.
 
     python benches/python/bench.py [--checksums] [--json FILE] [--rounds N] [--only WORD]... [--size SIZE]...
 
-Each contender runs in a process of its own, in an environment that is made for it under `target/peers`. They take
-turns, so that what else the machine does falls on all alike; what each read is checked before it is timed. A figure is
-nanoseconds a record, the median of the rounds with the middle half; a ratio is that of two turns of one round. Files
-lie in memory where the system has a folder for that: the disk is the same for all.
+Each contender runs in its own process, in an environment created for it under `target/peers`. They take turns, so that
+other load on the machine affects all alike; what each reads is checked before it is timed. A figure is nanoseconds per
+record, the median of the rounds with the middle half; a ratio compares two turns of the same round. Files are in memory
+if the system has a folder for that: the disk is the same for all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANSWER_LIMIT = 120
 """Seconds after which a contender is dropped."""
 
 BASELINES = {"log": "cordwood", "own": "cordwood", "batches": "cordwood on WriteBatches"}
-"""By what a contender reads: whom its time is compared with."""
+"""The contender that a time is compared with, by what is read."""
 
 
 VERBS = {
@@ -47,7 +47,7 @@ VERBS = {
     "checksum": "checksum",
     "net": "checksum, less the call",
 }
-"""What a table is about. Only writers of one policy are compared."""
+"""What a table shows. Writers are compared only with those of the same policy."""
 
 
 class GivenUpError(Exception):
@@ -55,7 +55,7 @@ class GivenUpError(Exception):
 
 
 class Contender:
-    """A peer's process."""
+    """A contender's process."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -66,7 +66,7 @@ class Contender:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                # Nothing that a package may do beside its work: no reports to anywhere.
+                # Packages must do nothing besides their work, such as sending reports.
                 env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "offline", "DO_NOT_TRACK": "1"},
             )
 
@@ -102,7 +102,7 @@ def slug(text: str) -> str:
 
 
 def environment(peer: Peer) -> str:
-    """The interpreter that has what the contender needs; makes it if it is not there."""
+    """The interpreter of an environment with what the contender needs; creates it if it does not exist."""
     if not peer.requires:
         return sys.executable
     folder = ENVIRONMENTS / slug(peer.requires[-1])
@@ -132,7 +132,7 @@ def environment(peer: Peer) -> str:
 
 
 def quartiles(values: list[float], digits: int) -> list[float]:
-    """The middle half and the median: low, median, high."""
+    """The median and the middle half: low, median, high."""
     if len(values) == 1:
         return [round(values[0], digits)] * 3
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -140,7 +140,7 @@ def quartiles(values: list[float], digits: int) -> list[float]:
 
 
 class Bench:
-    """The contenders that are left, and what was measured."""
+    """The remaining contenders, and what was measured."""
 
     def __init__(self, peers: list[Peer], rounds: int) -> None:
         self.rounds = rounds
@@ -154,14 +154,14 @@ class Bench:
                 self.give_up(peer.name, reason)
 
     def give_up(self, name: str, reason: object) -> None:
-        """Goes on without this contender; the record says why."""
+        """Continues without this contender; the record says why."""
         print(f"{name}: {reason}", file=sys.stderr)
         self.problems[name] = str(reason)
         if contender := self.contenders.pop(name, None):
             contender.close()
 
     def each(self, names: list[str], do: str, **arguments: object) -> dict[str, dict[str, Any]]:
-        """Asks each in turn; one that fails is dropped."""
+        """Sends the request to each in turn; one that fails is dropped."""
         answers = {}
         for name in names:
             if name in self.contenders:
@@ -231,7 +231,7 @@ class Bench:
                 if answer != values["cordwood"]:
                     self.give_up(name, f"another checksum of {length} bytes")
             self.take_turns("checksum", str(length), names)
-            if length >= 1024:  # Below, the call is more than the checksum.
+            if length >= 1024:  # For less, the call costs more than the checksum.
                 self.take_turns("net", str(length), names)
 
 
@@ -240,7 +240,7 @@ def describe(peer: Peer) -> dict[str, object]:
 
 
 def main() -> None:
-    """Measures, prints the tables, and writes the figures to the file that is named."""
+    """Measures, prints the tables, and writes the figures to the named file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checksums", action="store_true", help="measure checksums instead of reading and writing")
     parser.add_argument("--json", type=Path, help="write the figures to this file")

@@ -1,9 +1,9 @@
-"""An export of Firestore into one Parquet file, beside writing that Parquet file from ready columns.
+"""Converting a Firestore export to one Parquet file, compared with writing that Parquet file from ready columns.
 
     python benches/python/entities_to_parquet.py [--files N] [--each N] [--rounds N]
 
-Seconds of the clock and of the processor, in a process of its own that has loaded pyarrow, the fastest of the rounds.
-The two take turns, and what was converted is checked first.
+The figures are wall-clock and CPU seconds, in a separate process that has loaded pyarrow: the fastest of the rounds.
+The two take turns, and the converted file is checked first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def values_of(chance: random.Random, number: int) -> dict[str, Any]:
 
 
 def make(folder: Path, files: int, each: int) -> tuple[int, int]:
-    """Writes the export. Returns the sums of two of its columns."""
+    """Writes the export, and returns the sums of two of its columns."""
     chance = random.Random(5)
     counts = zips = 0
     for file in range(files):

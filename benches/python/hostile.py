@@ -1,12 +1,12 @@
-"""What bytes cost that were made, or that happen, to be expensive: CPU per byte and peak memory, by family and verb.
+"""The cost of bytes that are expensive, by design or by accident: CPU per byte and peak memory, by family and verb.
 
     python benches/python/hostile.py [--len MIB] [--family NAME]...
 
 Each measurement is the fastest of three calls, each in a fresh process. `ratio` compares its CPU time per byte with
-iterating over the records of a whole log of the same length: of records that take 100 bytes each, or as many as a
-fragment of the family. `memory` is how far the peak went above what the process had when cordwood was loaded. The zstd
-family is a short file, whose ratio means nothing: the budget for compressed logs bounds it. The time of `cat` includes
-its imports, which are most of it for a few MiB: `--len 64` shows what it costs a byte. Linux only.
+iterating over the records of an undamaged log of the same length, whose records take 100 bytes each, or as many as a
+fragment of the family. `memory` is how far the peak rose above what the process used once cordwood was loaded. The zstd
+family is a short file whose ratio is meaningless: the budget for compressed logs bounds it. The time of `cat` includes
+its imports, which dominate for a few MiB; `--len 64` shows the cost per byte. Linux only.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def every_second_record_damaged(length: int) -> bytes:
 
 WHOLE = "whole log"
 WHOLE_EMPTY = "whole log, empty records"
-# The file of a length, and the dialect by which it is read: None where its content says it.
+# The file of a given length, and the dialect to read it as: None if its contents show it.
 FAMILIES: dict[str, tuple[Callable[[int], bytes], str | None]] = {
     WHOLE: (lambda length: log_of([b"x" * 93] * (length // 100)), None),
     WHOLE_EMPTY: (lambda length: log_of([b""] * (length // 7)), None),
@@ -80,7 +80,7 @@ FAMILIES: dict[str, tuple[Callable[[int], bytes], str | None]] = {
 
 
 def call(verb: str, policy: str, path: str, dialect: str | None) -> None:
-    """One verb, to its end."""
+    """Runs one verb to its end."""
     named = {"dialect": dialect, "on_corruption": policy}
     match verb:
         case "iterate":
@@ -107,12 +107,12 @@ VERBS |= {"open for append": ("refuse", "truncate", "pad"), "detect": ("-",), "s
 
 
 def measure(*what: str) -> None:
-    """What the fresh process does; prints seconds of CPU and bytes of memory."""
+    """What the fresh process does: prints CPU seconds and bytes of memory."""
     verb, policy, path, *dialect = what
     cordwood.crc32c(b"loaded")
     memory = peak_len()
     begin = time.process_time()
-    # Errors are answers, too. What a verb prints is not looked at.
+    # Errors are results too. A verb's output is ignored.
     with (
         contextlib.suppress(OSError, ValueError, cordwood.CordwoodError),
         Path(os.devnull).open("w") as nowhere,
@@ -124,7 +124,7 @@ def measure(*what: str) -> None:
 
 
 def in_fresh_process(file: bytes, verb: str, policy: str, dialect: str | None) -> tuple[float, int]:
-    """Seconds and bytes of `measure` for a new file: some verbs change it."""
+    """The seconds and bytes that `measure` prints for a new file, since some verbs change it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "log")
         path.write_bytes(file)
@@ -149,7 +149,7 @@ def main() -> None:
         make, dialect = FAMILIES[family]
         file = make(options.len << 20)
         for verb, policy in ((verb, policy) for verb, policies in VERBS.items() for policy in policies):
-            # Each takes the same memory, whichever was the fastest.
+            # The memory is the same for each, whichever was the fastest.
             seconds, memory = min(in_fresh_process(file, verb, policy, dialect) for _ in range(3))
             ns = seconds / len(file) * 1e9
             plain.setdefault(family, ns)

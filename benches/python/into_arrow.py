@@ -1,10 +1,10 @@
-"""Records into Arrow, beside the floor: the same records as record batches that nothing looks at.
+"""Reading records into Arrow, compared with the floor: the same records as record batches that nothing reads.
 
     python benches/python/into_arrow.py [--len BYTES] [--mib MEBIBYTES] [--rounds N]
 
-The contenders take turns in one process, and what each read is checked before it is timed. A figure is nanoseconds a
-record, the median of the rounds; the ratio is that of two turns of one round. What keeps all records needs new memory
-for them, and so does its floor.
+The contenders take turns in one process, and what each reads is checked before it is timed. A figure is nanoseconds per
+record, the median of the rounds; a ratio compares two turns of the same round. A contender that keeps all records needs
+new memory for them, and so does its floor.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ CONTENDERS: dict[str, tuple[Callable[[Path], int], Callable[[Path], int]]] = {
     "DuckDB, a sum": (query, released),
     "list(reader)": (objects, kept),
 }
-"""Each with its floor."""
+"""Each contender with its floor."""
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""How much memory it takes to read a log, by the length of the file. `make bench-memory` runs it. Linux only.
+"""How much memory reading a log needs, by the length of the file. `make bench-memory` runs it. Linux only.
 
     python benches/python/memory.py [--json FILE] [--len MIB]... [--folder FOLDER]
 
-Writes a log of 1 KiB records of each length, reads it in a fresh process, and says how far that process's peak memory
-went above what it was before the file was opened.
+For each length, writes a log of 1 KiB records, reads it in a fresh process, and reports how far that process's peak
+memory rose above what it was before the file was opened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BATCH = [RECORD] * 1024
 
 
 def write(path: Path, file_len: int) -> int:
-    """A log of about that length; how many records it has."""
+    """Writes a log of about that length, and returns how many records it contains."""
     count = 0
     with cordwood.open(path, "w") as writer:
         while writer.tell() < file_len:
@@ -33,7 +33,7 @@ def write(path: Path, file_len: int) -> int:
 
 
 def peak_len() -> int:
-    """The most memory that this process has had, in bytes."""
+    """This process's peak memory, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -41,8 +41,8 @@ def peak_len() -> int:
 
 
 def read(path: Path) -> None:
-    """What the fresh process does; prints what it saw."""
-    cordwood.crc32c(RECORD)  # The module is loaded by now, and its kernel chosen.
+    """What the fresh process does: prints what it measured."""
+    cordwood.crc32c(RECORD)  # Loads the module and selects its kernel.
     before = peak_len()
     begin = time.perf_counter()
     count = 0
@@ -65,7 +65,7 @@ def measure(file_len: int, folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measures, prints a table, and writes the figures to the file that is named."""
+    """Measures, prints a table, and writes the figures to the named file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument(
@@ -85,7 +85,7 @@ def main() -> None:
         for mebibytes in arguments.len or [1, 64, 1024, 10_240]:
             file_len = mebibytes << 20
             free_len = shutil.disk_usage(folder).free
-            if free_len < file_len + (1 << 30):  # A gibibyte stays free for others.
+            if free_len < file_len + (1 << 30):  # Leaves a gibibyte free for others.
                 print(f"{mebibytes:>7} MiB   left out: only {free_len >> 20} MiB are free")
                 continue
             run = measure(file_len, folder)

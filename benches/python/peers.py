@@ -1,7 +1,7 @@
-"""The contenders: what each needs, how it reads and writes.
+"""The contenders: what each needs, and how it reads and writes.
 
 Every environment imports this file, so a contender's packages are imported in the functions that use them; a pass over
-the records is long enough to hide that.
+the records is long enough to hide the cost.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ class Peer:
 
     name: str
     requires: tuple[str, ...] = ()
-    """What pip installs for it. Nothing: it runs where cordwood is installed."""
+    """What pip installs for it. If empty, it runs where cordwood is installed."""
     file: str = "own"
-    """What it reads: "log", a log of the records; "batches", a log of WriteBatches as in a LevelDB; "own", what it
-    wrote itself, in a format of its own."""
+    """What it reads: "log", a log of the records; "batches", a log of WriteBatches as in LevelDB; "own", what it
+    wrote itself, in its own format."""
     verifies: bool = True
-    """Whether it checks checksums as it reads."""
+    """Whether it verifies checksums when reading."""
     read: Read | None = None
     write: Write | None = None
-    """Records are gathered: they wait in memory until there are many, or the file is closed."""
+    """Writes with gathering: records wait in memory until there are many, or the file is closed."""
     append: Write | None = None
-    """Each record is with the operating system before the next is begun."""
+    """Writes each record to the operating system before the next is begun."""
     time_writing: bool = True
-    """False where another contender writes in the same way."""
+    """False if another contender writes in the same way."""
     checksum: Callable[[], Checksum] | None = None
-    """Where the package sums: gives the function that does."""
+    """If the package computes checksums: returns the function that does."""
     in_batches: bool = False
-    """Reading gives lists of records."""
+    """Reading returns lists of records."""
     gives: str = "records"
-    """Of a file of WriteBatches: their values ("records"), or the "batches" as they are in the log."""
+    """For a file of WriteBatches: their values ("records"), or the "batches" as they are in the log."""
     record_of: Callable[[object], bytes] = bytes
-    """From what reading gives to the record; used where the answer is checked, not where it is timed."""
+    """Converts what reading returns to the record; used when the answer is checked, not when it is timed."""
     note: str = ""
 
 
@@ -161,7 +161,7 @@ def wandb_write(path: Path, records: list[bytes]) -> None:
 
     store = DataStore()
     store.open_for_write(str(path))
-    # The public method takes protobuf messages only, and this is what it calls.
+    # The public method accepts only protobuf messages, and this is what it calls.
     write = store._write_data  # noqa: SLF001
     for record in records:
         write(record)
@@ -232,7 +232,7 @@ def chromium_reader_read_batches(path: Path) -> Iterator[bytes]:
     from chromium_reader import leveldb
 
     with path.open("rb") as file:
-        # Private, but the only layer of it that does no more than cordwood does.
+        # Private, but the only layer that does no more than cordwood does.
         for _, batch in leveldb._iter_log_blocks(file, path):  # noqa: SLF001
             yield batch
 
@@ -245,7 +245,7 @@ def dfindexeddb_read(path: Path) -> Iterator[bytes]:
 
 
 def in_a_mebibyte(count: int, length: int) -> int:
-    """How many of the records make about a mebibyte, at most 1,000: what a call for many of them asks for."""
+    """How many of the records make about a mebibyte, at most 1,000: what one call for many records requests."""
     return max(1, min(1000, count * (1 << 20) // length))
 
 
@@ -296,7 +296,7 @@ def array_record_read_ranges(path: Path) -> Iterator[list[bytes]]:
 def array_record_write(path: Path, records: list[bytes]) -> None:
     from array_record.python.array_record_module import ArrayRecordWriter
 
-    # By default each record is a group of its own: made for reading in any order, slow for reading in turn.
+    # By default each record is a group of its own: good for random access, slow for sequential reading.
     group_size = in_a_mebibyte(len(records), sum(map(len, records)))
     writer = ArrayRecordWriter(str(path), f"uncompressed,group_size:{group_size}")
     for record in records:
@@ -492,7 +492,7 @@ PEERS = (
     ),
     Peer(
         name="dfindexeddb",
-        # Its dependencies want a C++ compiler and the headers of Snappy; its reader of logs uses none of them.
+        # Its dependencies need a C++ compiler and Snappy's headers; its log reader uses none of them.
         requires=("--no-deps", "dfindexeddb==20260210"),
         file="batches",
         verifies=False,

@@ -1,4 +1,4 @@
-"""What one writes by hand to read and write this format: forty lines of Python, and a package for the checksum."""
+"""What one would write by hand to read and write this format: forty lines of Python, and a package for the checksum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def mask(crc: int) -> int:
 
 
 def read(path: Path) -> Iterator[bytes]:
-    """Checks every checksum, knows FULL to LAST, stops at damage."""
+    """Verifies every checksum, knows FULL to LAST, and stops at damage."""
     with path.open("rb") as file:
         parts = []
         while block := file.read(BLOCK_LEN):
@@ -39,7 +39,7 @@ def read(path: Path) -> Iterator[bytes]:
 
 
 def write(path: Path, records: Iterable[bytes], *, flush: bool = False) -> None:
-    """With `flush`, each record is with the operating system before the next is begun."""
+    """With `flush`, each record is written to the operating system before the next is begun."""
     with path.open("wb") as file:
         offset = 0
         for record in records:

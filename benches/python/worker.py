@@ -1,6 +1,6 @@
 """Runs one contender in its own environment: `python worker.py NAME`, for `bench.py`.
 
-A line in is a request, a line out its answer, both JSON. Whatever the contender prints goes to the standard error.
+Each line in is a request, each line out its answer, both JSON. Whatever the contender prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALLS = 1000
 
 
 class Worker:
-    """One contender, and the records of the size that is measured."""
+    """One contender, and the records of the size being measured."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -33,7 +33,7 @@ class Worker:
         self.checksum = peer.checksum() if peer.checksum else None
 
     def prepare(self, size: str, path: str, scratch: str) -> dict[str, Any]:
-        """Writes the records where the contender can, reads them back, and says what it read."""
+        """Writes the records if the contender can, reads them back, and reports what it read."""
         self.records = workload.records(size)
         self.path = Path(path)
         self.scratch = Path(scratch)
@@ -59,12 +59,12 @@ class Worker:
         return answer
 
     def prepare_checksum(self, length: int) -> dict[str, Any]:
-        """Sums that many bytes once."""
+        """Computes the checksum of that many bytes once."""
         self.data = b"cordwood" * (length // 8) + b"cordwood"[: length % 8]
         return {"value": self.checksum(self.data)}
 
     def turn_read(self, seconds: float) -> dict[str, Any]:
-        """As many passes as fit into the time, at least one: nanoseconds a record."""
+        """As many passes as fit into the time, at least one: nanoseconds per record."""
         return take_turn(self.read, seconds, len(self.records))
 
     def turn_write(self, seconds: float) -> dict[str, Any]:
@@ -72,17 +72,17 @@ class Worker:
         return take_turn(self.write, seconds, len(self.records), before=self.clear)
 
     def turn_append(self, seconds: float) -> dict[str, Any]:
-        """The same, where each record is with the operating system before the next is begun."""
+        """The same, but each record is written to the operating system before the next is begun."""
         return take_turn(self.append, seconds, len(self.records), before=self.clear)
 
     def turn_checksum(self, seconds: float) -> dict[str, Any]:
-        """Nanoseconds a call, the loop included."""
+        """Nanoseconds per call, including the loop."""
         return take_turn(lambda: self.sum(self.data), seconds, CALLS)
 
     def turn_net(self, seconds: float) -> dict[str, Any]:
-        """Nanoseconds that a call takes beyond a call for nothing; the two take turns.
+        """How many nanoseconds a call takes beyond a call with no data; the two take turns.
 
-        A small difference of larger times: medians, so that a pass that was interrupted does not count.
+        This is a small difference of larger times: medians are used so that an interrupted pass does not count.
         """
         wholes, empties = [], []
         while sum(wholes) + sum(empties) < seconds * 1e9:
@@ -92,11 +92,11 @@ class Worker:
 
     @property
     def path_to_write(self) -> Path:
-        """Named as LevelDB would."""
+        """The path to write to, named as LevelDB would."""
         return self.scratch / "000004.log"
 
     def clear(self) -> None:
-        """Some leave files beside theirs, and some refuse to replace one."""
+        """Removes the files: some contenders leave extra ones, and some refuse to replace one."""
         shutil.rmtree(self.scratch)
         self.scratch.mkdir()
 
@@ -109,7 +109,7 @@ class Worker:
         self.peer.append(self.path_to_write, self.records)
 
     def each_is_there(self) -> Iterator[bytes]:
-        """The records; raises if one is asked for and the one before is not in the file."""
+        """The records; raises if one is requested while the one before is not yet in the file."""
         length = 0
         for record in self.records:
             yield record
@@ -118,7 +118,7 @@ class Worker:
                 raise ValueError("a record is not in the file when the next is begun")
 
     def read(self) -> None:
-        """One pass: each record is seen, and let go."""
+        """One pass: each record is seen and released."""
         if self.peer.in_batches:
             for batch in self.peer.read(self.path):
                 for _ in batch:

@@ -1,4 +1,4 @@
-"""The records that every contender reads and writes, the same in each process. Standard library only."""
+"""The records that every contender reads and writes, the same in each process. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import random
 from collections.abc import Iterable
 
 SIZES = ("16", "100", "1024", "10240", "102400", "mix")
-"""Bytes of each record; the mix is log-normal: most records are short, most bytes are in long ones."""
+"""Bytes per record; the mix is log-normal: most records are short, but most bytes are in long ones."""
 
 CHECKSUM_LENS = (0, 16, 64, 100, 256, 1024, 4096, 10_240, 32_761)
-"""A checksum of nothing shows what the call costs."""
+"""The checksum of no bytes shows what the call costs."""
 
 COUNT_MAX = 200_000
 TOTAL_LEN = 32 << 20
 
-# The bytes between a WriteBatch's begin and the value of its only entry: sequence number and count, then a Put of an
-# eight-byte key.
+# The bytes between a WriteBatch's beginning and the value of its only entry are the sequence number and the count, then
+# a Put of an eight-byte key.
 KEY = b"key-0001"
 BATCH_HEADER = (1).to_bytes(8, "little") + (1).to_bytes(4, "little") + b"\x01" + bytes([len(KEY)]) + KEY
 
 
 def records(size: str) -> list[bytes]:
-    """At most `COUNT_MAX` records and about `TOTAL_LEN` bytes."""
+    """At most `COUNT_MAX` records, and about `TOTAL_LEN` bytes."""
     source = random.Random(size)
     noise = source.randbytes(2 << 20)
     lens = mixed_lens(source) if size == "mix" else [int(size)] * min(COUNT_MAX, TOTAL_LEN // int(size))
@@ -56,7 +56,7 @@ def varint(number: int) -> bytes:
 
 
 def digest(values: Iterable[bytes]) -> str:
-    """Of the records with their lengths: two lists of records have the same one only if they are the same."""
+    """A digest of the records and their lengths: it is the same only for the same list of records."""
     summed = hashlib.blake2b(digest_size=16)
     for value in values:
         summed.update(len(value).to_bytes(8, "little"))

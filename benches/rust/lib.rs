@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use criterion::Criterion;
 
-/// The lengths of checksummed data, in bytes. The last is the most that a block holds.
+/// The lengths of checksummed data, in bytes. The last is the most that fits into a block.
 pub const CHECKSUM_LENS: [usize; 8] = [16, 64, 100, 256, 1024, 4096, 10_240, 32_761];
 
 /// What the records of a log are like.
@@ -16,7 +16,8 @@ pub struct Size {
     pub len: Option<usize>,
 }
 
-/// The sizes of records. The mix is log-normal: most records are short, most bytes are in long ones.
+/// The sizes of records. The mix is log-normal: most records are short, but most bytes are in long
+/// ones.
 pub const SIZES: [Size; 6] = [
     Size {
         name: "16",
@@ -41,7 +42,7 @@ pub const SIZES: [Size; 6] = [
     Size { name: "mix", len: None },
 ];
 
-/// Enough for a spread of a few per cent, and not more: there are many cases.
+/// Long enough for a spread of a few per cent, but no longer: there are many cases.
 pub fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(300))
@@ -56,7 +57,7 @@ pub fn noise(len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// The data, cut into records of that size.
+/// The data, cut into records of this size.
 pub fn records(size: Size, data: &[u8]) -> Vec<&[u8]> {
     let mut x = 0x9e37_79b9_u32;
     let mut rest = data;

@@ -8,13 +8,13 @@
 ...     list(reader)
 [b'one', b'two']
 
-`open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many for
-all that reads Arrow.
+`open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
+`verify`, `salvage`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many logs,
+for everything that reads Arrow.
 
-Damage is raised as a `CorruptionError` where it is, and the next step continues after it. With the
-option `on_corruption` it is skipped instead, or ends the log, or the valid records after it are
-salvaged, too: see `Reader`. `Reader.ok` says whether there was any, `Reader.skipped` where.
+Damage is raised as a `CorruptionError` where it occurs, and the next step continues after it. With the
+option `on_corruption`, it is skipped instead, or it ends the log, or the valid records after it are also
+salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skipped` says where.
 `help(cordwood.errors)` shows all exceptions.
 """
 

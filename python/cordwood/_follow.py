@@ -1,4 +1,4 @@
-"""`async for` over a `Follower`. A module of its own, since `asyncio` is loaded only when there is a use for it."""
+"""`async for` over a `Follower`. A separate module, so that `asyncio` is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class FollowerRecordIterator:
     """The records of a follower, with their offsets.
 
-    It sleeps in the event loop and reads in it, a MiB at most at a time: when a task that waits is cancelled, no thread
-    remains and no record is lost.
+    It sleeps and reads in the event loop, at most a MiB at a time: when a waiting task is cancelled, no thread remains
+    and no record is lost.
     """
 
     def __init__(self, follower: Follower) -> None:
@@ -47,8 +47,8 @@ class FollowerIterator:
 
 async def _next(follower: Follower) -> Record | None:
     """Waits for a record as `Follower.__next__` does."""
-    # Others get their turn even where the next record is always there. No record is held over an await: a task that is
-    # cancelled there would lose it.
+    # Other tasks get their turn even if the next record is always there. No record is held across an await: a task that
+    # is cancelled there would lose it.
     await asyncio.sleep(0)
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout

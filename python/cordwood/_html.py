@@ -1,4 +1,4 @@
-"""Reports as a notebook shows them. A module of its own, since only notebooks ask for it."""
+"""Reports as a notebook shows them. A separate module, imported only in notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cordwood._native import Report, Stat
 
-# Of a log with thousands of damaged regions, the first ones.
+# A log may have thousands of damaged regions: only the first are shown.
 _REGIONS_MAX = 10
 
 
@@ -51,7 +51,7 @@ def of_stat(stat: Stat) -> str:
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:
-    """A path may have any characters, and bytes that are none: all that is shown is escaped."""
+    """A table. A path may contain any characters, and bytes that are not characters: everything is escaped."""
     lines = [f"<caption>{escape(caption.encode(errors='backslashreplace').decode())}</caption>"]
     if names := "".join(f"<th>{escape(name)}</th>" for name in head):
         lines.append(f"<tr>{names}</tr>")

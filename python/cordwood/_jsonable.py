@@ -1,4 +1,4 @@
-"""Values as JSON has them. Outside the package of the payloads, so that printing JSON does not import it."""
+"""Values as JSON has them. Outside the package `payload`, so that printing JSON does not import it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cordwood._text import base64_text
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
-    """The same without what JSON does not know, also in lists and objects.
+    """The value with everything that JSON cannot represent replaced, also inside lists and objects.
 
-    Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. A tuple with names becomes an object,
-    without what is `None` in it; any other tuple becomes a list. Numbers that JSON does not have become `"NaN"`,
+    Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. A named tuple becomes an object,
+    without the fields that are `None`; any other tuple becomes a list. Numbers that JSON lacks become `"NaN"`,
     `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
     """
     if isinstance(value, bytes):
@@ -21,7 +21,7 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
         except UnicodeDecodeError:
             return {"base64": base64_text(value)}
     if isinstance(value, str):
-        return str(value)  # Of an enum, the word alone.
+        return str(value)  # For an enum, only its word.
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):

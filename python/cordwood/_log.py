@@ -1,4 +1,4 @@
-"""The logger `cordwood`. A module of its own, since `logging` is loaded only when there is something to say."""
+"""The logger `cordwood`. A separate module, so that `logging` is imported only when there is something to log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def log_skipped(region: SkippedRegion, path: str | None) -> None:
 
 
 def log_other_log(own: int, other: int, path: str | None) -> None:
-    """Logs why a whole file has no record: it was renamed, or recycled and not written since."""
+    """Logs why no record of a file is returned: it was renamed, or recycled and not written to since."""
     _logger.warning(
         "%s: all of it belongs to log %d, but log %d was expected, going by the file's name or an option; "
         "log_number=%d reads it",
@@ -30,12 +30,12 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs what was at the end of a file that is no longer followed, since another one has its name."""
+    """Logs what was left at the end of a file that is no longer followed because another file has its name."""
     _logger.warning(
-        "%s: rotated: the old file ends with %d bytes at offset %d that are no whole record", path, length, offset
+        "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Logs, at the end of a reading, how much was skipped besides the regions that were logged one by one."""
+    """Logs, at the end of a reading, how much was skipped beyond the regions that were logged one by one."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)

@@ -53,16 +53,16 @@ __all__ = [
 ]
 
 NUMBERED_DIALECTS: Final[tuple[DialectName, ...]]
-"""The dialects whose logs have a number. They cannot be read in parts."""
+"""The dialects whose logs have a number. Such logs cannot be read in parts."""
 
 __version__: str
 """The version of this package, `"major.minor.patch"`."""
 
 @final
 class Record:
-    """A record and where it is in the file: what `Reader.records` and `Follower.poll` return.
+    """A record and its place in the file: what `Reader.records` and `Follower.poll` return.
 
-    A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
+    A record is immutable. Records are equal if their offsets, data and `salvaged` are. The
     constructor takes the attributes as keywords.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -78,7 +78,7 @@ class Record:
     def __new__(cls, *, offset: int, end_offset: int, data: ReadableBuffer, salvaged: bool = False) -> Self: ...
     @property
     def offset(self) -> int:
-        """File offset of the first fragment's header, in bytes. `Reader.seek` goes there."""
+        """File offset of the first fragment's header, in bytes. `Reader.seek` accepts it."""
     @property
     def end_offset(self) -> int:
         """File offset after the last fragment's data, in bytes."""
@@ -89,8 +89,8 @@ class Record:
     def salvaged(self) -> bool:
         """Whether it begins after damage in the same block, under the policy `"salvage"`.
 
-        Its checksums are right, but where it begins had to be searched for: a log inside a record's
-        data can look like this.
+        Its checksums are valid, but its beginning had to be searched for: a log inside a record's
+        data can look the same.
         """
     __match_args__ = ("offset", "end_offset", "data")
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
@@ -101,9 +101,9 @@ class Record:
 class SkippedRegion:
     """A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 
-    `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
-    length in bytes, and `str(region)` a sentence about it. The constructor takes the attributes as
-    keywords, but `severity`, which is that of the reason.
+    `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its length
+    in bytes, and `str(region)` describes it in a sentence. The constructor takes the attributes as
+    keywords, except `severity`, which follows from `reason`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -140,13 +140,13 @@ class SkippedRegion:
         """Why these bytes were not returned."""
     @property
     def severity(self) -> Severity:
-        """The severity of that: `"info"`, `"torn_tail"` or `"corruption"`."""
+        """The severity of the reason: `"info"`, `"torn_tail"` or `"corruption"`."""
     @property
     def stored_crc(self) -> int | None:
-        """The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`."""
+        """The checksum that the file states, if the reason is `checksum_mismatch`; else `None`."""
     @property
     def computed_crc(self) -> int | None:
-        """The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`."""
+        """The checksum of the data, if the reason is `checksum_mismatch`; else `None`."""
     @property
     def stated_len(self) -> int | None:
         """The length in bytes that the header states, if the reason is `bad_length`; else `None`."""
@@ -158,7 +158,7 @@ class SkippedRegion:
         """
     @property
     def bit_flip(self) -> BitFlip | None:
-        """The one flipped bit that explains the region, if `verify` or `salvage` found it.
+        """The one flipped bit that explains the region, if `verify` or `salvage` found one.
 
         Nothing is repaired.
         """
@@ -172,7 +172,7 @@ class SkippedRegion:
 class BitFlip:
     """The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
 
-    `SkippedRegion.bit_flip` gives it. The constructor takes the attributes as keywords.
+    It is the value of `SkippedRegion.bit_flip`. The constructor takes the attributes as keywords.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -188,7 +188,7 @@ class BitFlip:
         """File offset of the byte."""
     @property
     def bit(self) -> int:
-        """Which bit of it: 0 is the lowest, 7 the highest."""
+        """Which bit of the byte: 0 is the lowest, 7 the highest."""
     @property
     def part(self) -> FragmentPart:
         """The part of the fragment to which the byte belongs."""
@@ -199,7 +199,7 @@ class BitFlip:
 
 @final
 class Outcome:
-    """How reading a log ended, or that it has not: the `outcome` of a reader, follower or report.
+    """How reading a log ended, or that it has not yet: the `outcome` of a reader, follower or report.
 
     The constructor takes the attributes as keywords.
 
@@ -215,10 +215,10 @@ class Outcome:
         """`"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`."""
     @property
     def offset(self) -> int:
-        """Where, as a file offset, in bytes.
+        """The file offset, in bytes, that goes with `kind`.
 
-        The end of the file (or of the range), the beginning of the torn tail, the beginning of the
-        damage, or how far reading has come.
+        For each kind in turn: the end of the file (or of the range), the beginning of the torn
+        tail, the beginning of the damage, or how far reading has got.
         """
     __match_args__ = ("kind", "offset")
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
@@ -227,80 +227,83 @@ class Outcome:
 
 @final
 class Reader:
-    """Reads the records of a log. `cordwood.open(source)` creates one; so does calling the class.
+    """Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 
-    Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
+    Iterating yields each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
     ends the iteration without an error; `outcome` says so afterwards. What is not returned is
     listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
     reader; the end of a loop does not.
 
-    There is one position, that of the reader: a second loop continues where the first was left,
-    and so does `next(reader)`, which returns the next record.
+    A reader has one position: a second loop continues where the first left off, and so does
+    `next(reader)`, which returns the next record.
 
-    Threads may share a reader; each record goes to one of them. After a fork, both processes
-    may read on, each for itself, if the source is a path or memory.
+    Threads may share a reader; each record goes to one of them. After a fork, both processes may
+    continue reading independently, if the source is a path or memory.
 
-    A path is opened once, and what it named then is read to its end, by threads too: renaming,
-    replacing or removing it changes nothing. An exception that a signal handler raises, Ctrl-C
-    among them, and `MemoryError` lose no record: the next step returns what comes next.
+    A path is opened once, and the file it named then is read to its end, even with several threads:
+    renaming, replacing or removing it changes nothing. A `MemoryError`, or an exception raised by a
+    signal handler, including that of Ctrl-C, loses no record: the next step returns what comes
+    next.
 
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
-            other buffer, `mmap` among them), never a path: convert a path in `bytes` with `os.fsdecode`; or
-            an object with `read(size)` that returns bytes, at whose position the log begins. If the
-            file of an `mmap` is cut while it is read, the operating system ends the process
-            (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
-            others may cut. What is read in ranges of up to 16 MiB, four of them ahead: a URL, a `str`
-            such as `"s3://bucket/name"`, and an `fsspec.OpenFile` or a `UPath`, through fsspec; a
-            store of obstore and a path in it, as a tuple; or an object with `size()` and
-            `read_range(start, end)`.
-        dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore,
-            Firestore, App Engine, and RocksDB without recycling write; `"rocksdb"`: a write-ahead
-            log with all that it may hold; `"pebble"`: the same of Pebble; `"recyclable"`: what
-            the two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: one
-            of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or
-            `"auto"`: it is detected from what the file begins with.
-        log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the number in
-            the file's name, its low 32 bits. Fragments with another number are left over from an
-            older log; if that is the whole file, the logger `cordwood` gets a warning. Default:
-            `None`: the number in the file's name, or else that of the first valid fragment.
-        compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
-            beginning of the log says so.
+            other buffer, including `mmap`), never a path: convert a path in `bytes` with
+            `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current position
+            is the beginning of the log. If the file of an `mmap` is truncated while it is read, the
+            operating system ends the process (`SIGBUS`), as it does for every program that reads a
+            map: if others may truncate a file, pass its path. The following are read in ranges of
+            up to 16 MiB, four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an
+            `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore store and a path in it, as a
+            tuple; or an object with `size()` and `read_range(start, end)`.
+        dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore, Firestore,
+            App Engine, and RocksDB without recycling write; `"rocksdb"`: a RocksDB write-ahead log
+            with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`: what
+            these two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a
+            run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
+            `None`, or `"auto"`: detected from the beginning of the file.
+        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
+            bits of the number in the file's name. Fragments with another number are left over from
+            an older log; if the whole file is, the logger `cordwood` gets a warning. Default:
+            `None`: the number in the file's name, or, if it has none, that of the first valid
+            fragment.
+        compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
+            stated at the beginning of the log.
         on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
             continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
             logger `cordwood` gets a warning for each of the first ten regions, and the number of
-            the others at the end of the log, by `seek` or by `close`. `"stop"`: take it as the end
+            the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
             of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
             same block; `records()` marks them. Default: `"raise"`.
         start: Return only what begins at or after this file offset, in bytes. Default: 0.
         end: Return only what begins before this file offset, in bytes; the last record may end
             after it. A record belongs to the range in which its first fragment starts, so adjacent
-            ranges give each record once. Default: `None`, the end of the file.
-        verify_checksums: Check each checksum. Without it, damaged data is returned as if it were
+            ranges return each record exactly once. Default: `None`, the end of the file.
+        verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
             intact. Default: `True`.
-        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB.
-            The records of a compressed log may together have 256 MiB plus 200 times the bytes read
-            since the reader began or last sought; the one that would exceed that is a
-            `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-            above the default replaces the 256 MiB.
+        record_len_max: The longest record to accept, in bytes; a longer one is refused with
+            `RecordTooLargeError`. Default: 1 GiB. The records of a compressed log may have, in
+            total, 256 MiB plus 200 times the bytes read since the reader began or last sought; the
+            record that would exceed this raises `RecordTooLargeError` under every policy, and is
+            neither skipped nor consumed. A value above the default replaces the 256 MiB.
 
     Raises:
-        OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
-        OverflowError: `log_number` is not a number of 32 bits.
+        OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: `source` is none of the above, or is a text file.
-        ModuleNotFoundError: `source` is a URL, and fsspec or what it needs for this one is not installed.
-        ValueError: An option has no such value, or the dialect has no log number or no
-            compression; or fsspec does not know the file system of a URL.
+        ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
+            not installed.
+        ValueError: An option has an invalid value; a log number or a compression is given for a
+            dialect that has none; or fsspec does not know the file system of a URL.
 
-    A step of the iteration, over the reader or what `records`, `batches` and `record_batches`
-    return, raises:
+    Each step of an iteration over the reader, or over what `records`, `batches` and
+    `record_batches` return, may raise:
 
     * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
     * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
-    * `DialectError`: the source is not a log. Only the first step.
+    * `DialectError`: the source is not a log. Only on the first step.
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
-    * `ValueError`: the detected dialect has no log number or no compression, and one was given.
+    * `ValueError`: a log number or a compression was given, and the detected dialect has none.
     * `RuntimeError`: the source's own `read` uses the reader.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -329,7 +332,7 @@ class Reader:
     def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def records(self) -> Iterator[Record]:
-        """Iterates over the records with their offsets. It shares its position with the reader.
+        """Iterates over the records with their offsets. The iterator shares the reader's position.
 
         Returns:
             An iterator of `Record`.
@@ -345,12 +348,12 @@ class Reader:
         [(0, b'one'), (10, b'two')]
         """
     def batches(self, *, len_max: int = 262144) -> Iterator[list[bytes]]:
-        """Iterates over lists of records. It shares its position with the reader.
+        """Iterates over lists of records. The iterator shares the reader's position.
 
         Args:
-            len_max: The most bytes of records in a list; a longer record comes alone. A list may be
-                shorter, and has at most 65,536 records. Default: 256 KiB, which stays in the
-                processor's cache.
+            len_max: The maximum total length of the records in a list, in bytes; a longer record is
+                in a list of its own. A list may be shorter, and contains at most 65,536 records.
+                Default: 256 KiB, which stays in the processor's cache.
 
         Returns:
             An iterator of lists of `bytes`, none of them empty.
@@ -369,24 +372,25 @@ class Reader:
     def record_batches(self, *, target_len: int = 262144, threads: int = 1) -> Iterator[RecordBatch]:
         """Iterates over record batches: many records in a few buffers, without an object for each.
 
-        The fastest way to read.
+        This is the fastest way to read.
 
         Args:
-            target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
-                or one record for each 16 bytes of `target_len` if that is more. It ends earlier
-                before damage that has to be reported, and at the end. Default: 256 KiB.
-            threads: Read ahead in this many threads, 1 to 256: parts of 1 MiB, or of `target_len` up
-                to 16 MiB, of which at most two more than there are threads are held in memory. The records
-                and their order are the same. One thread reads an object with `read`, a log with log
-                numbers, a file of fewer than two parts for each thread, and anything under the
-                policy `"stop"`. Default: 1.
+            target_len: A batch is complete once it contains at least this many bytes; or 65,536
+                records, or one record for each 16 bytes of `target_len` if that is more. It is
+                shorter before damage that has to be reported, and at the end of the log. Default:
+                256 KiB.
+            threads: Read ahead in this many threads, 1 to 256, in parts of 1 MiB, or of
+                `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
+                The records and their order are the same. A single thread reads an object with
+                `read`, a log with log numbers, a file with fewer than two parts per thread, and
+                anything under the policy `"stop"`. Default: 1.
 
         Returns:
             An iterator of `RecordBatch`, none of them empty.
 
         Raises:
             ClosedError: The reader is closed.
-            ValueError: `threads` is not 1 to 256.
+            ValueError: `threads` is not 1 to 256, or `target_len` is negative or too large.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -397,12 +401,12 @@ class Reader:
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect that is read, such as `"leveldb"`.
+        """The dialect of the log, such as `"leveldb"`.
 
-        To detect it, the source is read.
+        If it has to be detected, the source is read.
 
         Raises:
-            DialectError: It is not a log.
+            DialectError: The source is not a log.
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
@@ -410,46 +414,46 @@ class Reader:
     def log_number(self) -> int | None:
         """The number of the log; `None` if the dialect has none or it is not known.
 
-        To detect it, the source is read.
+        If it has to be detected, the source is read.
 
         Raises:
-            DialectError: It is not a log.
+            DialectError: The source is not a log.
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`; `None`: not at all.
+        """How each record is compressed: `"zstd"`; `None` if it is not.
 
-        To detect it, the source is read.
+        If it has to be detected, the source is read.
 
         Raises:
-            DialectError: It is not a log.
+            DialectError: The source is not a log.
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rest of the log as a stream of Arrow batches: a capsule of the Arrow C stream interface.
 
-        The columns are `offset` and `record`. The stream shares its position with the reader, so only
-        one can be read: `cordwood.scan` makes tables that can be read again.
+        The columns are `offset` and `record`. The stream shares the reader's position, so only one
+        stream can be read: `cordwood.scan` makes tables that can be read repeatedly.
 
         Args:
-            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
-                is what the stream has; nothing else of it is regarded. Default: `None`.
+            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
+                is that of the stream; the rest of the schema is ignored. Default: `None`.
 
         Returns:
             The capsule.
 
         Raises:
             ClosedError: The reader is closed.
-            RuntimeError: A stream of this reader has begun to be read.
+            RuntimeError: A stream of this reader has already been read from.
         """
 
     def tell(self) -> int:
-        """The file offset after what has been returned or skipped so far: `seek` continues from there.
+        """The file offset after everything returned or skipped so far: `seek` to it to continue.
 
-        A torn tail is not skipped: once it is complete, it can be read from there.
+        A torn tail does not count as skipped: once it is complete, it can be read from there.
 
         Returns:
             The offset in bytes.
@@ -465,10 +469,10 @@ class Reader:
         (b'one', 10)
         """
     def seek(self, offset: int, /) -> None:
-        """Moves to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
+        """Moves to a file offset: `Record.offset`, `Record.end_offset` or a result of `tell`.
 
         At any other offset, what is found is reported as damage. `skipped` and `outcome` are reset,
-        and the range's `start` is now here.
+        and this offset becomes the `start` of the range.
 
         Args:
             offset: The file offset, in bytes.
@@ -489,29 +493,29 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """What was not returned so far, in the order of the offsets: the first 100,000 regions.
+        """The regions not returned so far, in the order of their offsets: the first 100,000.
 
-        Adjacent regions are one, if the reason with all its details is the same.
+        Adjacent regions are merged if their reasons are the same in all details.
 
-        It, `skipped_len` and `outcome` can still be read when the reader is closed.
+        `skipped`, `skipped_len` and `outcome` can still be read after the reader is closed.
         """
     @property
     def ok(self) -> bool:
-        """Whether no damage was found so far.
+        """Whether no damage has been found so far.
 
-        Damage is a region of severity `"corruption"`: torn tails do not count.
-        An `outcome` of `"clean"` does not say that: it is about the end of the file.
+        Damage is a region of severity `"corruption"`: torn tails do not count. An `outcome` of
+        `"clean"` does not mean this: it only describes the end of the file.
         """
 
     @property
     def skipped_len(self) -> int:
-        """Bytes in all regions that were not returned so far, listed or not."""
+        """The number of bytes in all regions not returned so far, listed or not."""
     @property
     def outcome(self) -> Outcome:
-        """How reading ended; `"unfinished"` while it has not."""
+        """How reading ended; `"unfinished"` until it has."""
     @property
     def path(self) -> str | None:
-        """The path, if the source is one; else `None`."""
+        """The path, if the source is a path; otherwise `None`."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
@@ -532,15 +536,15 @@ class Reader:
 
 @final
 class RecordBatch:
-    """Consecutive records in one buffer, and where each begins in another.
+    """Consecutive records in one buffer, with the position of each in another.
 
     The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` copies nothing.
 
-    `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and
-    stay as they are for as long as anything refers to them.
+    `Reader.record_batches` returns them. The buffers are shared, not copied; they are read-only,
+    and stay unchanged for as long as anything refers to them.
 
-    `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, and raises
-    `IndexError` if there is none; a slice gives a list, and iterating gives all.
+    `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
+    `IndexError` if there is none; a slice returns a list, and iterating yields every record.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -556,9 +560,9 @@ class RecordBatch:
         """The bytes of all records, concatenated."""
     @property
     def offsets(self) -> memoryview:
-        """Where each record begins in `data`, and then where the last one ends.
+        """Where each record begins in `data`, followed by where the last one ends.
 
-        One more than there are records; 64-bit signed integers in native byte order (format `"q"`).
+        One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
         """
     @property
     def record_offsets(self) -> memoryview:
@@ -576,8 +580,8 @@ class RecordBatch:
 
         Args:
             requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
-                the batch has less than 2 GiB, that is its type; nothing else of it is regarded.
-                Default: `None`: `large_binary`.
+                the batch has less than 2 GiB, so is that of the table; the rest of the schema is
+                ignored. Default: `None`: `large_binary`.
 
         Returns:
             The capsules of the schema and of the table.
@@ -599,10 +603,10 @@ class RecordBatch:
 
 @final
 class NotYet:
-    """There is no record yet: where, and why. The value of `Follower.waiting`.
+    """Where and why there is no record yet: the value of `Follower.waiting`.
 
     It distinguishes a writer that is idle from one that is stuck. The constructor takes the
-    attributes as keywords, but `pending_len`, which follows from the others.
+    attributes as keywords, except `pending_len`, which follows from the others.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -623,7 +627,7 @@ class NotYet:
         """The length of the file, in bytes."""
     @property
     def pending_len(self) -> int:
-        """Bytes of the file after `offset`. Zeros that a writer has preallocated are among them."""
+        """Bytes of the file after `offset`, including zeros that a writer has preallocated."""
     __match_args__ = ("reason", "offset", "file_len")
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -631,53 +635,55 @@ class NotYet:
 
 @final
 class Follower:
-    """Follows a log that is being written. `cordwood.follow` makes one.
+    """Follows a log that is being written. `cordwood.follow` creates a follower.
 
-    Iterating returns each record as `bytes` once it is complete, and waits for the next: `for` in
-    this thread, where Ctrl-C works and other threads run on, `async for` in the event loop. The
-    iteration ends after `timeout` seconds without a record, and a new one continues. It waits at
-    incomplete records, and at the zeros of a preallocated file. A `with` statement closes the
-    follower; the end of a loop does not. `next(follower)` is a step of the iteration.
+    Iterating yields each record as `bytes` once it is complete, and waits for the next one: `for`
+    in this thread, where Ctrl-C works and other threads keep running, `async for` in the event
+    loop. The iteration ends after `timeout` seconds without a record; a new iteration continues
+    from there. It waits at incomplete records, and at the zeros of a preallocated file. A `with`
+    statement closes the follower; the end of a loop does not. `next(follower)` is one step of the
+    iteration.
 
-    Threads may share a follower, also while one of them waits; if one closes it, the one that
-    waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
+    Threads may share a follower, even while one of them waits; if another closes it, the waiting
+    thread gets a `ClosedError`. After a fork, both processes may continue following independently.
 
     Args:
         path: The file. It must exist; it may be empty.
-        start: Return only what begins at or after this file offset, in bytes: `tell` of an
-            earlier run. Default: 0.
-        timeout: A step of the iteration waits at most this long for a record, in seconds. 0
-            takes what is there and never waits. Default: `None`, forever.
-        dialect: As for `Reader`; it is detected as soon as there is a file header or a complete
-            fragment. Default: `None`.
+        start: Return only what begins at or after this file offset, in bytes, such as the result of
+            `tell` in an earlier run. Default: 0.
+        timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
+            returns what is there and never waits. Default: `None`, forever.
+        dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
+            Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
-        on_rotation: What to do once the path names another file, or none, and all of the old one
-            has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
-            file under the path, and continue at its beginning; `tell`, `skipped` and `outcome` are
-            then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
-            logger `cordwood` gets a warning if the old file ended in an incomplete record, under
-            the last two. Default: `"raise"`.
+        on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
+        on_rotation: What to do once the path names another file, or none, and everything in the old
+            one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until the
+            path names a file, and continue at its beginning; `tell`, `skipped` and `outcome` then
+            describe that file. `"stop"`: end the iteration for good; `outcome` says so. Under the
+            last two, the logger `cordwood` gets a warning if the old file ended in an incomplete
+            record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-        retry_polls: What looks damaged, with no valid block after it, is read again this many
-            times before it is reported. Default: 3.
-        retry_time: What looks damaged is also read again for at least this long, in seconds. Default: 0.1.
+        retry_polls: Anything that looks damaged, with no valid block after it, is read again this
+            many times before it is reported. Default: 3.
+        retry_time: Anything that looks damaged is also read again for at least this long, in
+            seconds. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
         TypeError: `path` is not a path.
-        ValueError: An option has no such value.
+        ValueError: An option has an invalid value.
 
-    A step of the iteration, and `poll`, raise:
+    Each step of the iteration, and `poll`, may raise:
 
     * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
       step continues after it.
     * `DialectError`: the file is not a log.
     * `LogTruncatedError`: the file is shorter than what has been read of it. Every further step
       raises it again.
-    * `LogRotatedError`: the path names another file or none, and all of the old one has been
+    * `LogRotatedError`: the path names another file or none, and everything in the old one has been
       returned. Only under `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
@@ -713,10 +719,10 @@ class Follower:
     def records(self) -> FollowerRecords:
         """Iterates over the records with their offsets, also with `async for`.
 
-        It shares the follower's position.
+        The iterator shares the follower's position.
 
         Returns:
-            An iterator of `Record`, and an asynchronous one.
+            An object that is both an iterator and an asynchronous iterator of `Record`.
 
         Raises:
             ClosedError: The follower is closed.
@@ -728,14 +734,14 @@ class Follower:
         [10]
         """
     def poll(self) -> Record | None:
-        """Returns the next record if there is one. It never waits.
+        """Returns the next record if there is one, without waiting.
 
         Returns:
-            The record, or `None`: `waiting` then says why, and `outcome` whether there will be
+            The record, or `None`: then `waiting` says why, and `outcome` whether there will be
             more.
 
         Raises:
-            CordwoodError: As a step of the iteration: damage, or a change of the file.
+            CordwoodError: As in a step of the iteration, for damage or a change of the file.
             OSError: The file cannot be read.
             ClosedError: The follower is closed.
 
@@ -746,9 +752,9 @@ class Follower:
         (Record(offset=0, end_offset=10, data=b'one'), None)
         """
     def tell(self) -> int:
-        """The file offset after what has been returned or skipped so far.
+        """The file offset after everything returned or skipped so far.
 
-        With this offset as its `start`, a new follower continues from there.
+        A new follower with this offset as its `start` continues from there.
 
         Returns:
             The offset in bytes.
@@ -769,43 +775,43 @@ class Follower:
     def delay(self) -> float:
         """Seconds to wait before the next `poll`, in a loop of your own.
 
-        It is `poll_interval`, or less while what looks damaged is read again.
+        It is `poll_interval`, or less while something that looks damaged is read again.
         """
     @property
     def timeout(self) -> float | None:
-        """How long a step waits at most, in seconds; `None` means forever."""
+        """The longest that a step waits, in seconds; `None` means forever."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """What was not returned so far, in the order of the offsets: the first 100,000 regions.
+        """The regions not returned so far, in the order of their offsets: the first 100,000.
 
-        Adjacent regions are one, if the reason with all its details is the same.
+        Adjacent regions are merged if their reasons are the same in all details.
         """
     @property
     def ok(self) -> bool:
-        """Whether no damage was found so far.
+        """Whether no damage has been found so far.
 
         Damage is a region of severity `"corruption"`: torn tails do not count.
         """
 
     @property
     def skipped_len(self) -> int:
-        """Bytes in all regions that were not returned so far, listed or not."""
+        """The number of bytes in all regions not returned so far, listed or not."""
     @property
     def outcome(self) -> Outcome:
-        """`"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
+        """`"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
 
-        Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it
+        Under `on_rotation="stop"`, after a rotation: `"clean"`, or `"torn_tail"` if the old file
         ends with bytes that are not a complete record.
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect of the log; `"leveldb"` until the file has shown another one."""
+        """The dialect of the log; `"leveldb"` until another one is detected."""
     @property
     def log_number(self) -> int | None:
         """The number of the log; `None` if the dialect has none or it is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`; `None`: not at all, or it is not known yet."""
+        """How each record is compressed: `"zstd"`; `None` if it is not or this is not known yet."""
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -837,83 +843,84 @@ class Writer:
 
     `cordwood.open(sink, "w")` creates one; so does calling the class.
 
-    By default, a record for which `append` has returned survives if this process crashes or is
+    By default, once `append` has returned, the record survives if this process crashes or is
     killed; what has been synced survives a crash of the machine. A `with` statement closes the
     writer.
 
-    Threads may share a writer; each record is written whole. A file is locked against a second
-    writer until it is closed, in this process and in others that ask (all that use cordwood
-    do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`,
-    `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
+    Threads may share a writer; each record is written whole. Until it is closed, a file is locked
+    against a second writer, in this process and in others that check the lock (all that use
+    cordwood do). A writer belongs to the process that opened it: in a forked child, `append`,
+    `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
 
-    A write to a file that fails is undone: the file is truncated to the end of its last complete
+    If a write to a file fails, it is undone: the file is truncated to the end of its last complete
     record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
-    later call fails: what is on the disk after `durable_offset` is not known, and a second sync
-    would not reveal it. Close the log and open it again with `"a"`, in this process: that rewrites
-    the uncertain part. An object with `write` is not used again after it has failed.
+    later call fails: it is not known what is on the disk after `durable_offset`, and a second sync
+    would not reveal it. Close the log and reopen it with `"a"` in this process: that rewrites the
+    uncertain part. An object with `write` is not used again after a failure.
 
-    An unclosed writer writes its buffer when it is dropped or its cycle is collected, and warns
-    (`ResourceWarning`); a failure then is shown (`sys.unraisablehook`), and an exception that is
-    already being raised is kept.
+    When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
+    (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
+    exception that is already being raised is kept.
 
     Args:
-        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
-            position the log begins. `data` is a read-only `memoryview`; it may be kept, and then
+        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
+            the log begins. `data` is a read-only `memoryview`; the object may keep it, and it then
             never changes.
-        mode: `"x"`: a new file; fails if the file exists. `"w"`: a new file, replacing an existing
-            one. `"a"`: append to the file, or create it. An object takes `"x"` or `"w"`, which are
-            then the same. Default: `"x"`.
+        mode: `"x"`: create a file; fails if it exists. `"w"`: create a file, replacing any existing
+            one. `"a"`: append to the file, or create it. An object accepts `"x"` or `"w"`, which
+            then mean the same. Default: `"x"`.
         dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-            end-of-log trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader`
-            detects it; for a new file `"leveldb"`.
-        log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: it goes into
-            each fragment. Such a log is never appended to. Default: `None`: the fragments have no
-            number and are those of `"leveldb"`, also if the file's name has a number.
-        compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Such a log is never
-            appended to. Default: `None`, not at all.
-        flush: For a path: when to write records to the operating system, which keeps them if this
-            process ends. `"append"`: before each `append` returns, with one write; an `extend`
-            makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 256
+            end-of-log trailer. Default: `None`: for `"a"`, the dialect of the file, as `Reader`
+            detects it; for a new file, `"leveldb"`.
+        log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`: each
+            fragment carries it. A log with a number is never appended to. Default: `None`: the
+            fragments carry no number and are those of `"leveldb"`, even if the file's name contains
+            a number.
+        compression: How each record is compressed, for `"rocksdb"`: `"zstd"`. A compressed log is
+            never appended to. Default: `None`, not at all.
+        flush: For a path: when to pass records to the operating system, which keeps them if this
+            process ends. `"append"`: before each `append` returns, in one write; `extend` makes one
+            write for every 1,024 records or 128 KiB. `"close"`: records are buffered, up to 256
             KiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
-            takes no `flush`. Default: `None`, which is `"append"`.
-        sync: When to wait until records are on the disk, besides `sync()` and `append(...,
-            sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
-            `"append"`: before each `append` returns. Every setting but `"never"` also syncs on
-            close, and so do the next two. Default: `"never"`.
-        sync_len: Instead of `sync`: sync within the `append` with which this many bytes have
-            been appended since the last sync. Default: `None`.
-        sync_interval: Instead of `sync`: sync within the first `append` that comes this many
-            seconds after the last sync, or later. While nothing is appended, nothing is synced:
-            no thread runs in the background. Default: `None`.
-        on_torn_tail: For `"a"`, if the file does not end with a complete record. `"refuse"`: raise.
-            `"truncate"`: cut off what a crash can have left after the last complete record; damage
-            raises, and so does what one flipped bit explains, or a file without any valid fragment.
-            `"pad"`: keep every byte, damaged or not, and continue in the next block; readers keep
-            reporting the skipped bytes. Default: `"refuse"`.
-        checkpoint: For `"a"`: a file offset at which a record begins or ends and before which
+            accepts no `flush`. Default: `None`, which is `"append"`.
+        sync: When to wait until records are on the disk, in addition to `sync()` and
+            `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
+            `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
+            close, and so do `sync_len` and `sync_interval`. Default: `"never"`.
+        sync_len: Instead of `sync`: sync within the `append` that brings the bytes appended since
+            the last sync to this many. Default: `None`.
+        sync_interval: Instead of `sync`: sync within the first `append` made at least this many
+            seconds after the last sync. While nothing is appended, nothing is synced: no thread
+            runs in the background. Default: `None`.
+        on_torn_tail: For `"a"`: what to do if the file does not end with a complete record.
+            `"refuse"`: raise. `"truncate"`: cut off what a crash can have left after the last
+            complete record; other damage raises, as do damage that one flipped bit explains and a
+            file without any valid fragment. `"pad"`: keep every byte, damaged or not, and continue
+            in the next block; readers keep reporting the skipped bytes. Default: `"refuse"`.
+        checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
             everything is known to be on the disk, such as an earlier `durable_offset`. The file is
-            read from there on to find its end, and what follows is rewritten, so that the next sync
-            covers it. Default: `None`, the beginning, and nothing is rewritten unless a sync of
-            this file has failed in this process.
-        preallocate_len: Ask the file system for space this many bytes at a time (Linux only,
-            elsewhere without effect). The length of the file stays that of its records. Default: 0,
-            not at all.
-        record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes.
-            Default: 1 GiB, as for `Reader`: what is longer can be read only with the option of the
-            same name.
+            read from there to find its end, and what follows the checkpoint is rewritten, so that
+            the next sync covers it. Default: `None`: the file is read from the beginning, and
+            nothing is rewritten unless a sync of this file has failed in this process.
+        preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
+            effect elsewhere). The length of the file remains that of its records. Default: 0, not
+            at all.
+        record_len_max: The length in bytes of the longest record to write; a longer one raises
+            `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
+            if its own `record_len_max` allows them.
 
     Raises:
-        OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
+        OSError: The file cannot be opened. For `"x"`, an existing file raises `FileExistsError`.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
             `on_torn_tail` is `"refuse"`.
         CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` is not `"pad"`.
         DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
             a kind that is never appended to: a log with a log number, or a compressed one.
-        OverflowError: `log_number` is not a number of 32 bits.
+        OverflowError: `log_number` is not an unsigned 32-bit integer.
         TypeError: `sink` is not a path and has no `write`, or is a text file.
-        ValueError: An option has no such value, or makes no sense here, such as a log number or a
-            compression that the dialect does not have.
+        ValueError: An option has an invalid value, or makes no sense here, such as a log number or
+            a compression that the dialect does not have.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -947,11 +954,11 @@ class Writer:
 
         Args:
             record: `bytes` or any other buffer.
-            sync: Return once it and everything before it are on the disk. Threads that wait for
-                this share one sync. Default: `False`.
+            sync: Return only once the record and everything before it are on the disk. Threads that
+                wait for this share one sync. Default: `False`.
 
         Returns:
-            The file offset of its first fragment's header, in bytes.
+            The file offset of the header of the record's first fragment, in bytes.
 
         Raises:
             OSError: A write or a sync failed. The message says what is on the disk and whether the
@@ -960,16 +967,18 @@ class Writer:
             TypeError: `record` is not bytes-like.
             ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
-            MemoryError: There is no memory for the record, and it is not in the log. Or only the
-                offset that is returned cannot be allocated: then the record is in the log, and
-                `tell()` is after it.
+            MemoryError: There is not enough memory for the record, which is then not in the log; or
+                only the returned offset cannot be allocated, in which case the record is in the
+                log, and `tell()` is after it.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
         (0, 10)
         """
     def extend(self, records: Iterable[ReadableBuffer], /) -> int:
-        """Appends all records of an iterable. If it raises, those before are in the log.
+        """Appends all records of an iterable.
+
+        If it raises, the records before that point are in the log.
 
         Args:
             records: An iterable of `bytes` or other buffers.
@@ -979,7 +988,7 @@ class Writer:
 
         Raises:
             OSError: As for `append`.
-            TypeError: A record is not bytes-like, or `records` is one record, or a text.
+            TypeError: A record is not bytes-like, or `records` is a single record or a string.
             ClosedError: The writer is closed.
             MemoryError: As for `append`.
 
@@ -1003,7 +1012,7 @@ class Writer:
     def flush(self) -> None:
         """Writes all records so far to the operating system, or to the sink.
 
-        They then survive the end of this process, not a crash of the machine.
+        They then survive the end of this process, but not a crash of the machine.
 
         Raises:
             OSError: As for `append`.
@@ -1021,8 +1030,8 @@ class Writer:
         For a new file, that includes its name.
 
         Raises:
-            OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
-                writer stays unusable.
+            OSError: The records may not be on the disk, and a failed sync cannot be repeated, so
+                the writer stays unusable.
             io.UnsupportedOperation: The sink has no file descriptor.
             ClosedError: The writer is closed.
 
@@ -1036,23 +1045,23 @@ class Writer:
     def durable_offset(self) -> int:
         """Everything before this file offset is on the disk, and survives a crash of the machine.
 
-        0 before the first sync of this writer. It can still be read when the writer is closed.
+        0 before the first sync of this writer. It can still be read after the writer is closed.
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
-        """What followed the last complete record when the log was opened with `"a"`; else `None`.
+        """What followed the last complete record when the log was opened with `"a"`, or `None`.
 
-        It has been cut off or kept, as `on_torn_tail` says.
+        It was cut off or kept, depending on `on_torn_tail`.
         """
     @property
     def dialect(self) -> DialectName:
         """The dialect that is written, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, which each fragment carries; `None` if none does."""
+        """The number of the log, which each fragment carries; `None` if the fragments carry none."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`; `None`: not at all."""
+        """How each record is compressed: `"zstd"`, or `None` for not at all."""
     @property
     def path(self) -> str | None:
         """The path, if the sink is one; else `None`."""
@@ -1062,13 +1071,14 @@ class Writer:
     def close(self) -> None:
         """Flushes, syncs if `sync` says so, and closes the file. Closing twice is allowed.
 
-        If other threads wait for a sync, it waits until that is done. Then another writer may open
-        the file. In a forked child it only closes the child's copy of the descriptor.
+        If other threads are waiting for a sync, it waits until that is done. After closing, another
+        writer may open the file. In a forked child, it only closes the child's copy of the
+        descriptor.
 
         An object that was passed in is only flushed.
 
         Raises:
-            OSError: A write or a sync failed. The writer is closed all the same.
+            OSError: A write or a sync failed. The writer is closed nonetheless.
 
         >>> writer = cordwood.open("example.log", "w")
         >>> writer.append(b"one")
@@ -1085,11 +1095,11 @@ class Writer:
 
 @final
 class Report:
-    """What is in a log, and what is wrong with it: what `verify` and `salvage` return.
+    """What is in a log and what is wrong with it, as `verify` and `salvage` return it.
 
-    The constructor takes the attributes as keywords, without those that follow from the others:
-    `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if everything but the paths is.
-    A notebook shows a table.
+    The constructor takes the attributes as keywords, except those that follow from the others:
+    `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if everything except their
+    paths is. A notebook shows a report as a table.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1120,10 +1130,10 @@ class Report:
         """The dialect of the log, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` if the dialect has none or it is not known."""
+        """The number of the log; `None` if the dialect has none or if it is not known."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`; `None`: not at all."""
+        """How each record is compressed: `"zstd"`, or `None` for not at all."""
     @property
     def ok(self) -> bool:
         """Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count."""
@@ -1132,24 +1142,24 @@ class Report:
         """Records that were returned."""
     @property
     def salvaged_count(self) -> int:
-        """How many of these begin after damage in the same block: only under the policy `"salvage"`."""
+        """Returned records that begin after damage in the same block, under the policy `"salvage"`."""
     @property
     def payload_len(self) -> int:
         """Bytes of data in the records, without headers and trailers."""
     @property
     def file_len(self) -> int | None:
-        """The length of the whole file, including what is not in the range.
+        """The length of the whole file, including what is outside the range.
 
         `None` if it is not known: for an object with `read` that was not read to its end.
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """What was not returned, in the order of the offsets: the first 100,000 regions.
+        """The regions that were not returned, in order of offset: the first 100,000.
 
-        Each has its `bit_flip`, if one flipped bit explains it.
+        A region that one flipped bit explains has a `bit_flip`.
 
-        Adjacent regions are one, if the reason with all its details is the same and no flipped bit
-        explains either.
+        Adjacent regions are merged if their reasons are the same in all details and no flipped bit
+        explains either region.
         """
     @property
     def skipped_len(self) -> int:
@@ -1165,18 +1175,18 @@ class Report:
         """How reading ended."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of another log, if the whole file belongs to it; else `None`.
+        """The number of another log, if the whole file belongs to that log; else `None`.
 
-        The file's name, or `log_number`, has this log's number: the file was recycled and nothing
-        has been written to this log yet, or it was renamed or copied.
+        The file's name or `log_number` states a different number: the file was recycled and nothing
+        has been written to the log with that number yet, or the file was renamed or copied.
         """
     @property
     def not_kept(self) -> tuple[str, ...]:
         """What `salvage` could not keep in the new log; empty after `verify`.
 
-        `"synced_offsets"`: how far the file had been synced, as some records of Pebble state.
-        `"bad_metadata"` and `"ignored_kinds"`: metadata that no engine writes like this, or of an
-        unknown type. `"compression"`: this build does not compress.
+        `"synced_offsets"`: how far the file had been synced, which some Pebble records state.
+        `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
+        unknown type. `"compression"`: this build cannot compress.
         """
     @property
     def path(self) -> str | None:
@@ -1189,11 +1199,12 @@ class Report:
 
 @final
 class Stat:
-    """What is in a log, in numbers: what `stat` returns.
+    """What is in a log, in numbers, as `stat` returns it.
 
     `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The
-    constructor takes the attributes as keywords, without `record_len_mean` and `block_count`, which
-    follow from the others. Two are equal if everything but the paths is. A notebook shows a table.
+    constructor takes the attributes as keywords, except `record_len_mean` and `block_count`, which
+    follow from the others. Two are equal if everything except their paths is. A notebook shows one
+    as a table.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1234,10 +1245,10 @@ class Stat:
         """The dialect of the log, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` if the dialect has none or it is not known."""
+        """The number of the log; `None` if the dialect has none or if it is not known."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`; `None`: not at all."""
+        """How each record is compressed: `"zstd"`, or `None` for not at all."""
     @property
     def record_count(self) -> int:
         """Records that were returned."""
@@ -1252,13 +1263,13 @@ class Stat:
         """Bytes of the headers of the records' fragments."""
     @property
     def record_len_min(self) -> int | None:
-        """Bytes of the shortest record; `None` if there is none."""
+        """Length of the shortest record in bytes; `None` if there are no records."""
     @property
     def record_len_max(self) -> int | None:
-        """Bytes of the longest record; `None` if there is none."""
+        """Length of the longest record in bytes; `None` if there are no records."""
     @property
     def record_len_mean(self) -> float | None:
-        """Mean length of a record in bytes; `None` if there is none."""
+        """Mean length of a record in bytes; `None` if there are no records."""
     @property
     def full_count(self) -> int:
         """FULL fragments of the records: records in one piece."""
@@ -1273,16 +1284,16 @@ class Stat:
         """LAST fragments of the records."""
     @property
     def block_count(self) -> int | None:
-        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is."""
+        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`."""
     @property
     def trailer_len(self) -> int:
-        """Bytes of trailers: at the ends of blocks, too few for a header."""
+        """Bytes of trailers: the ends of blocks, too short for a header."""
     @property
     def skipped_len(self) -> int:
-        """Bytes that were not returned, for whatever reason: `verify` says which."""
+        """Bytes that were not returned, for whatever reason; `verify` reports the reasons."""
     @property
     def damaged_len(self) -> int:
-        """Bytes of these in regions of `Severity.CORRUPTION`."""
+        """Skipped bytes in regions of `Severity.CORRUPTION`."""
     @property
     def file_len(self) -> int | None:
         """The length of the file in bytes; `None` if it is not known."""
@@ -1291,10 +1302,10 @@ class Stat:
         """How reading ended."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of another log, if the whole file belongs to it; else `None`.
+        """The number of another log, if the whole file belongs to that log; else `None`.
 
-        The file's name, or `log_number`, has this log's number: the file was recycled and nothing
-        has been written to this log yet, or it was renamed or copied.
+        The file's name or `log_number` states a different number: the file was recycled and nothing
+        has been written to the log with that number yet, or the file was renamed or copied.
         """
     @property
     def path(self) -> str | None:
@@ -1307,18 +1318,18 @@ class Stat:
 
 @final
 class WriteBatch:
-    """The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that are one unit.
+    """A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
 
-    Iterating gives the operations, in order. They are decoded one by one: a batch that is
-    damaged gives those before the damage, then raises `PayloadError`, as it does if the header
-    states another count. `len(batch)` decodes all and raises the same; `bool(batch)` says
-    whether there are any; `bytes(batch)` is the record. What can be read can be written:
-    `bytes` of what `build` makes of the operations is the record.
+    Iterating yields the operations in order, decoded one by one. A damaged batch yields those
+    before the damage, then raises `PayloadError`; so does a batch whose header states a different
+    count. `len(batch)` decodes all operations and raises the same error; `bool(batch)` is true if
+    there are any; `bytes(batch)` is the record. Whatever can be read can be written: passing the
+    operations to `build` gives a batch whose `bytes` are the record.
 
     Args:
-        record: The record. Only its header is decoded yet.
-        engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags
-            have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+        record: The record. Only its header is decoded at first.
+        engine: `"rocksdb"`, whose first two tags are also LevelDB's, or `"pebble"`. Five tags have
+            one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -1341,7 +1352,7 @@ class WriteBatch:
     def build(
         sequence: int, operations: Iterable[Operation], *, engine: Literal["rocksdb", "pebble"] = "rocksdb"
     ) -> WriteBatch:
-        """Makes a batch of operations. The count in its header is that of the operations that count.
+        """Builds a batch from operations. The count in its header includes only operations that count.
 
         Args:
             sequence: The sequence number of the first operation.
@@ -1353,9 +1364,9 @@ class WriteBatch:
 
         Raises:
             PayloadError: The engine does not know one of the operations, or something is too large.
-            TypeError: Something in `operations` is not an `Operation`.
+            TypeError: An item of `operations` is not an `Operation`.
             ValueError: There is no such engine.
-            OverflowError: `sequence` is not a number of 64 bits.
+            OverflowError: `sequence` is not an unsigned 64-bit integer.
 
         >>> from cordwood.payload import Operation, WriteBatch
         >>> WriteBatch.build(7, [Operation("put", key=b"k", value=b"v")])
@@ -1366,17 +1377,20 @@ class WriteBatch:
         """The sequence number of the first operation."""
     @property
     def count(self) -> int:
-        """How many operations the header states. Log data and the marks of transactions do not count."""
+        """The number of operations that the header states.
+
+        Log data and transaction markers do not count.
+        """
     @property
     def engine(self) -> Literal["rocksdb", "pebble"]:
         """`"rocksdb"` or `"pebble"`."""
     def to_dict(self) -> dict[str, object]:
-        """The batch in the form that JSON can hold.
+        """The batch in a form that JSON can represent.
 
         Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
 
         Returns:
-            `sequence`, `count`, and `operations` with the attributes that each has.
+            `sequence`, `count`, and `operations`, each with the attributes that it has.
 
         Raises:
             PayloadError: The batch is damaged.
@@ -1398,23 +1412,24 @@ class WriteBatch:
 class Operation:
     """An operation of a `WriteBatch`.
 
-    Iterating over one gives them; the class makes those for `WriteBatch.build`.
+    Iterating over a batch yields operations; calling the class creates one for `WriteBatch.build`.
 
     An attribute is `None` if operations of this kind do not have it. Two operations are equal if
-    everything but the sequence numbers is. One that was read from a record keeps that record in
-    memory.
+    everything except their sequence numbers is. One that was read from a record keeps that record
+    in memory.
 
     Args:
-        kind: An `OperationKind`, or its name. It decides which others must be given: all that it
-            has.
+        kind: An `OperationKind`, or its name. It determines which of the other attributes must be
+            given: all those that the kind has.
         column_family: The number of the column family. Default: 0, the default one.
-        key: The key; of a range, the first one.
-        end_key: The key after the last one of a range.
-        value: The value; of log data, the data.
+        key: The key; for a range, the first one.
+        end_key: For a range, the key after the last one.
+        value: The value; for log data, the data.
         xid: The name of a transaction.
         timestamp: The timestamp of a commit.
         write_unix_time: When the value was written, in seconds since 1970.
-        sequence: The sequence number, as that of one that was read. `WriteBatch.build` ignores it.
+        sequence: The sequence number, as in an operation that was read. `WriteBatch.build` ignores
+            it.
 
     Raises:
         TypeError: An attribute that this kind has is missing, or one that it does not have is
@@ -1447,24 +1462,24 @@ class Operation:
         """What it does: an `OperationKind`."""
     @property
     def sequence(self) -> int | None:
-        """The sequence number: the batch's, plus one for each operation before it that counts.
+        """The sequence number: the batch's, plus one for each earlier operation that counts.
 
-        `None` if it does not count, or was not read from a batch. RocksDB's write policies
-        WritePrepared and WriteUnprepared give one number to all operations of a batch; the record
-        does not say so.
+        `None` if the operation does not count, or was not read from a batch. RocksDB's write
+        policies WritePrepared and WriteUnprepared assign one number to all operations of a batch;
+        the record does not show this.
         """
     @property
     def column_family(self) -> int | None:
         """The number of the column family, 0 for the default one."""
     @property
     def key(self) -> bytes | None:
-        """The key; of a range, the first one."""
+        """The key; for a range, the first one."""
     @property
     def end_key(self) -> bytes | None:
-        """The key after the last one of a range."""
+        """For a range, the key after the last one."""
     @property
     def value(self) -> bytes | None:
-        """The value; of log data, the data. What the engine wraps in it is not unwrapped."""
+        """The value; for log data, the data. Whatever the engine wraps in it stays wrapped."""
     @property
     def xid(self) -> bytes | None:
         """The name of a transaction."""
@@ -1491,11 +1506,11 @@ class Operation:
 
 @final
 class VersionEdit:
-    r"""The record of a MANIFEST of LevelDB or RocksDB: what changes in one version of the database.
+    r"""A record of a LevelDB or RocksDB MANIFEST: what changes in one version of the database.
 
-    Iterating gives the same as `fields`, one at a time: as objects, the fields of a long record
-    take many times its bytes. `bytes(edit)` encodes the fields again, which gives the record,
-    byte for byte.
+    Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
+    record take up many times its size. `bytes(edit)` encodes the fields again, which reproduces the
+    record byte for byte.
 
     Args:
         record: The record. All of it is decoded.
@@ -1517,10 +1532,10 @@ class VersionEdit:
     def __new__(cls, record: ReadableBuffer) -> Self: ...
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields, in the order of the record. They are made at the first use, and kept."""
+        """The fields, in the order of the record. They are created on first use and kept."""
     def __iter__(self) -> Iterator[Field]: ...
     def to_dict(self) -> dict[str, object]:
-        r"""The edit in the form that JSON can hold.
+        r"""The edit in a form that JSON can represent.
 
         Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left
         out.
@@ -1557,30 +1572,30 @@ def verify(
     Damage is not an error here.
 
     Args:
-        source: What `Reader` takes.
-        threads: Read it in this many threads, 1 to 256. The report is the same for any number. One
-            thread reads an object with `read`, a log with log numbers, a file of less than 4 MiB
-            for each thread, and anything under the policy `"stop"`. Default: 1.
+        source: As for `Reader`.
+        threads: The number of threads to read with, 1 to 256. The report does not depend on it.
+            Only one thread is used for an object with `read`, a log with log numbers, a file of
+            less than 4 MiB per thread, and anything under the policy `"stop"`. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        on_corruption: Continue after damage at the next block (`"skip"`), end there (`"stop"`),
-            or search for valid records in the same block (`"salvage"`). Default: `"skip"`.
+        on_corruption: After damage, continue at the next block (`"skip"`), stop (`"stop"`), or
+            search for valid records in the same block (`"salvage"`). Default: `"skip"`.
         start: As for `Reader`: a file offset in bytes. Default: 0.
         end: As for `Reader`: a file offset in bytes. Default: `None`.
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        progress: Called with the number of bytes of each read, up to a few MiB, by the thread
-            that has read them. If it raises, so does this function. Default: `None`.
+        progress: Called after each read with the number of bytes read, up to a few MiB, by the
+            thread that read them. If it raises, so does this function. Default: `None`.
 
     Returns:
-        The report. `ok` says whether there is no damage.
+        The report. `ok` is true if there is no damage.
 
     Raises:
-        DialectError: It is not a log.
+        DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        TypeError: `source` is nothing that `Reader` takes.
-        ValueError: An option has no such value.
+        TypeError: `source` is not something that `Reader` accepts.
+        ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1603,14 +1618,14 @@ def salvage(
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written in the folder of `destination` under a
-    temporary name, synced, and renamed last: a file with the final name is complete. If anything
+    temporary name, synced, and renamed last, so a file with the final name is complete. If anything
     fails, what was written is removed.
 
     Args:
-        source: What `Reader` takes.
-        destination: The path of the new log. It must not exist. It has the dialect, the log number
-            and the engine's metadata of the source. RocksDB and Pebble look for the number of a log
-            in the name of its file.
+        source: As for `Reader`.
+        destination: The path of the new log, which must not exist. The new log has the dialect, the
+            log number and the engine metadata of the source. RocksDB and Pebble take the number of
+            a log from the name of its file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1618,17 +1633,17 @@ def salvage(
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The report about `source`.
+        The report on `source`.
 
     Raises:
         DialectError: `source` is not a log.
         FileExistsError: There is already a file at `destination`. It is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, or the number
             in the name of `destination` is not the one that the records carry.
-        OtherLogError: All of `source` belongs to another log than its name or `log_number` says.
-            Nothing is written.
-        TypeError: `source` is nothing that `Reader` takes, or `destination` is not a path.
-        ValueError: There is no such dialect.
+        OtherLogError: All of `source` belongs to a different log from the one that its name or
+            `log_number` states. Nothing is written.
+        TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+        ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two", b"three"])
@@ -1646,17 +1661,17 @@ def salvage(
 class Scan:
     """The records of logs as a table, for everything that reads Arrow: what `scan` returns.
 
-    pyarrow, polars, DuckDB, pandas, DataFusion and others take it as it is, by its
+    pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
     `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
-    times; making it opens nothing.
+    times; creating it opens nothing.
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
-                is what the stream has; nothing else of it is regarded. Default: `None`.
+            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
+                is that of the stream; the rest of the schema is ignored. Default: `None`.
 
         Returns:
             The capsule, which reads the sources from their beginning.
@@ -1675,25 +1690,25 @@ class Scan:
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
-        """What was not returned: a tuple of `SkippedRegion` for each source, in their order.
+        """The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
 
-        Of the reading that began last, as far as it has come; empty if none has begun. Of each
-        source, the first 100,000 regions are listed.
+        This is what the most recently started reading has found so far; empty if none has started.
+        For each source, the first 100,000 regions are listed.
         """
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found: no region of severity `"corruption"` in any source.
+        """Whether no damage has been found: no region of severity `"corruption"` in any source.
 
-        Of the reading that began last, as far as it has come.
+        This is what the most recently started reading has found so far.
         """
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How reading each source has ended: an `Outcome` for each, in their order.
+        """How reading each source ended: an `Outcome` for each, in order.
 
-        Of the reading that began last; `"unfinished"` for a source of which it has not reached the
-        end. Empty if none has begun.
+        This describes the most recently started reading; `"unfinished"` for a source whose end it
+        has not reached. Empty if none has started.
         """
 
 @overload
@@ -1741,52 +1756,53 @@ def scan(
     start: int = 0,
     end: int | None = None,
 ) -> Scan | DecodedScan:
-    """The records of one log or many as a table, for everything that reads Arrow.
+    """Returns the records of one or more logs as a table, for everything that reads Arrow.
 
-    Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
-    and others. Each reads the sources again, in batches of about 256 KiB, of which one is in memory at
-    a time unless the reader keeps them. Nothing is opened before.
+    Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
+    DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
+    which one is in memory at a time unless the consumer keeps them. Nothing is opened before then.
 
-    What goes wrong is raised by the one that reads, as an exception of its own, with our message.
-    After an error, a stream returns nothing more.
+    Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
+    error, a stream returns nothing more.
 
     Args:
-        sources: What `Reader` takes: a path, a URL, bytes, or an object with `read`, which must be able
-            to seek in order to be read twice. Or an iterable of these, which are read in its order.
-        columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
+        sources: What `Reader` accepts: a path, a URL, bytes, or an object with `read`, which must
+            be able to seek in order to be read twice. Or an iterable of these, which are read in
+            its order.
+        columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
-            null without one; `"salvaged"`: whether it begins after damage in its block. Without
-            `"record"`, records are checked and not copied. Default: `None`: offset and record, and
-            path if `sources` is an iterable.
-        decode: What the records are: `"write-batch"`, `"version-edit"`, `"entity"`, `"wandb-history"`
-            or `"json"`. Rows and columns are then those of `cordwood convert --as`, and `columns`
-            are some of these. It needs pyarrow, and reads in one thread. The columns of the last
-            three are found by reading all sources once before. A record that is something else
-            raises `PayloadError`; under the other policies it is left out, and
-            `DecodedScan.left_out` lists it. Default: `None`: bytes.
-        schema: With `decode`: a `pyarrow.Schema`, in place of that reading. Columns that it does
-            not name are left out. Default: `None`.
+            null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
+            `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
+            `"record"`, and `"path"` if `sources` is an iterable.
+        decode: What the records contain: `"write-batch"`, `"version-edit"`, `"entity"`,
+            `"wandb-history"` or `"json"`. The rows and columns are then those of
+            `cordwood convert --as`, and `columns` selects from them. Requires pyarrow, and reads in
+            one thread. For the last three, the columns are determined by first reading all sources
+            once. A record with any other content raises `PayloadError`; under a policy other than
+            `"raise"` it is left out, and `DecodedScan.left_out` lists it. Default: `None`: bytes.
+        schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
+            it does not name are left out. Default: `None`.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
         on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
-            the first, `Scan.skipped` lists afterwards what is missing. Default: `"raise"`.
-        threads: Read each file ahead in this many threads, 1 to 256. One thread reads what is not a
-            path, what `Reader.record_batches` reads in one, and anything without the column
-            `"record"` or with `"salvaged"`. Default: 1.
+            the first, `Scan.skipped` then lists what is missing. Default: `"raise"`.
+        threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
+            source that is not a path, whatever `Reader.record_batches` reads in one thread, and any
+            table without the column `"record"` or with `"salvaged"`. Default: 1.
         start: As for `Reader`, in each source.
         end: As for `Reader`, in each source.
 
     Returns:
         A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-        `DecodedScan`, which has them, too.
+        `DecodedScan`, which also has them.
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
-        OverflowError: `log_number` is not a number of 32 bits.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: A source is none of the above, or is a text file.
-        ValueError: An option has no such value, or a column is unknown or named twice.
+        ValueError: An option has an invalid value, or a column is unknown or named twice.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1813,7 +1829,7 @@ def stat(
     """Reads a log to its end, and counts what is in it. Damage is not an error here.
 
     Args:
-        source: What `Reader` takes.
+        source: As for `Reader`.
         threads: As for `verify`. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
@@ -1827,9 +1843,9 @@ def stat(
         The numbers.
 
     Raises:
-        DialectError: It is not a log.
+        DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        TypeError: `source` is nothing that `Reader` takes.
+        TypeError: `source` is not something that `Reader` accepts.
         ValueError: `threads` is not 1 to 256, or there is no such dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1844,19 +1860,19 @@ def detect(source: Source, /) -> LogFormat | None:
     """Detects the format of a log from the beginning of the file.
 
     Args:
-        source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
-            it is a longer file, also its end and the beginnings of its blocks.
+        source: As for `Reader`. Its first 96 KiB are read; if they do not show a log and the file
+            is longer, its end and the beginnings of its blocks are read as well.
 
     Returns:
-        A `LogFormat`: the dialect, the log number if its logs have one (that in the name of the
-        file, or else that of the first fragment), and the compression. `None` if it cannot be
-        detected: the file is empty, or its beginning holds no complete fragment with a valid
-        checksum. `Reader` then reads `"leveldb"`.
+        A `LogFormat`: the dialect; the log number, if logs of that dialect have one (the number in
+        the name of the file, or else that of the first fragment); and the compression. `None` if
+        the format cannot be detected: the file is empty, or its beginning contains no complete
+        fragment with a valid checksum. `Reader` then reads it as `"leveldb"`.
 
     Raises:
-        DialectError: It is not a log.
+        DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        TypeError: `source` is nothing that `Reader` takes.
+        TypeError: `source` is not something that `Reader` accepts.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -1869,15 +1885,15 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
 
     Args:
         data: `bytes` or any other buffer.
-        crc: The CRC-32C of the bytes before them, to continue from there. Default: 0, that of
-            none.
+        crc: The CRC-32C of the bytes before `data`, to continue from. Default: 0, the CRC-32C of no
+            bytes.
 
     Returns:
-        A number of 32 bits.
+        An unsigned 32-bit integer.
 
     Raises:
         TypeError: `data` is not bytes-like.
-        OverflowError: `crc` is not a number of 32 bits.
+        OverflowError: `crc` is not an unsigned 32-bit integer.
 
     >>> hex(cordwood.crc32c(b"123456789"))
     '0xe3069283'
@@ -1889,13 +1905,13 @@ def mask_crc(crc: int, /) -> int:
     """The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
 
     Args:
-        crc: The CRC-32C, a number of 32 bits.
+        crc: The CRC-32C, an unsigned 32-bit integer.
 
     Returns:
-        What the header of a fragment holds, a number of 32 bits.
+        What the header of a fragment contains, an unsigned 32-bit integer.
 
     Raises:
-        OverflowError: `crc` is not a number of 32 bits.
+        OverflowError: `crc` is not an unsigned 32-bit integer.
 
     >>> hex(cordwood.mask_crc(cordwood.crc32c(b"foo")))
     '0xfebe8a61'
@@ -1905,13 +1921,13 @@ def unmask_crc(masked: int, /) -> int:
     """Undoes `mask_crc`.
 
     Args:
-        masked: What the header of a fragment holds, a number of 32 bits.
+        masked: What the header of a fragment contains, an unsigned 32-bit integer.
 
     Returns:
-        The CRC-32C, a number of 32 bits.
+        The CRC-32C, an unsigned 32-bit integer.
 
     Raises:
-        OverflowError: `masked` is not a number of 32 bits.
+        OverflowError: `masked` is not an unsigned 32-bit integer.
 
     >>> hex(cordwood.unmask_crc(0xfebe8a61))
     '0xcfc4ae1d'
@@ -1920,7 +1936,7 @@ def unmask_crc(masked: int, /) -> int:
 def decode_entity(record: ReadableBuffer, /) -> Entity:
     """The entity in a record of a Datastore or Firestore export.
 
-    What `cordwood.payload.entity.decode` returns.
+    This is what `cordwood.payload.entity.decode` returns.
 
     Args:
         record: `bytes` or any other buffer.
@@ -1935,13 +1951,13 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 
 @final
 class EntityLearner:
-    """Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows.
+    """Learns the columns of a table of entities, as `cordwood._tables.schema.Columns` does with rows.
 
     Args:
-        column_count_max: So many columns there may be, fields in columns included.
-        field_count_max: So many fields there may be in a column.
-        level_count_max: So many levels of lists and structures there may be in a column.
-        other_count: So many columns there are besides.
+        column_count_max: The maximum number of columns, including fields in columns.
+        field_count_max: The maximum number of fields in a column.
+        level_count_max: The maximum number of levels of lists and structures in a column.
+        other_count: The number of the table's other columns.
     """
 
     def __new__(
@@ -1950,39 +1966,39 @@ class EntityLearner:
     def learn(
         self, batch: RecordBatch, begin: int, origin: str | None, /
     ) -> tuple[int, list[tuple[int, PayloadError | str]], Literal["columns", "origin"] | None]:
-        """Takes records into account.
+        """Learns from records.
 
-        It stops at one after which there are too many columns, and at one that has a property of
-        the name `origin`.
+        It stops at a record after which there are too many columns, and at one with a property
+        whose name is `origin`.
 
         Args:
             batch: The records.
-            begin: The number of the first of them.
-            origin: The name of a column that the table has besides, if it has one.
+            begin: The index of the first record to use.
+            origin: The name of the table's other column, if it has one.
 
         Returns:
-            The number of the record to continue with; the numbers of those that are left out, each
-            with the error or with the reserved name of a property; and `"columns"` or `"origin"` if
-            it stopped because of these.
+            The index of the record to continue with; the indices of the records that were left out,
+            each with the error or with the reserved name of a property; and `"columns"` or
+            `"origin"` if one of these made it stop.
         """
 
     def columns(self) -> dict[str, tuple[list[str], Any, dict[str, Any]] | None]:
         """What was learned.
 
         Returns:
-            For each column by its name the kinds that were seen, what was in the items of lists,
-            and what was in fields; `None` for one that has too many fields.
+            For each column, by name: the kinds that were seen, what was in the items of lists, and
+            what was in fields; `None` for a column with too many fields.
         """
 
 @final
 class EntityBuilder:
-    """Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
+    """Turns entities into columns, as `cordwood._tables.arrow.Batches` does with rows.
 
     Args:
-        columns: Pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column that
-            is not wanted.
-        row_count_max: So many rows a batch may have.
-        cell_count_max: So many cells it may have.
+        columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
+            column that is not wanted.
+        row_count_max: The maximum number of rows in a batch.
+        cell_count_max: The maximum number of cells in a batch.
     """
 
     def __new__(
@@ -2000,52 +2016,53 @@ class EntityBuilder:
         int,
         tuple[object, object],
     ]:
-        """Makes rows of records, as many as one batch of Arrow may have.
+        """Makes rows from records, as many as one Arrow batch may contain.
 
         Args:
             batch: The records.
-            begin: The number of the first of them.
-            learner: It takes the records into account, if it is given, and the rows end with one that
-                has a name that no column has. It may be given to several calls at a time.
+            begin: The index of the first record to use.
+            learner: If given, it learns from the records, and the rows end after one with a name
+                that no column has. Several calls may use it at the same time.
 
         Returns:
-            The number of the record to continue with; whether the learner found what it had not seen before; the
-            numbers of those that are left out, as `learn` has them; a name that no column has, or
-            `None`; the name of a column that a value does not fit, or `None`; the names of the
-            columns that have values, the number of rows, and capsules of the Arrow C data interface
-            with them.
+            The index of the record to continue with; whether the learner found anything that it had
+            not seen before; the indices of the records that were left out, as from `learn`; a name
+            that no column has, or `None`; the name of a column that a value does not fit, or
+            `None`; the names of the columns that have values; the number of rows; and capsules of
+            the Arrow C data interface that contain the rows.
         """
 
 def batch_crc(batch: RecordBatch, crc: int, /) -> int:
-    """The CRC-32C of the offsets and the data of records, after what gave `crc`.
+    """The CRC-32C of the offsets and the data of records, continued from `crc`.
 
     Args:
         batch: The records.
-        crc: That of those before them.
+        crc: The CRC-32C of the records before them.
 
     Returns:
-        A number of 32 bits.
+        An unsigned 32-bit integer.
     """
 
 def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
-    """The fields of a record of a run of Weights & Biases.
+    """The fields of a record of a Weights & Biases run.
 
-    Items are pairs of a path, a tuple of at least one name, and the value in JSON. Times are
-    in microseconds since 1970-01-01 00:00 UTC. What is not in the record is `None`.
+    Items are pairs of a path, which is a tuple of at least one name, and the value as JSON. Times
+    are in microseconds since 1970-01-01 00:00 UTC. A field that is not in the record is `None`.
 
     Args:
         record: `bytes` or any other buffer.
-        kind: Of which kind it must be, and so what fields there are. `"history"`: `items` and
-            `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a record
-            of the run may also have: `update` and `remove`, items. `"run"`: `run_id`, `entity`,
-            `project`, `display_name` and `start_time`. `"output"`, raw or not: `stream`
-            (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
+        kind: The kind that the record must be, which determines the fields. `"history"`: `items`
+            and `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a
+            record of kind `"run"` may also contain: `update` and `remove`, each a list of items.
+            `"run"`: `run_id`, `entity`, `project`, `display_name` and `start_time`. `"output"`,
+            whether raw or not: `stream` (`"stdout"` or `"stderr"`), `timestamp` and `line`.
+            `"exit"`: `exit_code`.
 
     Returns:
-        The fields. `None` if it is a record of another kind.
+        The fields, or `None` if the record is of another kind.
 
     Raises:
-        PayloadError: It is not a record of a run.
+        PayloadError: `record` is not a record of a run.
         ValueError: There is no such kind.
         TypeError: `record` is not bytes-like.
     """
@@ -2055,7 +2072,7 @@ class Fragment:
     """A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
 
     `len(fragment)` is the number of bytes from `offset` to `end_offset`. The constructor takes the
-    attributes as keywords, but `severity`, which is that of the reason.
+    attributes as keywords, except `severity`, which follows from `reason`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -2100,10 +2117,10 @@ class Fragment:
         """Bytes of payload as stated by the header, right or wrong; `None` if there is no header."""
     @property
     def stored_crc(self) -> int | None:
-        """The CRC-32C that the header states, without the mask; `None` if there is no header."""
+        """The checksum that the header states, without the mask; `None` if there is no header."""
     @property
     def computed_crc(self) -> int | None:
-        """The CRC-32C of what it should cover; `None` if that goes past the end of block or file."""
+        """The checksum of what it should cover; `None` if that extends past the end of block or file."""
     @property
     def log_number(self) -> int | None:
         """The number of the log, if headers of this type carry one; else `None`."""
@@ -2118,13 +2135,13 @@ class Fragment:
         """
     @property
     def severity(self) -> Severity | None:
-        """The severity of that; `None` if there is no reason."""
+        """The severity of the reason; `None` if there is none."""
     @property
     def record_offset(self) -> int | None:
-        """File offset of the record that contains it, if that was returned; else `None`."""
+        """File offset of the record that contains it, if that record was returned; else `None`."""
     @property
     def salvaged(self) -> bool:
-        """Whether that record begins after damage in the same block.
+        """Whether the record that contains it begins after damage in the same block.
 
         Only the policy `"salvage"` returns such a record.
         """
@@ -2157,14 +2174,14 @@ def fragments(
 ) -> Iterator[Fragment]:
     """Lists every fragment and every gap of a log, with the reason for each that was not returned.
 
-    They tile the file: each begins where the one before it ends, and none crosses the end of a
-    block. Damage is not an error here. They follow what the policy `"salvage"` of `Reader` returns
-    or skips: in a skipped region, each fragment carries the region's reason. Memory does not grow
-    with the log.
+    Together they tile the file: each begins where the one before it ends, and none crosses the end
+    of a block. Damage is not an error here. Fragments are returned or skipped as under the policy
+    `"salvage"` of `Reader`: each fragment in a skipped region carries the region's reason. Memory
+    use does not grow with the log.
 
     Args:
-        source: What `Reader` takes, if it can be read twice: a path of a file, a URL or what else is
-            read in ranges, a buffer, or an object with `read` and `seek`.
+        source: As for `Reader`, if it can be read twice: the path of a file, a URL or anything else
+            that is read in ranges, a buffer, or an object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -2173,11 +2190,11 @@ def fragments(
         An iterator of `Fragment`.
 
     Raises:
-        DialectError: It is not a log, on the first step.
+        DialectError: The source is not a log. Raised by the first step.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
-        TypeError: `source` is nothing that `Reader` takes.
-        ValueError: There is no such dialect.
+        TypeError: `source` is not something that `Reader` accepts.
+        ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -2195,7 +2212,7 @@ def runs(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
-    """Lists `fragments`, with neighbours of the same kind and reason in one block as one.
+    """Lists `fragments`, merging neighbours of the same kind and reason within a block.
 
     For pictures of long logs.
 

@@ -46,7 +46,7 @@ def open(  # noqa: A001
     source: Source | Split | Sink,
     mode: str,
     *,
-    # The options that are for reading and for writing.
+    # The options for both reading and writing.
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
@@ -72,21 +72,21 @@ def open(  # noqa: A001
     checkpoint: int | None = None,
     preallocate_len: int = 0,
 ) -> Reader | Writer:
-    """Opens a log to read its records or to write some.
+    """Opens a log to read or to write records.
 
     Args:
-        source: To read: a path, a URL, bytes or any other buffer (`mmap` among them), an object with `read`, all else
-            that `Reader` takes, or a `Split`, which itself specifies what to read. To write: a path, or an object with
-            `write`.
-        mode: `"r"` reads. `"w"` writes a new file in place of any that is there, `"x"` writes a new file and fails if
-            one is there, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
+        source: To read: a path, a URL, bytes or any other buffer (such as `mmap`), an object with `read`, anything else
+            that `Reader` accepts, or a `Split`, which itself specifies what to read. To write: a path, or an object
+            with `write`.
+        mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
+            one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
-        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`: that of the file, and
+        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`: that of the file, or
             `"leveldb"` for a new one.
-        log_number: Which log it is, as for `Reader` and `Writer`. Default: `None`: to read, it is detected.
-        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`: to read, it is
+        log_number: Which log it is, as for `Reader` and `Writer`. Default: `None`: when reading, it is detected.
+        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`: when reading, it is
             detected.
-        record_len_max: Refuse a longer record, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
+        record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
         on_corruption: To read: what to do with damage, as for `Reader`. Default: `"raise"`.
         start: To read: return only what begins at or after this file offset, in bytes. Default: 0.
         end: To read: return only what begins before this file offset, in bytes. Default: `None`, the end of the file.
@@ -94,29 +94,30 @@ def open(  # noqa: A001
         flush: To write: when to hand records to the operating system, as for `Writer`. Default: `None`, which is
             `"append"` for a path.
         sync: To write: when to wait until records are on the disk, as for `Writer`. Default: `"never"`.
-        sync_len: To write: sync each time that this many bytes have been appended. Default: `None`.
-        sync_interval: To write: sync with the first append this many seconds after the last sync. Default: `None`.
+        sync_len: To write: sync each time this many bytes have been appended. Default: `None`.
+        sync_interval: To write: sync with the first append at least this many seconds after the last sync.
+            Default: `None`.
         on_torn_tail: To append: what to do with a file that does not end with a whole record, as for `Writer`.
             Default: `"refuse"`.
-        checkpoint: To append: a file offset, in bytes, from which on the file is read, as for `Writer`.
+        checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
             Default: `None`, the beginning.
-        preallocate_len: To write: ask the file system for room this many bytes at a time. Default: 0, not at all.
+        preallocate_len: To write: ask the file system for space this many bytes at a time. Default: 0, not at all.
 
     Returns:
-        A `Reader` for `"r"`, else a `Writer`. Both are context managers.
+        A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
 
     Raises:
         OSError: What the operating system reports, with the path: `FileNotFoundError`, `PermissionError`,
             `IsADirectoryError`, ...
-        FileExistsError: For `"x"`, there is a file.
-        ModuleNotFoundError: `source` is a URL, and fsspec or what it needs for this one is not installed.
+        FileExistsError: For `"x"`, the file exists.
+        ModuleNotFoundError: `source` is a URL, and fsspec, or what it needs for this URL, is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, if the file does not end with a whole record.
         CorruptionError: For `"a"`, if the file is damaged.
         DialectError: For `"a"`, if the file is not a log, is not in the given dialect, or is never appended to.
-        TypeError: `source` is none of the above, or an option for writing is given for reading, or the other way round.
-        ValueError: There is no such mode; an option has no such value, or makes no sense in the dialect; or it is not
-            that of the `Split`.
+        TypeError: `source` is none of the above, or an option for writing is given for reading, or vice versa.
+        ValueError: The mode is unknown; an option has an invalid value, or makes no sense in the dialect, or differs
+            from the `Split`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -161,14 +162,14 @@ _DEFAULTS: dict[str, object] = open.__kwdefaults__ or {}
 
 
 def _refuse(options: dict[str, object], use: str, mode: str) -> None:
-    """An option without effect is an error."""
+    """Refuses options that would have no effect."""
     for name, value in options.items():
         if value != _DEFAULTS[name]:
             raise TypeError(f"{name} is an option for {use}, and the mode is {mode!r}")
 
 
 def _refuse_others(options: dict[str, object], of_split: dict[str, object]) -> None:
-    """An option that is not that of the split is an error."""
+    """Refuses options that differ from those of the split."""
     for name, own in of_split.items():
         value = options[name]
         if value not in (_DEFAULTS[name], own):
@@ -190,16 +191,16 @@ def follow(
     retry_time: float = 0.1,
     record_len_max: int = 1073741824,
 ) -> Follower:
-    """Follows a log that is still being written: gives each record when all of it is there.
+    """Follows a log that is still being written: returns each record once all of it is there.
 
     The writer may be another process, or this one.
 
     Args:
         path: The file. It must exist; it may be empty.
-        start: Return only what begins at or after this file offset, in bytes: `Follower.tell` of an earlier run.
-            Default: 0.
+        start: Return only what begins at or after this file offset, in bytes, such as the `Follower.tell` of an earlier
+            run. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
-            a new one over the same follower continues. 0 takes what is there and never waits. Default: `None`,
+            a new one over the same follower continues. 0 returns what is there and never waits. Default: `None`,
             forever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
             Default: `None`.
@@ -207,8 +208,8 @@ def follow(
         compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
         on_rotation: What to do once the path names another file, or none, and all of the old one has been returned:
-            `"raise"` a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its beginning;
-            or `"stop"`, end the iteration. See `Follower`. Default: `"raise"`.
+            `"raise"`, raise a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its
+            beginning; or `"stop"`, end the iteration. See `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many times before it is
             reported. Default: 3.
@@ -221,7 +222,7 @@ def follow(
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
         TypeError: `path` is not a path.
-        ValueError: An option has no such value.
+        ValueError: An option has an invalid value.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")

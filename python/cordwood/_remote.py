@@ -1,7 +1,7 @@
-"""Sources that are read in ranges, such as objects in a store: as file objects that read ahead.
+"""Sources that are read in ranges, such as objects in a store, as file objects that read ahead.
 
-The binding calls `file_of` for each source that is no path and no buffer. Nothing is imported for a kind of source
-before one is met.
+The binding calls `file_of` for each source that is neither a path nor a buffer. What a kind of source needs is imported
+with the first source of that kind.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges; all others have the last one. A look at the beginning should not cost 16 MiB."""
+"""The lengths of the first ranges; all others have the last length. A look at the beginning should not cost 16 MiB."""
 
 AHEAD_MAX = 4
-"""Ranges that are requested before they are needed, each by a thread of its own."""
+"""The most ranges that are requested before they are needed, each by its own thread."""
 
 _PACKAGES = {
     "s3": "s3fs",
@@ -39,11 +39,11 @@ _PACKAGES = {
     "sftp": "paramiko",
     "hf": "huggingface_hub",
 }
-"""What fsspec needs for the URLs of common stores."""
+"""The packages that fsspec needs for the URLs of common stores."""
 
 
 def is_url(name: str) -> bool:
-    """Whether it is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and no path.
+    """Whether it is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and not a path.
 
     A single letter is a drive.
     """
@@ -51,7 +51,7 @@ def is_url(name: str) -> bool:
 
 
 def local_path(name: str) -> str | None:
-    """The path of the file that is read for a path or a URL; `None` for a URL of something elsewhere."""
+    """The path of the file that is read for a path or a URL; `None` for a URL that is not local."""
     if not is_url(name):
         return name
     # The last part of a chain is where the bytes come from.
@@ -60,7 +60,7 @@ def local_path(name: str) -> str | None:
 
 
 def source_of(source: object) -> RangeReadable | None:
-    """The source as ranges, or `None` if it is none that can be read so. Nothing is requested.
+    """The source as ranges, or `None` if it cannot be read in ranges. Nothing is requested.
 
     Args:
         source: A URL, or anything else that is neither a path nor a buffer.
@@ -80,7 +80,7 @@ def source_of(source: object) -> RangeReadable | None:
 
 
 def file_of(source: object, start: int, end: int | None) -> RangeFile | None:
-    """The source as a file object for a reader of `[start, end)`, or `None` if `source_of` knows no ranges of it."""
+    """The source as a file object for a reader of `[start, end)`, or `None` if `source_of` returns `None`."""
     if isinstance(source, RangeFile):
         return source
     ranges = source_of(source)
@@ -108,7 +108,7 @@ def _of_url(url: str) -> _OnFilesystem:
 
 
 def _of_pair(pair: Any) -> _InStore | None:
-    """Of a store of obstore and a path in it."""
+    """For an obstore store and a path in it."""
     if not isinstance(pair, tuple):
         return None
     parts = list(cast("Any", pair))
@@ -117,7 +117,7 @@ def _of_pair(pair: Any) -> _InStore | None:
 
 
 def _of_fsspec(file: object) -> _OnFilesystem | None:
-    """Of an `OpenFile` or a `UPath`, which have the same two attributes."""
+    """For an `OpenFile` or a `UPath`, which have the same two attributes."""
     fs: Any = getattr(file, "fs", None)
     path: Any = getattr(file, "path", None)
     if path is None or not hasattr(fs, "cat_file"):
@@ -128,7 +128,7 @@ def _of_fsspec(file: object) -> _OnFilesystem | None:
 
 
 class _OnFilesystem:
-    """A file on a file system of fsspec."""
+    """A file on an fsspec file system."""
 
     def __init__(self, fs: Any, path: str, name: str) -> None:
         self.name = name
@@ -136,7 +136,7 @@ class _OnFilesystem:
         self._path = path
 
     def size(self) -> int:
-        # A listing that the file system has kept may be older than the file.
+        # A listing that the file system has cached may be older than the file.
         self._fs.invalidate_cache(self._path)
         size: int | None = self._fs.size(self._path)
         if size is None:
@@ -149,7 +149,7 @@ class _OnFilesystem:
 
 
 class _InStore:
-    """An object in a store of obstore."""
+    """An object in an obstore store."""
 
     def __init__(self, store: Any, path: str) -> None:
         self.name = path
@@ -171,7 +171,7 @@ class _Range(NamedTuple):
 
 
 def _body(source: RangeReadable, begin: int, end: int) -> memoryview:
-    """A range, which must be whole: the end of the file is known."""
+    """A range, which must be complete: the end of the file is known."""
     body = memoryview(source.read_range(begin, end)).cast("B")
     if len(body) != end - begin:
         raise OSError(f"{end - begin} bytes at offset {begin} were requested, and {len(body)} were received")
@@ -181,13 +181,13 @@ def _body(source: RangeReadable, begin: int, end: int) -> memoryview:
 class RangeFile:
     """Ranges as a seekable file object, which reads ahead.
 
-    Within `[start, end)`, and a block before it in which a log's block may begin, ranges are requested before they are
-    needed. Elsewhere a range is what is read, so that little more than `[start, end)` is transferred: a look at the
-    beginning that shows the dialect, and the rest of the last record.
+    Within `[start, end)`, and within the length of a block before it, where the log's first block may begin, ranges are
+    requested before they are needed. Elsewhere, only what is read is requested, so that little more than `[start, end)`
+    is transferred: the beginning, which shows the dialect, and the rest of the last record.
 
     Attributes:
         source: What is read.
-        name: Its name, for errors and reports; `None`: it has none.
+        name: Its name, for errors and reports; `None` if it has none.
     """
 
     def __init__(self, source: RangeReadable, start: int, end: int | None) -> None:
@@ -204,9 +204,9 @@ class RangeFile:
         self._begin = max(0, start - BLOCK_LEN)
         self._end = self._len if end is None else min(end, self._len)
         self._position = 0
-        # Adjacent ones; the first of them may be the one before the position.
+        # Adjacent ranges; the first may be the one before the range that contains the position.
         self._ranges: deque[_Range] = deque()
-        # How many were requested since the last seek elsewhere.
+        # How many ranges were requested since the last seek elsewhere.
         self._count = 0
 
     def __len__(self) -> int:
@@ -223,7 +223,7 @@ class RangeFile:
         return position
 
     def read(self, size: int) -> bytes:
-        """At most `size` of the next bytes: fewer at the end of a range, none at the end of the file only."""
+        """At most `size` of the next bytes: fewer at the end of a range, none only at the end of the file."""
         position = self._position
         size = min(size, self._len - position)
         if size <= 0:
@@ -234,7 +234,7 @@ class RangeFile:
         try:
             body = request.result()
         except Exception as error:
-            # The next read asks again. The request refers to the error, and the error to this frame.
+            # The next read requests it again. The request refers to the error, and the error to this frame.
             self._forget()
             del request
             if isinstance(error, MemoryError):
@@ -245,7 +245,7 @@ class RangeFile:
         return data
 
     def close(self) -> None:
-        """Cancels what was requested. A request that has begun ends by itself, and its thread with it."""
+        """Cancels what was requested. A request that has begun ends on its own, and its thread with it."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -254,7 +254,7 @@ class RangeFile:
     __del__ = close
 
     def _range_at(self, position: int, size: int) -> _Range:
-        """The range that holds the position, requested now if it was not before, and others after it."""
+        """The range that contains the position. It is requested unless it was before, as are others after it."""
         ranges = self._ranges
         if not (ranges and ranges[0].begin <= position < ranges[-1].end):
             is_next = bool(ranges) and position == ranges[-1].end
@@ -264,7 +264,7 @@ class RangeFile:
             elif not self._begin <= position < self._end:
                 self._request(position, position + size)
         current = next((at for at, range_ in enumerate(ranges) if position < range_.end), 0)
-        # One before it is kept: two readers of one file take turns.
+        # The range before it is kept: two readers of one file take turns.
         for _ in range(current - 1):
             ranges.popleft()
         current = min(current, 1)
@@ -281,7 +281,7 @@ class RangeFile:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
-        # The threads refer to the source only, and end when this object is collected.
+        # The threads refer only to the source, and end when this object is collected.
         self._ranges.append(_Range(begin, end, self._pool.submit(_body, self.source, begin, end)))
         self._count += 1
 
@@ -301,5 +301,5 @@ class RangeFile:
         return OSError(error.errno or errno.EIO, error.strerror or str(error) or type(error).__name__, self.name)
 
 
-# Stores raise them without a number, and with texts of their own.
+# Stores raise these without an error number, and with their own messages.
 _NUMBERS = {FileNotFoundError: errno.ENOENT, IsADirectoryError: errno.EISDIR, PermissionError: errno.EACCES}

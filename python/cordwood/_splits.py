@@ -1,4 +1,4 @@
-"""`cordwood.plan_splits`: a log cut into byte ranges that workers can read alone."""
+"""`cordwood.plan_splits`: logs cut into byte ranges that workers can read independently."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cordwood.typing import CompressionName, DialectName
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log: `cordwood.open(split)` gives what begins there.
+    """The bytes `[start, end)` of a log: `cordwood.open(split)` returns the records that begin there.
 
     Attributes:
         path: The file: a path, or a URL.
         start: File offset of the first byte, in bytes; the beginning of a block.
         end: File offset after the last byte, in bytes. A record that begins before it may end after it.
-        dialect: How the bytes are laid out; `None`: it could not be detected. Default: `None`.
+        dialect: How the bytes are laid out; `None` if it could not be detected. Default: `None`.
         log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
-        compression: How each record is compressed: `"zstd"`; `None`: not at all. Default: `None`.
+        compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -56,7 +56,7 @@ def plan_splits(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> list[Split]:
-    """Cuts logs into byte ranges that workers can read alone, each record in exactly one of them.
+    """Cuts logs into byte ranges that workers can read independently, each record in exactly one of them.
 
     Only the length of each file is read, and the beginning if `dialect` is not given. A log of a dialect with log
     numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts: it is one range.
@@ -64,18 +64,18 @@ def plan_splits(
     Args:
         sources: Paths of files, or URLs.
         split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
-        dialect: As for `Reader`, and that of all the files. Default: `None`: it is detected for each.
+        dialect: As for `Reader`, for all the files. Default: `None`: it is detected for each.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
 
     Returns:
-        The ranges, file by file and in the order of the offsets. Those of a file cover it; an empty file has none.
+        The ranges, file by file and in the order of the offsets. The ranges of a file cover it; an empty file has none.
 
     Raises:
         DialectError: A file is not a log.
-        OSError: A file is missing, or may not be asked for its length or read.
-        TypeError: `sources` is one path, or something in it is none.
-        ValueError: `split_len` is less than 1; or an option has no such value, or makes no sense in the dialect.
+        OSError: A file is missing, or its length or its content cannot be read.
+        TypeError: `sources` is a single path, or something in it is not a path.
+        ValueError: `split_len` is less than 1; or an option has an invalid value, or makes no sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one" * 20_000, b"two"])
@@ -91,7 +91,7 @@ def plan_splits(
     if split_len < 1:
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
-    # Refuses what no reader of the splits would take.
+    # Refuses options that no reader of the splits would accept.
     Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect == "auto" else dialect
     splits: list[Split] = []

@@ -1,4 +1,4 @@
-"""Words for people, and bytes as text."""
+"""Quantities in words, and bytes as text."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def quantity(count: int, noun: str) -> str:
 
 
 def base64_text(data: bytes) -> str:
-    """Bytes as base64, in one line. The module `base64` is slower to import."""
+    """Bytes as base64, on one line. The module `base64` is slower to import."""
     return b2a_base64(data, newline=False).decode("ascii")

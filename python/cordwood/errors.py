@@ -1,17 +1,17 @@
 """The exceptions.
 
     CordwoodError
-    ├── ClosedError            a reader, a writer or a follower was used after `close`; a `ValueError`, too
+    ├── ClosedError            a reader, a writer or a follower was used after `close`; also a `ValueError`
     ├── CorruptionError        damage, where the policy is to raise
     ├── DialectError           a file that is not a log
-    ├── LogRotatedError        the path of a log that is followed names another file now
+    ├── LogRotatedError        the path of a followed log names another file
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
-    ├── OtherLogError          a file to be salvaged, all of which belongs to another log than its name says
-    ├── PayloadError           a record that does not hold what it should; a `ValueError`, too
+    ├── OtherLogError          a file to be salvaged belongs entirely to another log than its name says
+    ├── PayloadError           a record that does not contain what it should; also a `ValueError`
     ├── RecordTooLargeError    a record longer than `record_len_max`
-    └── TornTailError          a log that ends in an incomplete record was to be appended to
+    └── TornTailError          a log that ends in an incomplete record was opened for appending
 
-Errors of the operating system stay `OSError`; a wrong argument is a `TypeError` or a `ValueError`.
+Errors of the operating system remain `OSError`; a wrong argument is a `TypeError` or a `ValueError`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class CordwoodError(Exception):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset concerned, in bytes; of a region, that of its first byte. 0 if it concerns all of it.
+        offset: The file offset concerned, in bytes; for a region, that of its first byte. 0 if the whole file is
+            concerned.
 
     >>> try:
     ...     list(cordwood.open(bytes.fromhex("504b0304") + bytes(100)))
@@ -44,8 +45,8 @@ class CordwoodError(Exception):
         self.offset = offset
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are rebuilt from `args` alone; one from a worker process must keep its attributes
-        # when it is sent back.
+        # By default, an exception is rebuilt from `args` only; one that a worker process sends back must keep its
+        # attributes.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
@@ -91,8 +92,8 @@ class CorruptionError(_RegionError):
         offset: The file offset of the first byte concerned.
         length: Bytes concerned, from `offset` on.
         reason: Why, as in `SkippedRegion.reason`.
-        stored_crc: The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
-        computed_crc: The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
+        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`; otherwise `None`.
+        computed_crc: The checksum of the data, if the reason is `checksum_mismatch`; otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -144,15 +145,15 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file was to be salvaged, and all of it belongs to another log than its name or `log_number` says.
+    """A file to be salvaged belongs entirely to another log than its name or `log_number` says.
 
     `cordwood.open(path, log_number=error.other_log_number)` reads it.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: 0.
-        log_number: The number that is in the file's name, or was named.
-        other_log_number: The number that its fragments have.
+        log_number: The number in the file's name, or the one that was given.
+        other_log_number: The number in its fragments.
     """
 
     log_number: int
@@ -167,11 +168,12 @@ class OtherLogError(CordwoodError):
 class RecordTooLargeError(_RegionError):
     """A record longer than `record_len_max`. The reader stays usable: the next step continues after it.
 
-    Or a record of a compressed log that decompresses to too much, whatever the policy: see `Reader`. Then the reader
-    stays before it, every further step says the same, and the message names the `record_len_max` with which it is read.
+    Or, whatever the policy, a record of a compressed log that decompresses to too many bytes: see `Reader`. The reader
+    then stays before it, every further step raises the same error, and the message names the `record_len_max` that
+    suffices.
 
     From a `Writer`: a record longer than its `record_len_max`. It is not written, and the writer stays usable; `offset`
-    is the length of the log, and `length` that of the record.
+    is the length of the log, and `length` is the length of the record.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -192,7 +194,7 @@ class RecordTooLargeError(_RegionError):
 
 
 class TornTailError(_RegionError):
-    """A log that ends in an incomplete record, or in zeros, was opened to be appended to.
+    """A log that ends in an incomplete record, or in zeros, was opened for appending.
 
     Records written after such an end would be lost to every reader up to the next block.
 
@@ -218,7 +220,7 @@ class TornTailError(_RegionError):
 
 
 class PayloadError(CordwoodError, ValueError):
-    """A record that does not hold what it should, or something that such a record cannot hold.
+    """A record that does not contain what it should, or something that such a record cannot contain.
 
     Attributes:
         path: `None`. A payload is the bytes of one record, which may come from anywhere.
@@ -244,7 +246,7 @@ class PayloadError(CordwoodError, ValueError):
 
 
 class _ChangedError(CordwoodError):
-    """The file of a log is not what it was."""
+    """The file of a log has changed."""
 
     file_len: int | None
 
@@ -256,21 +258,21 @@ class _ChangedError(CordwoodError):
 class LogTruncatedError(_ChangedError):
     """A log ends before the offset at which reading was to begin.
 
-    That is the `start` of a reader, what was sought, or what a follower has read already. The file was cut, or it is
-    another file, for which the offset means nothing.
+    That is the `start` of a reader, the target of a `seek`, or how far a follower has read. The file was cut short, or
+    it is another file, in which the offset means nothing.
 
     Attributes:
-        path: The path of the log; `None` for what has none.
+        path: The path of the log; `None` if the source has no path.
         offset: The file offset at which reading was to begin.
-        file_len: The length of the file, in bytes; `None` if it is not known, as of an object with `read`.
+        file_len: The length of the file, in bytes; `None` if it is not known, as for an object with `read`.
     """
 
 
 class LogRotatedError(_ChangedError):
-    """The path of a log that is followed names another file now, or none; all of the old file has been returned.
+    """The path of a followed log names another file, or none; everything in the old file has been returned.
 
-    If more is written to the old file, the follower's next step returns that. The new file is for a new
-    follower; with `on_rotation="reopen"` the same one continues with it.
+    If more is written to the old file, the follower's next step returns it. To read the new file, begin a new follower;
+    with `on_rotation="reopen"`, the same follower continues with it.
 
     Attributes:
         path: The path of the log.

@@ -1,4 +1,4 @@
-"""What a log is, and the closed sets of words that regions, fragments, ends and errors use: strings, and stable."""
+"""What identifies a log, and the words that describe regions, fragments, outcomes and errors: stable strings."""
 
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -18,16 +18,16 @@ __all__ = [
 ]
 
 BLOCK_LEN: Final = 32_768
-"""Bytes in a block of a log. Ranges of a log that are read apart begin at multiples of it."""
+"""Bytes in a block of a log. Ranges of a log that are read separately begin at multiples of it."""
 
 
 class LogFormat(NamedTuple):
-    """Which log a file is: what `cordwood.detect` returns. Its fields are options of all that read and write.
+    """Which log a file is: what `cordwood.detect` returns. Its fields are options of all readers and writers.
 
     Attributes:
         dialect: How the bytes are laid out.
         log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
-        compression: How each record is compressed: `"zstd"`; `None`: not at all. Default: `None`.
+        compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
 
     >>> with cordwood.open("example.log", "w", dialect="rocksdb", log_number=7) as writer:
     ...     _ = writer.append(b"one")
@@ -47,28 +47,29 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: A header's length passes the end of its block, or is proved wrong at the end of the file.
-        CHECKSUM_MISMATCH: The checksum is not that of the data. The rest of the block is not trusted.
+        BAD_LENGTH: The length in a header passes the end of the block, or is proved wrong at the end of the file.
+        CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
         MISSING_END: A record whose last fragment is missing.
         INTERRUPTED_RECORD: A record in the middle of which something else was skipped.
-        ZERO_HEADER: A header of zeros, which means zeros up to the end of the block, before something that is not zero.
+        ZERO_HEADER: A header of zeros, which means zeros up to the end of the block, followed by bytes that are not
+            zero.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that was too large.
         ZERO_FILL: Zeros up to the end of the block or of the file: preallocated or padded.
         NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine looks at them.
-        EMPTY_FIRST: A first fragment without data that nothing continues, as an old LevelDB wrote them. No data is
+        EMPTY_FIRST: A first fragment without data that nothing continues, as old versions of LevelDB wrote. No data is
             missing.
         TORN_TAIL: The incomplete end that a crash leaves.
         FILE_HEADER: What a file of this dialect begins with.
         BAD_FILE_HEADER: Something else where a file of this dialect has its header.
-        METADATA: A record that the engine wrote for itself.
+        METADATA: A record that the engine wrote for its own use.
         BAD_METADATA: Metadata whose content or position no engine writes.
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
         END_TRAILER: The header that closes a log.
-        STALE: After the end of the log: what an older log has left in a recycled file.
-        LOST_WRITE: What an older log has left in the middle of this one: what was written here never reached the disk.
+        STALE: After the end of the log: what an older log left in a recycled file.
+        LOST_WRITE: What an older log left in the middle of this one: what was written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record that cannot be decompressed.
         NOT_READ: After the damage at which the policy `"stop"` ended the file.
@@ -138,9 +139,9 @@ class WaitReason(StrEnum):
         IDLE: Everything in the file has been returned.
         INCOMPLETE: A record has begun and is not complete: it is being written, or its writer was killed.
         ZEROS: Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
-        SUSPECT: The next bytes look damaged. They are read again before that is reported.
-        DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next
-            block; after damage at the beginning of the file, once what follows shows which log it is.
+        SUSPECT: The next bytes look damaged. They are read again before damage is reported.
+        DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next block or, after
+            damage at the beginning of the file, once what follows shows which log it is.
     """
 
     IDLE = "idle"
@@ -158,7 +159,7 @@ class FragmentPart(StrEnum):
         LENGTH: The length, bytes 4 and 5.
         KIND: The type, byte 6.
         LOG_NUMBER: The number of the log, bytes 7 to 10, where fragments carry it.
-        SYNCED_OFFSET: How far the file had been synced, bytes 11 to 18, where fragments say so.
+        SYNCED_OFFSET: How far the file had been synced, bytes 11 to 18, where fragments carry it.
         PAYLOAD: What follows the header.
     """
 
@@ -176,8 +177,8 @@ class FragmentKind(StrEnum):
     Attributes:
         FULL: A complete record: type 1.
         FIRST: The first part of a record: type 2.
-        MIDDLE: A part between: type 3.
-        LAST: The last part: type 4.
+        MIDDLE: A middle part of a record: type 3.
+        LAST: The last part of a record: type 4.
         RECYCLABLE_FULL, RECYCLABLE_FIRST, RECYCLABLE_MIDDLE, RECYCLABLE_LAST: The same with the number of the log,
             types 5 to 8 of RocksDB and Pebble.
         WAL_SYNC_FULL, WAL_SYNC_FIRST, WAL_SYNC_MIDDLE, WAL_SYNC_LAST: The same with the number of the log and the
@@ -188,10 +189,10 @@ class FragmentKind(StrEnum):
         ZERO: Type 0: space that was never written.
         UNKNOWN: A type that the dialect does not know.
         END_TRAILER: What closes a Pebble log.
-        FILE_HEADER: No fragment: what a file of this dialect begins with.
-        TRAILER: No fragment: the end of a block, too short for a header.
-        ZEROS: No fragment: zeros.
-        REST: No fragment: bytes without a plausible header.
+        FILE_HEADER: Not a fragment: what a file of this dialect begins with.
+        TRAILER: Not a fragment: the end of a block, too short for a header.
+        ZEROS: Not a fragment: zeros.
+        REST: Not a fragment: bytes without a plausible header.
     """
 
     FULL = "full"
@@ -219,19 +220,19 @@ class FragmentKind(StrEnum):
 
 
 class PayloadReason(StrEnum):
-    """Why a record does not hold what it should.
+    """Why a record does not contain what it should.
 
     Attributes:
-        TRUNCATED: The record, or the field that holds it, ends inside a number or a string.
+        TRUNCATED: The record, or a field in it, ends inside a number or a string.
         BAD_VARINT: A variable-length number that does not end.
-        NON_CANONICAL: An engine would read it, and none writes it so: a number with more bytes than it needs, for one.
+        NON_CANONICAL: A form that an engine would read but none writes, such as a number with more bytes than it needs.
         UNKNOWN_TAG: A tag that the engine does not know, or one that is not allowed in such a record.
-        BAD_LENGTH: A field that is not as long as its content needs.
+        BAD_LENGTH: A field whose length does not fit its content.
         BAD_KEY: An internal key without room for its sequence number and its type.
         WRONG_COUNT: The number of operations in the batch is not the one in its header.
         BAD_WIRE_TYPE: In a protocol buffer: an invalid wire type, or one that does not match the field.
         MISSING_FIELD: In a protocol buffer: a required field is missing.
-        NOT_UTF8: A text that is not UTF-8.
+        NOT_UTF8: Text that is not UTF-8.
         RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
         TOO_DEEP: More levels of nesting than any program writes.
         TOO_LARGE: More than the format has room for.

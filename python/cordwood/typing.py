@@ -1,4 +1,4 @@
-"""What a reader takes and a writer writes to, and the names of options, as types for annotations."""
+"""Types for annotations: what a reader reads, what a writer writes to, and the names that options accept."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -31,20 +31,20 @@ CompressionName: TypeAlias = Literal["zstd"]
 """How each record of a log is compressed."""
 
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
-"""A column of a table of records: `cordwood.scan` says what each has."""
+"""A column of a table of records: `cordwood.scan` says what each contains."""
 
 DecoderName: TypeAlias = Literal["write-batch", "version-edit", "entity", "wandb-history", "json"]
 """What `cordwood.scan` decodes records as."""
 
 
 class Readable(Protocol):
-    """An object that gives the bytes of a file piece by piece: an open binary file, a socket's file, a response."""
+    """An object that returns the bytes of a file piece by piece: an open binary file, a socket's file, a response."""
 
     def read(self, size: int, /) -> ReadableBuffer:
         """Reads the next bytes.
 
         Args:
-            size: How many to read at most.
+            size: How many bytes to read at most.
 
         Returns:
             The bytes: at most `size`; none at the end of the file, and only there.
@@ -53,13 +53,13 @@ class Readable(Protocol):
 
 
 class Writable(Protocol):
-    """An object that takes the bytes of a file piece by piece."""
+    """An object that accepts the bytes of a file piece by piece."""
 
     def write(self, data: memoryview, /) -> int | None:
-        """Writes bytes, or the first of them.
+        """Writes the bytes, or only the first of them.
 
         Args:
-            data: The bytes, which cannot be written to. They may be kept, and then never change.
+            data: The bytes, read-only. They may be kept: they never change.
 
         Returns:
             How many were written; `None` means all.
@@ -68,14 +68,14 @@ class Writable(Protocol):
 
 
 class RangeReadable(Protocol):
-    """A file of which any range can be read, such as an object in a store.
+    """A file from which any range can be read, such as an object in a store.
 
     It may have an attribute `name`, a `str`, for errors and reports. Ranges are requested ahead, by several threads at
-    a time.
+    once.
     """
 
     def size(self) -> int:
-        """The length of the file in bytes. It is asked for once, when the file is opened."""
+        """The length of the file in bytes. It is requested once, when the file is opened."""
         ...
 
     def read_range(self, start: int, end: int, /) -> ReadableBuffer:
@@ -86,13 +86,13 @@ class RangeReadable(Protocol):
             end: File offset after the last byte; not after the end of the file.
 
         Returns:
-            All of the bytes: fewer are an error, as is an exception. Nothing is tried again.
+            All of the bytes: returning fewer is an error, as is raising an exception. Nothing is retried.
         """
         ...
 
 
 class FsspecFile(Protocol):
-    """A file on a file system of fsspec: an `fsspec.OpenFile`, or a `UPath` of universal_pathlib."""
+    """A file on an fsspec file system: an `fsspec.OpenFile`, or a `UPath` of universal_pathlib."""
 
     @property
     def fs(self) -> object:
@@ -106,7 +106,7 @@ class FsspecFile(Protocol):
 
 
 class ObjectStore(Protocol):
-    """A store of obstore, such as `obstore.store.S3Store`."""
+    """An obstore store, such as `obstore.store.S3Store`."""
 
     def head(self, path: str, /) -> Mapping[str, Any]:
         """Looks an object up.

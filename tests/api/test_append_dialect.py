@@ -1,4 +1,4 @@
-"""Appending to a file that is there: in the dialect that it has, and never at the cost of what is in it."""
+"""Appending to an existing file: in that file's dialect, and never at the cost of its contents."""
 
 import gzip
 import os
@@ -32,7 +32,7 @@ def make(path, dialect, records):
     return path.read_bytes()
 
 
-# With zeros: a file in which a crash could have left some.
+# Zeros in the records look like what a crash could have left.
 WITH_ZEROS = [bytes(1200)] * 100
 
 
@@ -104,7 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
 def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_torn_tail):
-    """Not "damaged", which it is not; and not written where no reader looks."""
+    """It is refused, but not reported as damaged; nothing is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
     with pytest.raises((cordwood.DialectError, ValueError), match=r"never appended to.*a new log"):
@@ -123,7 +123,7 @@ def test_what_is_refused_makes_no_file(path, dialect):
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 @pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
 def test_without_a_log_number_they_are_leveldbs(path, dialect, records):
-    """The dialect that is named reads what is there, and writes the same bytes."""
+    """The named dialect can read what LevelDB wrote, and writes the same bytes."""
     if records:
         path.write_bytes(reference.encode(records))
     with cordwood.open(path, "a", dialect=dialect) as writer:
@@ -132,7 +132,7 @@ def test_without_a_log_number_they_are_leveldbs(path, dialect, records):
     assert list(cordwood.open(path)) == [*records, b"new"]
 
 
-# Files that are no log ---------------------------------------------------------------------------
+# Files that are not logs -------------------------------------------------------------------------
 
 
 def foreign_files():
@@ -206,7 +206,7 @@ def numbered(path):
 
 
 def test_what_is_appended_is_read(path):
-    """Whatever is in the file: a writer that opens it appends where readers look, and leaves every byte."""
+    """Whatever the file contains, a writer that opens it appends where readers look, and keeps every byte."""
     for name, before in [*contents().items(), *numbered(path)]:
         path.write_bytes(before)
         try:
@@ -253,10 +253,10 @@ LAST_RECORDS = {
 
 @pytest.mark.parametrize("name", LAST_RECORDS)
 def test_a_flipped_bit_in_the_last_record_is_damage(path, name):
-    """It may have been synced: whatever zeros it holds, no crash has left it so."""
+    """It may have been synced. Whatever zeros the record contains, no crash leaves it like this."""
     start = reference.encode([b"one", b"two", b"three"])
     whole = start + reference.encode([LAST_RECORDS[name]], len(start))
-    # All bits of the header, and some of all others.
+    # Every bit of the header, and a sample of the others.
     bits = [
         *range(8 * len(start), 8 * (len(start) + 7)),
         *range(8 * (len(start) + 7), 8 * len(whole), len(whole) // 20),
@@ -296,7 +296,7 @@ ENDS = {
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
 @pytest.mark.parametrize("how", ENDS)
 def test_with_the_defaults_what_was_appended_survives_the_program(path, mode, how):
-    """Nothing is closed here, and nothing flushed."""
+    """The program neither closes nor flushes the writer."""
     status, statement = ENDS[how]
     script = f"""
 import os, resource, signal, sys, cordwood

@@ -1,6 +1,6 @@
-"""Arrow: `scan`, `RecordBatch.__arrow_c_array__` and `Reader.__arrow_c_stream__`, by consumers.
+"""Arrow: `scan`, `RecordBatch.__arrow_c_array__` and `Reader.__arrow_c_stream__`, read by Arrow consumers.
 
-What is expected comes from the reference, and from iteration for files of other engines.
+Expected values come from the reference or, for files of other engines, from iteration.
 """
 
 import collections
@@ -29,7 +29,7 @@ import cordwood
 RECORDS = [b"one", b"", PAYLOAD[:70_000], b"two", *[PAYLOAD[at : at + at % 300] for at in range(1_200)]]
 FILE = reference.encode(RECORDS)
 OFFSETS = reference.record_offsets(RECORDS)
-# The next record begins where one ends, or after a trailer.
+# The next record begins where the last one ends, or after a trailer.
 END_OFFSETS = [
     offset + len(reference.encode_record(record, offset)) for offset, record in zip(OFFSETS, RECORDS, strict=True)
 ]
@@ -64,7 +64,7 @@ def flipped(file, at):
     return file[:at] + bytes([file[at] ^ 1]) + file[at + 1 :]
 
 
-# What the columns hold -------------------------------------------------------------------------
+# What the columns contain ----------------------------------------------------------------------
 
 
 COLUMNS = {
@@ -248,7 +248,7 @@ CONSUMERS = {
     "polars": (polars.DataFrame, polars.exceptions.ComputeError),
     "duckdb": (lambda scan: duckdb.sql("select * from scan").fetchall(), duckdb.InvalidInputException),
     "pandas": (pandas.DataFrame.from_arrow, OSError),
-    # It has no class of its own for errors.
+    # DataFusion has no exception class of its own.
     "datafusion": (lambda scan: datafusion.SessionContext().from_arrow(scan).collect(), Exception),
 }
 
@@ -373,7 +373,7 @@ def test_two_streams_of_one_object_are_not_mixed():
     first, second = (pyarrow.RecordBatchReader.from_stream(scan) for _ in range(2))
     first.read_next_batch()
     assert len(second.read_all()) == 5_000
-    with pytest.raises(OSError, match="another stream has begun to read the same file object"):
+    with pytest.raises(OSError, match="another stream has started reading the same file object"):
         first.read_all()
 
 
@@ -546,12 +546,12 @@ def pointed(capsule, struct, name):
 
 
 def copied(callback):
-    """ctypes shows the field of a structure, not what it holds."""
+    """A copy of a callback: ctypes returns a view of the structure's field, not the pointer in it."""
     return type(callback)(ctypes.cast(callback, ctypes.c_void_p).value)
 
 
 def counted(struct, calls):
-    """Counts the calls of the callback `release` of a structure."""
+    """Counts the calls to a structure's `release` callback."""
     release = copied(struct.release)
 
     def count(pointer):
@@ -605,7 +605,7 @@ def test_a_capsule_does_not_release_what_was_released():
     }.items(),
 )
 def test_a_consumer_releases_each_structure_once(path, consumer, read):
-    """The callbacks of our stream are called through ones that count."""
+    """Our stream's callbacks are wrapped in ones that count the calls."""
     calls, made = [], []
     capsule = cordwood.scan([path, path], columns=["record", "path"]).__arrow_c_stream__()
     ours = pointed(capsule, Stream, b"arrow_array_stream")
@@ -647,7 +647,7 @@ def test_a_child_that_was_moved_out_outlives_its_parent():
     parent.release(ctypes.byref(parent))
     assert not parent.release
     del capsule
-    # Memory that was given back would be used again.
+    # If the memory had been freed, these would reuse it.
     others = [list(cordwood.open(bytes(len(FILE))).record_batches()) for _ in range(10)]
     data = ctypes.string_at(record.buffers[2], sum(map(len, RECORDS)))
     assert data == b"".join(RECORDS)
@@ -673,7 +673,7 @@ def test_batches_may_be_released_in_any_order_by_any_thread(path):
 
 
 def test_a_stream_is_read_by_a_thread_of_the_consumer_while_python_is_busy():
-    """Of a Python file object: the thread has to wait for the interpreter."""
+    """The stream reads a Python file object, so the thread has to wait for the interpreter."""
     file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
     found = []
     thread = threading.Thread(target=lambda: found.append(pyarrow.table(cordwood.scan(io.BytesIO(file))).num_rows))
@@ -719,7 +719,7 @@ print(json.dumps([used(capsules, 10_000), used(partly, 500), used(whole, 1_000)]
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_streams_leave_nothing_in_memory(path):
-    """A batch is 45 KB, a stream has a window of 256 KiB: one in ten, or 16, that is not released would be seen."""
+    """A batch is 45 KB and a stream's window 256 KiB: a leak of one batch in ten, or of 16 windows, would show."""
     path.write_bytes(reference.encode(RECORDS[4:304]))
     done = subprocess.run([sys.executable, "-c", GROWTH, HELPERS, path], capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()

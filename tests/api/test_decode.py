@@ -1,4 +1,4 @@
-"""`scan(decode=)`: what records hold, as a table for all that reads Arrow."""
+"""`scan(decode=)`: the contents of records, as a table for everything that reads Arrow."""
 
 import io
 import json
@@ -25,7 +25,7 @@ def written(path, records, **options):
 
 @pytest.fixture
 def exports(tmp_path):
-    """Two files, with columns that only one of them has."""
+    """Two files, each with columns that the other does not have."""
     return [
         written(
             tmp_path / "output-0",
@@ -137,7 +137,7 @@ def test_columns_and_schema(exports):
     ],
 )
 def test_no_value_becomes_another_one(name, kind, exports):
-    """To fit a schema. As text, what is none is JSON."""
+    """A value that does not fit the schema is an error; in a text column it becomes JSON."""
     values = {"n": 0.5, "due": NOON.replace(microsecond=1), "tags": ["x"], "b": True}
     written(exports[0], [entities.entity([("T", 1)], values)])
     schema = pa.schema([(name, pa.string_view() if kind == "string_view" else pa.type_for_alias(kind))])
@@ -150,7 +150,7 @@ def test_no_value_becomes_another_one(name, kind, exports):
 
 
 def test_the_columns_are_found_once(exports, tmp_path):
-    """Not at all with a schema: then even what cannot seek can be read."""
+    """With a schema they are not searched for, so even a source that cannot seek can be read."""
 
     class Pipe:
         def __init__(self, data):
@@ -195,7 +195,7 @@ def test_what_is_something_else(exports, tmp_path):
         offset = list(reader.records())[1].offset
     with pytest.raises(cordwood.errors.PayloadError, match=rf"mixed: the record at offset {offset}: "):
         pa.table(cordwood.scan(path, decode="entity"))
-    # Also where it is found only when the stream is read: as an exception of the one that reads.
+    # With a schema it is detected only when the stream is read, as an exception raised by the consumer.
     schema = pa.schema([("n", pa.int64())])
     with pytest.raises(Exception, match=rf"mixed: the record at offset {offset}: "):
         pa.table(cordwood.scan(path, decode="entity", schema=schema))
@@ -231,7 +231,7 @@ def test_options(exports, tmp_path):
     path = exports[0]
     with pytest.raises(ValueError, match=r"decode must be one of 'write-batch', .*, not 'entities'"):
         cordwood.scan(path, decode="entities")
-    with pytest.raises(ValueError, match="schema is for a scan with decode"):
+    with pytest.raises(ValueError, match="schema requires decode"):
         cordwood.scan(path, schema=pa.schema([]))
     with pytest.raises(TypeError, match=r"schema must be a pyarrow.Schema, not list"):
         cordwood.scan(path, decode="entity", schema=[])

@@ -1,4 +1,4 @@
-"""What a writer of a file promises when a write, a sync, the process or another writer gets in its way."""
+"""What a writer to a file promises when a write or a sync fails, the process ends, or another writer interferes."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ def run(*command):
 
 
 def python(*arguments):
-    """The same Python, with the same package."""
+    """Runs the same Python with the same package."""
     return run(sys.executable, *arguments)
 
 
@@ -119,7 +119,7 @@ def test_options_that_an_object_does_not_take(tmp_path, options):
 
 @pytest.mark.parametrize("kind", ["path", "object"])
 def test_threads_that_append_with_sync(path, kind):
-    """Each record is there once when its append returns."""
+    """Once its append returns, each record is in the log exactly once."""
     count = 50
     start = threading.Barrier(8)
     with path.open("wb") as file, cordwood.Writer(path if kind == "path" else file, "w") as writer:
@@ -141,7 +141,7 @@ def test_threads_that_append_with_sync(path, kind):
 
 
 def test_a_thread_that_syncs_does_not_keep_others_waiting(path):
-    """The lock is free while a thread waits for the disk: otherwise this would take forever."""
+    """The lock is free while a thread waits for the disk; if it were not, this would take forever."""
     with cordwood.Writer(path) as writer:
         stop = threading.Event()
 
@@ -168,7 +168,7 @@ def test_a_second_writer_is_refused(path, mode):
         with pytest.raises(BlockingIOError, match="another writer") as caught:
             cordwood.Writer(path, mode)
         assert (caught.value.errno, caught.value.filename) == (errno.EAGAIN, str(path))
-        # It has changed nothing.
+        # The second writer has changed nothing.
         assert path.read_bytes() == reference.encode([b"one"])
         writer.append(b"two")
     with cordwood.Writer(path, "a") as writer:
@@ -230,7 +230,7 @@ def test_a_reader_is_not_locked_out(path):
 
 
 class Limit:
-    """The file cannot be longer than `length`: writes beyond it are cut short, then fail."""
+    """Limits the file to `length` bytes: writes beyond it are cut short, then fail."""
 
     def __init__(self, length):
         self.length = length
@@ -247,13 +247,13 @@ class Limit:
 
 @pytest.mark.parametrize("length", [0, 1, 10, 5000, 9_999, 10_007, 20_000])
 def test_a_write_that_does_not_fit_is_undone(path, length):
-    """The first write arrives in part. Nothing of it stays, and all that was appended is written once there is room."""
+    """Part of the first write arrives. None of it stays, and everything appended is written once there is room."""
     with cordwood.Writer(path, flush="close") as writer:
         writer.append(b"before", sync=True)
         with Limit(13 + length):
             writer.append(PAYLOAD[:10_000])
             writer.append(b"two")
-            with pytest.raises(OSError, match=r"all before offset 13 is on the disk.*can be used on") as caught:
+            with pytest.raises(OSError, match=r"everything before offset 13 is on the disk.*remains usable") as caught:
                 writer.flush() if length < 10_017 else writer.append(PAYLOAD[:30_000], sync=True)
             assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
             assert path.read_bytes() == reference.encode([b"before"])
@@ -264,7 +264,7 @@ def test_a_write_that_does_not_fit_is_undone(path, length):
 
 
 def test_an_append_whose_write_failed_is_not_in_the_log(path):
-    """What was acknowledged before still is."""
+    """Records acknowledged earlier still are."""
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
         with Limit(100), pytest.raises(OSError, match="nothing is known to be on the disk"):
@@ -295,7 +295,7 @@ def test_a_disk_that_is_full(small_disk):
         with pytest.raises(OSError, match="on the disk") as caught:
             acknowledged.extend(record for record in records if writer.append(record) >= 0)
         assert caught.value.errno == errno.ENOSPC
-        assert f"all before offset {writer.durable_offset} is on the disk" in str(caught.value)
+        assert f"everything before offset {writer.durable_offset} is on the disk" in str(caught.value)
         assert list(cordwood.open(path)) == acknowledged
         assert 100 < len(acknowledged) < 140
         ballast.unlink()
@@ -305,7 +305,7 @@ def test_a_disk_that_is_full(small_disk):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_failed_sync_ends_all_work(tmp_path):
-    """A pipe takes writes and cannot be synced: the one failure of a sync that needs no broken disk."""
+    """A pipe accepts writes but cannot be synced: the one way for a sync to fail without a broken disk."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -330,7 +330,7 @@ def test_a_failed_sync_ends_all_work(tmp_path):
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
 @pytest.mark.parametrize("failures", [1, 2])
 def test_what_a_failed_sync_did_not_cover_is_written_again(path, failures):
-    """Linux has marked its pages as clean: only bytes that are rewritten can be synced."""
+    """Linux has marked its pages as clean, so the bytes must be written again to be synced."""
     records = [bytes(100)]
     with cordwood.open(path, "w") as writer:
         writer.append(records[0])
@@ -371,7 +371,7 @@ with cordwood.open(sys.argv[1], "a", checkpoint=107) as writer:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 def test_a_new_process_writes_again_what_stands_from_the_checkpoint_on(path):
-    """What is before is known to be synced, and the state of the rest is unknown."""
+    """Everything before the checkpoint is known to be synced; the state of the rest is unknown."""
     path.write_bytes(reference.encode([bytes(100), PAYLOAD[:100]]))
     done = run("env", f"PYTHONPATH={HELPERS}", sys.executable, "-c", REOPEN, path)
     assert done.returncode == 0, done.stderr.decode()
@@ -390,7 +390,7 @@ def test_a_checkpoint(path, index):
     file = bytearray(reference.encode(records))
     offsets = reference.record_offsets(records)
     if index >= 2:
-        file[8] ^= 1  # Damage in a block before that of the checkpoint is not looked at.
+        file[8] ^= 1  # Blocks before the checkpoint's are not checked for damage.
     path.write_bytes(file)
     with cordwood.Writer(path, "a", checkpoint=offsets[index]) as writer:
         assert writer.discarded_tail is None
@@ -413,7 +413,7 @@ def test_room_ahead_leaves_a_file_that_reads_well(path):
     with cordwood.Writer(path, preallocate_len=1 << 20) as writer:
         for number in range(3):
             writer.append(b"%d" % number, sync=True)
-            # While it is written, too: the length of the file is that of its records.
+            # Even while it is being written, the file is only as long as its records.
             assert path.read_bytes() == reference.encode([b"%d" % number for number in range(number + 1)])
         if sys.platform == "linux":
             assert path.stat().st_blocks * 512 >= 1 << 20

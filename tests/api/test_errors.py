@@ -1,4 +1,4 @@
-"""What is wrong with arguments, files and logs, and what is said about it."""
+"""What can be wrong with arguments, files and logs, and the errors that report it."""
 
 import copy
 import errno
@@ -53,7 +53,7 @@ def test_a_folder(tmp_path, mode):
 
 
 def test_the_system_has_one_text_for_an_error(tmp_path):
-    """Rust has others of its own: "entity already exists"."""
+    """Rust has different texts, such as "entity already exists"."""
     (tmp_path / "there.log").write_bytes(FILE)
     for call, number in [
         (lambda: cordwood.open(tmp_path), errno.EISDIR),
@@ -131,7 +131,7 @@ def test_a_disk_that_is_full_is_said_by_close():
     with pytest.raises(OSError, match="No space left on device") as caught:
         writer.close()
     assert caught.value.errno == errno.ENOSPC
-    # That was said; from now on it is a closed writer like any other.
+    # The error has been reported; the writer is closed like any other.
     writer.close()
     for use in (lambda: writer.append(b"two"), lambda: writer.append(b"two", sync=True), writer.flush, writer.tell):
         with pytest.raises(ValueError, match="the writer is closed"):
@@ -228,7 +228,7 @@ def test_options_that_are_no_numbers(option):
 @pytest.mark.parametrize("source", [FILE, bytearray(FILE), io.BytesIO(FILE)], ids=["bytes", "bytearray", "BytesIO"])
 @pytest.mark.parametrize("number", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
 def test_a_range_far_after_the_end(source, number):
-    """It was cut, or the offset is that of another file: what it held there would be lost silently."""
+    """The file was cut, or the offset belongs to another file: its records would be lost silently."""
     refused = () if isinstance(source, bytes | bytearray) else (OverflowError, OSError)
     with pytest.raises((cordwood.LogTruncatedError, *refused)) as raised, cordwood.open(source, start=number) as reader:
         list(reader)
@@ -244,7 +244,7 @@ def test_a_range_far_after_the_end(source, number):
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
 @pytest.mark.parametrize("start", [len(FILE) + 1, reference.BLOCK_LEN, reference.BLOCK_LEN + 1])
 def test_what_begins_after_the_end_of_a_file(path, start, dialect):
-    """A position that was kept, and the file was cut meanwhile."""
+    """A position was saved, and then the file was cut."""
     path.write_bytes(FILE)
     options = {"dialect": dialect, "on_corruption": "skip"}
     for source in (path, FILE, io.BytesIO(FILE)):
@@ -504,7 +504,7 @@ def test_errors_survive_the_way_between_processes(path, again):
 
 
 class Answers:
-    """A source that gives, or raises, one answer after another; then nothing."""
+    """A source that returns or raises one answer after another, and then returns nothing."""
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -550,7 +550,7 @@ def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
     is_reading = False
 
     def handler(number, frame):
-        # On a slow machine the alarm may go off when all has been read.
+        # On a slow machine the alarm may go off after everything has been read.
         if is_reading:
             raise AlarmError
 
@@ -566,7 +566,7 @@ def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
             try:
                 is_reading = True
                 signal.setitimer(signal.ITIMER_REAL, 0.01)
-                # A list of all records: it is while it grows that the alarm goes off.
+                # One list of all records: the alarm goes off while it grows.
                 for batch in reader.batches(len_max=1 << 40):
                     found += batch
                 is_reading = False
@@ -611,7 +611,7 @@ def test_a_reader_is_not_used_by_its_own_source(use):
     source = Knot()
     with cordwood.open(source) as source.reader:
         for take in [next, lambda reader: next(reader.batches())]:
-            with pytest.raises(RuntimeError, match="in use by this very thread"):
+            with pytest.raises(RuntimeError, match="already in use by this thread"):
                 take(source.reader)
 
 
@@ -633,7 +633,7 @@ def test_seek_where_the_source_cannot(source):
 
 
 class FailsOnce:
-    """A sink whose first write takes nothing and raises."""
+    """A sink whose first write raises and accepts nothing."""
 
     def __init__(self, error):
         self.file = b""
@@ -695,7 +695,7 @@ def test_sync_of_what_is_no_file():
             writer.append(b"one")
             with pytest.raises(io.UnsupportedOperation):
                 writer.sync()
-            # Nothing has failed to be written.
+            # No write has failed.
             writer.append(b"two")
 
 
@@ -716,7 +716,7 @@ def test_a_writer_is_not_used_by_its_own_sink(use):
     sink = Knot()
     sink.writer = cordwood.open(sink, "w")
     sink.writer.append(b"one")
-    with pytest.raises(RuntimeError, match="in use by this very thread"):
+    with pytest.raises(RuntimeError, match="already in use by this thread"):
         use(sink.writer)
     with pytest.raises(OSError, match="an earlier write failed"):
         sink.writer.close()
@@ -736,7 +736,7 @@ def test_an_iterable_that_raises():
     assert sink.getvalue() == FILE
 
 
-# Records that are none -------------------------------------------------------------------------
+# What is not a record --------------------------------------------------------------------------
 
 BYTES_LIKE = {
     "append": ("record", lambda writer, value: writer.append(value)),
@@ -765,7 +765,7 @@ def test_what_is_no_record_is_refused_with_what_to_do(name, tmp_path):
             with pytest.raises(TypeError) as raised:
                 use(writer, value)
             assert str(raised.value) == text
-    # Those before are in the log.
+    # The records before it are in the log.
     assert list(cordwood.open(tmp_path / "some.log")) == ([b"one"] * 3 if "extend" in name else [])
 
 

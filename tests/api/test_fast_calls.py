@@ -1,6 +1,6 @@
-"""The fast paths of reading record by record and of `Writer.append` return what PyO3's own functions return.
+"""The fast paths for reading record by record and for `Writer.append` return what PyO3's own functions return.
 
-They are in the binding's `fast_call.rs`: functions of final classes, whose bases have PyO3's functions.
+They are in the binding's `fast_call.rs`: methods of final classes, whose base classes have PyO3's methods.
 """
 
 import gc
@@ -17,7 +17,7 @@ from support import PAYLOAD
 
 import cordwood
 
-# Around the pieces of a copy, the end of a block, and more than the writer's buffer.
+# Lengths around the pieces of a copy and the end of a block, and one beyond the writer's buffer.
 LENGTHS = [0, 1, 16, 2047, 2048, 2049, 30_000, 70_000, 0, 5, BLOCK_LEN - 14, 3, (1 << 20) + 7, 100, *range(300)]
 RECORDS = [PAYLOAD[:length] if length <= len(PAYLOAD) else bytes(length) for length in LENGTHS]
 FILE = reference.encode(RECORDS)
@@ -33,7 +33,7 @@ DAMAGE = [
 
 
 def first_batch(file=FILE):
-    # All records: together they are longer than a batch is by default.
+    # All records; together they are longer than a default batch.
     return next(cordwood.Reader(file).record_batches(target_len=len(file)))
 
 
@@ -47,7 +47,7 @@ BASE_READER, BASE_ITERATOR, BASE_BATCH_ITERATOR, BASE_WRITER = (final.__base__ f
 
 
 def test_the_fast_paths_are_there():
-    """If the final classes cannot be made, their bases take their places, and all works more slowly."""
+    """If the final classes cannot be made, their bases take their place, and everything works, but more slowly."""
     names = ["__next__", "__next__", "__next__", "append"]
     modules = ["cordwood", "cordwood._native", "cordwood._native", "cordwood"]
     for final, name, module in zip(CLASSES, names, modules, strict=True):
@@ -73,7 +73,7 @@ def test_the_final_class_looks_like_its_base(final):
         assert getattr(final, name) == getattr(base, name) is not None, name
     assert repr(final) == repr(base) == f"<class '{final.__module__}.{final.__name__}'>"
     assert inspect.signature(final) == inspect.signature(base)
-    # All but being a base, and what Python may have cached.
+    # They have the same attributes, except for what Python may have cached.
     assert vars(final).keys() >= vars(base).keys()
     assert vars(final).keys() - vars(base).keys() <= {"__slotnames__"}
     for name, own in vars(final).items():
@@ -130,7 +130,7 @@ def test_objects_keep_their_class_and_release_it(final):
 
 
 def steps_of(step, iterate, reader):
-    """Each record with the position after it, then how it ended."""
+    """Each record with the position after it, then how reading ended."""
     records, iterator = [], iterate(reader)
     while True:
         try:
@@ -148,7 +148,7 @@ def test_next(file, on_corruption):
     ways = [(next, iter), (ITERATOR.__next__, iter), (BASE_ITERATOR.__next__, iter)]
     ways += [(step, lambda reader: reader) for step in (next, cordwood.Reader.__next__, BASE_READER.__next__)]
     fast, *others = (steps_of(*way, cordwood.open(file, on_corruption=on_corruption)) for way in ways)
-    # Not in one line: pytest would take minutes to show how they differ.
+    # Not in the assert: pytest would take minutes to show how they differ.
     is_same = others == [fast] * 5
     assert is_same
 
@@ -181,7 +181,7 @@ def test_next_of_a_reader_that_is_closed():
 def test_next_of_a_batch(step):
     batch = first_batch()
     one, other = iter(batch), iter(batch)
-    # The records stay where they are as long as there is an iterator.
+    # The records stay in memory as long as there is an iterator.
     del batch
     assert iter(one) is one
     is_same = [(step(one), step(other)) for _ in RECORDS] == [(record, record) for record in RECORDS]
@@ -265,11 +265,11 @@ def test_append_refuses_what_its_base_refuses(tmp_path):
         assert raised(writer.append, b"a", **keywords) == (cordwood.ClosedError, message)
 
 
-# What all rely on ------------------------------------------------------------------------------
+# What they all rely on -------------------------------------------------------------------------
 
 
 def test_none_takes_what_is_not_its_own(tmp_path):
-    """The fast paths look at the object's memory without asking what it is: Python has to make sure."""
+    """The fast paths access the object's memory without checking its type: Python has to check it."""
     base_writer, base_iterator = BASE_WRITER(tmp_path / "base.log"), BASE_ITERATOR(cordwood.open(FILE))
     with cordwood.open(tmp_path / "some.log", "x") as writer, cordwood.open(FILE) as reader:
         for wrong in (object(), b"abc", reader, base_writer):

@@ -1,4 +1,4 @@
-"""`cordwood.follow`: a log that another process writes, in threads and in an event loop."""
+"""`cordwood.follow`: reading a log while another process writes it, in threads and in an event loop."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from reference import BLOCK_LEN, FULL, encode, fragment
 
 import cordwood
 
-# Appends a log in pieces of random length, to a file or into one of zeros that is longer.
+# Writes a log in pieces of random length, to the end of a file or over the zeros of a longer one.
 WRITER = """
 import random, sys, time
 path, source, seed, ahead = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -247,7 +247,7 @@ def test_reopen_continues_with_the_next_file(live, leave):
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         assert next(follower) == b"one"
         leave(live)
-        # All of the old file comes first; then there is none.
+        # The rest of the old file is read first; then there is no file.
         assert list(follower) == [b"two"]
         assert follower.waiting == cordwood.NotYet(reason="idle", offset=20, file_len=20)
         assert (follower.tell(), follower.outcome.kind) == (20, "unfinished")
@@ -258,7 +258,7 @@ def test_reopen_continues_with_the_next_file(live, leave):
         write(live, [b"four"])
         leave(live)
         write(live, [b"five", b"six"])
-        # Of a file that came and went between two polls nobody can know.
+        # A file that came and went between two polls cannot be noticed.
         assert list(follower) == [b"five", b"six"]
 
 
@@ -273,7 +273,7 @@ def test_reopen_of_a_file_that_is_replaced(live):
 
 
 def test_reopen_misses_nothing_that_was_written_to_the_old_file_late(live):
-    """The writer has renamed its file, writes on, and only then makes the next one."""
+    """The writer renames its file, continues writing to it, and only then creates the next one."""
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         old = live.rename(live.with_name("old.log"))
@@ -304,7 +304,7 @@ def test_reopen_starts_at_the_beginning_and_keeps_the_options(live, caplog, monk
         assert follower.skipped == ()
         assert follower.skipped_len == 0
     assert caplog.messages[0] == (
-        f"{live.name}: rotated: the old file ends with 4 bytes at offset 20 that are no whole record"
+        f"{live.name}: rotated: the old file ends with 4 bytes at offset 20 that are not a whole record"
     )
     assert all("skipped" in message for message in caplog.messages[1:])
 
@@ -357,7 +357,7 @@ def test_a_file_that_is_cut_is_an_error_all_the_same(live, on_rotation):
 
 
 def test_reopen_waits_for_the_next_file(live):
-    """Each file is renamed when its record was read: of two renames in one poll the follower sees one."""
+    """Each file is renamed only after its record was read: of two renames in one poll the follower sees one."""
     write(live, [b"one"])
     was_read = threading.Semaphore(0)
 
@@ -396,7 +396,7 @@ def test_what_on_rotation_can_be(live):
 
 @pytest.fixture
 def ctrl_c():
-    """As at a terminal. In the background of a shell SIGINT is ignored, and Python leaves it so."""
+    """SIGINT raises KeyboardInterrupt, as at a terminal. In a shell's background jobs it is ignored by default."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -421,7 +421,7 @@ def test_ctrl_c_and_other_threads(live):
         next(follower)
     assert time.monotonic() - begin < 2
     thread.join()
-    # The interpreter was free, and so was the follower.
+    # Neither the interpreter nor the follower was locked.
     assert len(counted) > 100
 
 
@@ -558,7 +558,7 @@ def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):
         writer.flush()
         assert list(follower) == [b"two"]
         assert follower.path == "live.log"
-        # Another file of that name there is another file; here it is rotation, as before.
+        # A file of that name in the other folder is a different one; here it is rotation, as always.
         Path("live.log").write_bytes(b"")
         assert list(follower) == []
         (tmp_path / "live.log").rename(tmp_path / "old.log")
@@ -577,7 +577,7 @@ TABLE_FOOTER = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
         (b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet"),
         (b"PK\x03\x04\x14\0\0\0\x08\0" + bytes(40), "ZIP"),
         (b"2026/01/31-23:59:59.999999 7f00 Recovering log #3\n", "info log"),
-        # By its end: LevelDB writes such a file at once.
+        # Recognised by its end: LevelDB writes such a file at once.
         (b"\xaa" * 100 + TABLE_FOOTER, "LevelDB table"),
     ],
 )
@@ -595,13 +595,13 @@ def test_a_file_with_a_known_signature_is_no_log(tmp_path, file, name):
     "file", [b"plain text, no log\n", b'{"key": 1}\n' * 5_000, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06"]
 )
 def test_what_has_no_signature_may_become_a_log(tmp_path, file):
-    """The first record of a log may be in its place as soon as a writer has continued, or started over."""
+    """A log's first record may appear as soon as a writer continues the file or starts it over."""
     path = tmp_path / "file"
     path.write_bytes(file)
     assert list(cordwood.follow(path, timeout=0, on_corruption="skip")) == []
     with pytest.raises(cordwood.DialectError):
         cordwood.verify(path)
-    # What was there is damage of the first blocks, and the log begins after it.
+    # The original contents are damage in the first blocks, and the log begins after them.
     begin = -(-len(file) // BLOCK_LEN) * BLOCK_LEN
     follower = cordwood.follow(path, timeout=0, on_corruption="skip")
     assert list(follower) == []

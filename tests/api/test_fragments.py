@@ -1,4 +1,4 @@
-"""`cordwood.fragments` against the codec in plain Python, the golden file, and what real engines have left."""
+"""`cordwood.fragments` against the codec in plain Python, the golden file, and files of real engines."""
 
 import io
 import os
@@ -68,7 +68,7 @@ def test_each_fragment_is_what_plain_python_finds(lens, damages):
     fragments = list(cordwood.fragments(file, dialect="leveldb"))
     check_tiling(fragments, len(file))
     spans = {(fragment.offset, fragment.end_offset): fragment for fragment in fragments}
-    # What events are made of the fragments says which record each belongs to, or why it is none.
+    # The events tell for each fragment which record it belongs to, or why it belongs to none.
     events = list(reference.events(file, salvage=True))
     records = [event for event in events if isinstance(event, reference.Record)]
     regions = [event for event in events if isinstance(event, reference.Skipped)]
@@ -88,7 +88,7 @@ def test_each_fragment_is_what_plain_python_finds(lens, damages):
         assert fragment.record_offset == (record and record.offset)
         assert fragment.salvaged == (record is not None and record.salvaged)
         assert fragment.reason == (region and region.reason)
-    # The others are in the regions, each with its reason, or are trailers.
+    # The other fragments are in skipped regions, with the region's reason, or are trailers.
     for fragment in spans.values():
         region = next((region for region in regions if region.begin <= fragment.offset < region.end), None)
         assert fragment.reason == (region and region.reason)
@@ -207,7 +207,7 @@ def test_sources(tmp_path):
     expected = list(cordwood.fragments(path))
     check_tiling(expected, len(file))
     assert list(cordwood.fragments(str(path))) == list(cordwood.fragments(memoryview(file))) == expected
-    # An object is read from its position; the two halves share it.
+    # A file object is read from its position; both halves share the object.
     shared = io.BytesIO(b"before" + file)
     shared.seek(6)
     assert list(cordwood.fragments(shared)) == expected
@@ -290,7 +290,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path):
     done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, check=True, text=True)
     count, grown = map(int, done.stdout.split())
     assert count > 4000
-    # One record of 8 MiB is held, joined, and grows by doubling; 128 MiB are not.
+    # Memory contains one joined record of 8 MiB, in a buffer that grows by doubling, but not all 128 MiB.
     assert grown < 48 << 10
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C ends every call promptly, and no record is lost by it."""
+"""Ctrl-C ends every call promptly and loses no record."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ import reference
 
 import cordwood
 
-# A hole, which takes no room on the disk: as long to read as a log of that length.
+# A hole, which takes no room on the disk but as long to read as a log of this length.
 HOLE_LEN = 64 << 30
 PROMPT = 2.0
 
@@ -32,7 +32,7 @@ CALLS = {
     "open for append": "cordwood.Writer(path, 'a')",
     "detect and start": "list(cordwood.Reader(path, start=1 << 20))",
 }
-# In the background of a shell SIGINT is ignored, and Python leaves it so.
+# In a shell's background jobs SIGINT is ignored, and Python leaves it ignored.
 SCRIPT = """
 import signal
 import sys
@@ -49,7 +49,7 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def listening():
-    """As at a terminal."""
+    """SIGINT raises KeyboardInterrupt, as at a terminal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -91,7 +91,7 @@ def test_an_exception_of_the_progress_function_ends_all_threads(hole):
         assert time.monotonic() - begin < PROMPT
 
 
-# Inside of a batch -----------------------------------------------------------------------------
+# Inside a batch --------------------------------------------------------------------------------
 
 RECORDS = [b"%03d" % number for number in range(100)]
 LOG = reference.encode(RECORDS)
@@ -180,7 +180,7 @@ def test_ctrl_c_inside_of_a_batch_from_a_pipe(step, listening):
         def interrupt():
             time.sleep(0.3)
             signal.raise_signal(signal.SIGINT)
-            # A read that waits is not interrupted by itself.
+            # A waiting read is not interrupted automatically.
             sink.write(LOG[500:600])
 
         thread = threading.Thread(target=interrupt)

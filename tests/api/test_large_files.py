@@ -1,4 +1,4 @@
-"""Offsets of more than 32 bits: a log at the end of a file of 5 GiB, of which all else is a hole that is never read."""
+"""Offsets of more than 32 bits: a log at the end of a 5 GiB file whose rest is a hole that is never read."""
 
 import asyncio
 import os

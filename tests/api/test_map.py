@@ -11,7 +11,7 @@ import reference
 
 import cordwood
 
-# Ten bytes are damaged, and the last four of the file are an incomplete record.
+# Ten bytes are damaged, and the file's last four are an incomplete record.
 FILE = bytearray(reference.encode([b"one", b"two", b"three", b"four"])[:-7])
 FILE[17] ^= 0x20
 TEXT = b"a text is no log, as can be seen from all of its bytes"
@@ -27,7 +27,7 @@ def path(tmp_path):
 def test_what_it_says_and_shows(path):
     made = cordwood.map(path)
     assert made[:5] == (str(path), "leveldb", 36, 10, 4)
-    root = ElementTree.fromstring(made.svg)  # noqa: S314 - we have written it
+    root = ElementTree.fromstring(made.svg)  # noqa: S314 - our own file
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert made._repr_html_() == made.svg
     assert "10 bytes damaged, 4 bytes of a torn tail" in made.svg

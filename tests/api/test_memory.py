@@ -1,4 +1,4 @@
-"""How much memory reading and writing takes, each in a process of its own."""
+"""How much memory reading and writing need, each measured in a process of its own."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 MIB = 1 << 20
 
-# What each script begins with.
+# The beginning of each script.
 PRELUDE = """
 import json, struct, sys
 sys.path.append(sys.argv[1])

@@ -1,4 +1,4 @@
-"""What becomes of objects that are dropped, with an exception on its way or in a cycle, and of weak references."""
+"""Objects that are dropped during an exception or in a cycle, and weak references."""
 
 import gc
 import io
@@ -14,7 +14,7 @@ from cordwood import _native
 
 ONE = reference.encode([b"one"])
 
-# Each drops an unclosed writer while an exception is on its way, which the program must see as it was raised.
+# Each drops an unclosed writer while an exception propagates, which must reach the program unchanged.
 DROPPED = {
     "a call whose later argument fails": ("print(cordwood.open(path, 'w'), 1 / 0)", ZeroDivisionError),
     "a list whose later item fails": ("[cordwood.Writer(path, 'w'), {}['x']]", KeyError),
@@ -54,7 +54,7 @@ def test_an_exception_on_its_way_is_kept_when_a_writer_is_dropped(tmp_path, name
     command = [sys.executable, *flags, "-c", SCRIPT.format(statement), path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, expected.__name__ + "\n")
-    # Python leaves this warning out unless it is asked for it.
+    # Python shows this warning only on request.
     assert ("ResourceWarning: unclosed writer" in done.stderr) == bool(flags)
     assert ("No space left on device" in done.stderr) == ("Full" in statement)
 
@@ -75,7 +75,7 @@ def test_an_exception_is_kept_and_the_writer_warns(tmp_path):
 
 
 class Log:
-    """A sink that holds its own writer."""
+    """A sink that references its own writer."""
 
     def __init__(self, path):
         self.path = path
@@ -135,7 +135,7 @@ log = Log(lambda data: write(fd, data))
 
 def test_a_writer_in_a_cycle_with_a_file_loses_nothing_in_silence(tmp_path):
     path = tmp_path / "example.log"
-    # Python closes the objects of a cycle in an order of its own: the file, too, may come first.
+    # Python finalises the objects of a cycle in any order: the file may come first.
     make = """
 file = open(sys.argv[1], "wb")
 log = Log(lambda data: file.write(data))
@@ -163,7 +163,7 @@ def test_weak_references(tmp_path):
 
 
 class Source:
-    """A source that holds what reads it."""
+    """A source that references its own reader."""
 
     def __init__(self, hold):
         self.data = io.BytesIO(ONE * 3)

@@ -1,4 +1,4 @@
-"""A reader reads the file that it opened, whatever its path names meanwhile and whoever moves its cursor."""
+"""A reader reads the file that it opened, whatever its path names later and whoever moves the file's cursor."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ needs_descriptors = pytest.mark.skipif(not DESCRIPTORS.exists(), reason="the sys
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    """Two logs of the same layout with other records."""
+    """Two logs with the same layout and different records."""
     folder = tmp_path_factory.mktemp("logs")
     for name in ("a", "b"):
         (folder / name).write_bytes(reference.encode([name.encode() * MIB] * COUNT))
@@ -82,7 +82,7 @@ def test_a_path_is_opened_once_by_a_reader_that_starts_later(folder, dialect):
 
 
 def count_opens(path, work):
-    """How often `work` opens `path`, by the numbers of the descriptors that are open at each read: Linux lists them."""
+    """How many descriptors `work` opens for `path`, from the list that Linux keeps, checked every half millisecond."""
     seen = set()
     source = path.stat()
 
@@ -117,7 +117,7 @@ def test_a_forked_process_does_not_move_the_reader(folder):
         assert next(reader)[:1] == b"a"
         child = os.fork()
         if child == 0:
-            # It reads on from the descriptor that both have.
+            # It continues reading from the shared descriptor.
             count = sum(1 for _ in reader)
             os._exit(0 if count == COUNT - 1 else 1)
         assert os.waitpid(child, 0)[1] == 0

@@ -1,4 +1,4 @@
-"""Too little memory is `MemoryError`: the process goes on, and nothing is lost."""
+"""Too little memory raises `MemoryError`; the process continues, and nothing is lost."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ if not sys.platform.startswith("linux"):
 MIB = 1 << 20
 RECORD_LEN = 192 * MIB
 
-# Room for the windows of a few threads, and not for the record: once with `SMALL`, twice with `LARGE`.
+# Enough for the windows of a few threads, but not for the record (`SMALL`), or not for two copies of it (`LARGE`).
 SMALL, LARGE = 128 * MIB, 300 * MIB
 
 SCRIPT = """
@@ -79,7 +79,7 @@ def log(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bomb(tmp_path_factory):
-    """A log of RocksDB with a frame of zstd, of some hundred bytes for each MiB that it states."""
+    """A RocksDB log with a zstd frame of a few dozen bytes for each MiB that it states."""
     run = 128 << 10
     blocks = [(1 << 1 | run << 3).to_bytes(3, "little") + b"x"] * (RECORD_LEN // run)
     blocks[-1] = (1 | 1 << 1 | run << 3).to_bytes(3, "little") + b"x"
@@ -154,7 +154,7 @@ assert [len(record) for record in follower] == [RECORD_LEN, 4]
     run(log, script, room)
 
 
-# One allocation of Python's fails --------------------------------------------------------------
+# One of Python's allocations fails -------------------------------------------------------------
 
 _testcapi = pytest.importorskip("_testcapi")
 

@@ -1,6 +1,7 @@
-"""Record batches that threads read ahead: what comes, and in which order, does not depend on the number of threads.
+"""Record batches that threads read ahead: what is returned, and its order, do not depend on the number of threads.
 
-Threads take parts of 1 MiB, and only of files with at least two parts for each of them, so the files here are long.
+Each thread reads parts of 1 MiB, and threads are used only if there are at least two parts for each of them, so the
+files here are long.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ DIALECTS = ["leveldb", "wandb", "wandb_old", "swanlab"]
 
 
 def records(seed):
-    """Records of all lengths, some of them longer than a part; the same for the same seed."""
+    """Records of all lengths, some longer than a part; the same seed makes the same records."""
     random_ = random.Random(seed)
     total = 0
     while total < FILE_LEN:
@@ -85,7 +86,7 @@ def damaged(file, random_):
 
 
 def everything(source, threads, **options):
-    """All that a reading shows: where each record is, the bytes of all, what was skipped or raised, and the end."""
+    """Everything that reading reports: where each record is, their bytes, what was skipped or raised, and the end."""
     offsets, lens, data, raised = [], [], hashlib.blake2b(), []
     with cordwood.open(source, **options) as reader:
         batches = reader.record_batches(threads=threads, target_len=300_000)
@@ -126,7 +127,7 @@ def test_any_number_of_threads_finds_the_same(logs, dialect, seed):
 
 @pytest.mark.parametrize("rest", ["", "torn", "clean"])
 def test_what_follows_a_record_that_is_too_large(rest):
-    """Its last fragment fills its block but for a byte, which is part of the record for any number of threads."""
+    """Its fragment fills its block except for a byte; for any number of threads, the region ends before that byte."""
     block = b"".join(fragment(FULL, PAYLOAD[:length]) for length in (16_000, 16_000, 747))
     file = block * 300 + fragment(FIRST, bytes(32_760)) + b"x"
     file += {"": b"", "torn": fragment(FULL, PAYLOAD[:100])[:50], "clean": fragment(FULL, PAYLOAD[:100])}[rest]
@@ -154,13 +155,13 @@ def running():
     """The number of threads of this process that cordwood has started."""
     names = []
     for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # It has ended meanwhile.
+        with contextlib.suppress(OSError):  # The thread has ended meanwhile.
             names.append((task / "comm").read_text().strip())
     return names.count("cordwood")
 
 
 def comes_to(count):
-    """Waits until the number is `count`: a thread takes its name, and leaves /proc, a moment later."""
+    """Waits until `running()` is `count`: a thread is named, and leaves /proc, with a short delay."""
     deadline = time.monotonic() + TIMEOUT
     while running() != count and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -225,7 +226,7 @@ def test_a_cycle_with_the_source_is_collected(logs):
 
 
 def test_other_ways_of_reading_come_between(logs):
-    """Each continues where the others have come to."""
+    """Each continues where the last one stopped."""
     file, _ = logs["leveldb"]
     expected = list(records(0))
     found = []
@@ -247,7 +248,7 @@ def test_other_ways_of_reading_come_between(logs):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_reads_on_by_itself(path):
-    """The child has no copy of the threads: it starts its own, and the parent's go on."""
+    """The child does not inherit the threads: it starts its own, and the parent's continue."""
     program = """
 import os, sys, cordwood
 def rest(batches): return sum(len(batch) for batch in batches)
@@ -274,7 +275,7 @@ with cordwood.open(sys.argv[1]) as reader:
 
 
 def test_a_failing_read_is_raised_and_tried_again(path, tmp_path):
-    """A file that is shorter than it was: what is left is read, and its end is the file's."""
+    """The file was cut: what is left of it is read, and reading ends where the file ends."""
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
     cut = 9 * PART_LEN + 12_345

@@ -1,4 +1,4 @@
-"""`Reader` and the values that it gives."""
+"""`Reader` and the values that it returns."""
 
 import io
 import logging
@@ -17,7 +17,7 @@ SHORT = reference.encode([b"one", b"two"])
 
 
 def wrong(part):
-    """The same fragment with a wrong checksum."""
+    """The same fragment with an invalid checksum."""
     return bytes([part[0] ^ 1]) + part[1:]
 
 
@@ -250,7 +250,7 @@ LATER = fragment(FULL, b"later")
 
 
 def in_next_block(file):
-    """`file`, garbage up to the end of its block, and a good record."""
+    """`file`, garbage up to the end of its block, and a valid record."""
     return file.ljust(BLOCK_LEN, b"x") + LATER
 
 
@@ -260,7 +260,7 @@ def in_next_block(file):
         (in_next_block(wrong(fragment(FULL, b"abc"))), {}, [(0, BLOCK_LEN, "checksum_mismatch")]),
         (in_next_block(b"1234\xff\xff\x01"), {}, [(0, BLOCK_LEN, "bad_length")]),
         (b"1234\xff\xff\x01", {}, [(0, 7, "bad_length")]),
-        # A flipped bit of the last length: the checksum fits what is there, be it short or long.
+        # A flipped bit in the last length: the checksum matches the bytes that are there, few or many.
         (fragment(FULL, b"")[:4] + b"\x00\x40\x01", {}, [(0, 7, "bad_length")]),
         (fragment(FULL, b"abc")[:4] + b"\x03\x40\x01abc", {}, [(0, 10, "bad_length")]),
         (fragment(FULL, PAYLOAD[:9_000])[:4] + b"\x28\x63\x01" + PAYLOAD[:9_000], {}, [(0, 9007, "bad_length")]),
@@ -285,7 +285,7 @@ def in_next_block(file):
         (LATER[:5], {}, [(0, 5, "torn_tail")]),
         (LATER[:9], {}, [(0, 9, "torn_tail")]),
         (fragment(FIRST, b"abc"), {}, [(0, 10, "torn_tail")]),
-        # Zeros too few for a header: padding, or the rest of a write that was torn.
+        # Too few zeros for a header: padding, or the rest of a torn write.
         (fragment(FULL, b"later") + bytes(6), {}, [(12, 18, "zero_fill")]),
         (fragment(FIRST, b"abc") + bytes(6), {}, [(0, 16, "torn_tail")]),
     ],
@@ -299,7 +299,7 @@ def test_skipped_regions(file, options, regions):
 SEVERITIES = {
     **dict.fromkeys(reference.CORRUPTION, "corruption"),
     **dict.fromkeys(["too_large_rest", "zero_fill", "nonzero_trailer", "empty_first", "not_read"], "info"),
-    # In other dialects than LevelDB's, which the reference does not know.
+    # Only in dialects other than LevelDB's, which the reference does not know.
     **dict.fromkeys(["bad_file_header", "bad_metadata", "lost_write"], "corruption"),
     **dict.fromkeys(["unsupported_compression", "bad_compression"], "corruption"),
     **dict.fromkeys(["file_header", "metadata", "ignored_kind", "end_trailer", "stale"], "info"),
@@ -432,7 +432,7 @@ def test_repr():
     assert repr(record) == "Record(offset=10, end_offset=20, data=b'one')"
     assert repr(region) == "SkippedRegion(offset=0, end_offset=10, reason='unknown_kind')"
     assert repr(end) == "Outcome(kind='clean', offset=30)"
-    assert str(region) == "unknown fragment type 80, with a right checksum (10 bytes at offset 0)"
+    assert str(region) == "unknown fragment type 80, with a valid checksum (10 bytes at offset 0)"
 
 
 def test_repr_of_a_reader(tmp_path):
@@ -454,7 +454,7 @@ def test_other_values_are_not_equal():
     with cordwood.open(SHORT) as reader:
         one, two = reader.records()
     assert one != two
-    # The same bytes elsewhere are another record.
+    # The same bytes at another offset are a different record.
     with cordwood.open(reference.encode([b"two", b"two"])) as reader:
         assert len({two, *reader.records()}) == 2
     for value in values():

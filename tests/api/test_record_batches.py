@@ -1,4 +1,4 @@
-"""`Reader.record_batches`: what the buffers hold, who may look at them, and how long they stay."""
+"""`Reader.record_batches`: what the buffers contain, who may view them, and how long they live."""
 
 import array
 import collections
@@ -64,7 +64,7 @@ def test_packs_and_records_share_one_position():
         packs = reader.record_batches(target_len=1)
         assert list(next(packs)) == [b"b"]
         assert reader.tell() == 16
-        # The batch looks at the next record and finds that it does not fit.
+        # The batch reads the next record, which does not fit.
         assert next(reader.batches(len_max=1)) == [b"c"]
         assert list(next(packs)) == [b"d"]
         assert next(reader) == b"e"
@@ -114,7 +114,7 @@ def test_damage_comes_between_packs():
 
 
 def test_packs_do_not_end_at_damage_that_is_only_counted():
-    # Of a log in which every second record is damaged: for ten regions, which are logged, a pack ends.
+    # Every second record is damaged. The first ten regions are logged, and each ends a pack.
     records = [b"%093d" % index for index in range(3_000)]
     offsets = reference.record_offsets(records)
     file = bytearray(reference.encode(records))
@@ -131,7 +131,7 @@ def test_packs_do_not_end_at_damage_that_is_only_counted():
 
 
 def take(packs):
-    """Everything that comes, as values."""
+    """Everything that is returned or raised, as values."""
     while True:
         try:
             pack = next(packs, None)
@@ -145,7 +145,7 @@ def take(packs):
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory):
-    """More than threads read at once, with damage now and then, also where a thread begins, and a torn tail."""
+    """Longer than threads read at once, with damage in places, including where a thread begins, and a torn tail."""
     records = [PAYLOAD[: index * 7919 % 90_000] for index in range(1200)]
     file = bytearray(reference.encode(records))
     assert len(file) > 3 * (16 << 20)
@@ -157,7 +157,7 @@ def long_file(tmp_path_factory):
 
 
 class FailsOnce(io.BytesIO):
-    """A source of which one read raises an exception."""
+    """A source whose read raises an exception once."""
 
     def __init__(self, data, at, error):
         super().__init__(data)
@@ -171,7 +171,7 @@ class FailsOnce(io.BytesIO):
 
 
 def with_damage_in_blocks(numbers):
-    """A log of 80 blocks. In each of these blocks, a bit of the first record that lies in it as a whole is flipped."""
+    """A log of 80 blocks. In the given blocks, one bit is flipped in the first record that lies wholly in the block."""
     log = io.BytesIO()
     with cordwood.Writer(log) as writer:
         writer.extend(b"%0993d" % number for number in range(80 * BLOCK_LEN // 1000))
@@ -186,7 +186,7 @@ def with_damage_in_blocks(numbers):
 @pytest.mark.parametrize("at", range(3, 9))
 @pytest.mark.parametrize("read_on", ["records", "batches"])
 def test_after_an_interrupt_each_record_is_marked_as_without_one(at, read_on):
-    """The batch that was being filled goes over damage in many blocks."""
+    """The batch being filled spans damage in many blocks."""
     data = with_damage_in_blocks(number for number in range(80) if number % 3)
     expected = list(cordwood.Reader(data, on_corruption="salvage").records())
     assert {record.salvaged for record in expected} == {True, False}
@@ -204,7 +204,7 @@ def test_after_an_interrupt_each_record_is_marked_as_without_one(at, read_on):
 
 
 def test_the_position_is_after_what_was_skipped_after_the_last_record():
-    """Half of the blocks are damaged from their beginning, some before a read that fails."""
+    """Half of the blocks are damaged at their beginning, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):
         if number % 8 >= 4:

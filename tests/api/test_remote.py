@@ -1,4 +1,4 @@
-"""Sources that are read in ranges: URLs, files of fsspec and universal_pathlib, objects in a store of obstore."""
+"""Sources that are read in ranges: URLs, fsspec and universal_pathlib files, and objects in obstore's stores."""
 
 import contextlib
 import gc
@@ -31,7 +31,7 @@ MIB = 1 << 20
 
 
 class Ranges:
-    """Ranges of bytes in memory. It notes what is requested; `answer` may change what comes."""
+    """Ranges of bytes in memory. Records the requests; `answer` may change what is returned."""
 
     def __init__(self, data, name=None, answer=None):
         self.data = data
@@ -71,7 +71,7 @@ class CountingFileSystem(MemoryFileSystem):
 
 
 class Store:
-    """As a store of obstore, in memory."""
+    """Like an obstore store, in memory."""
 
     def __init__(self, data):
         self._ranges = Ranges(data)
@@ -150,7 +150,7 @@ def damaged(file, random_):
 
 
 def everything(source, **options):
-    """All that a reading shows."""
+    """Everything that reading reports."""
     raised = []
     with cordwood.open(source, **options) as reader:
         records = []
@@ -183,7 +183,7 @@ def wait_for_no_threads():
 
 @pytest.fixture
 def short_ranges(monkeypatch):
-    """Small logs have many ranges, and no length is a multiple of a block's."""
+    """Makes small logs have many ranges, none of them a multiple of the block length."""
     monkeypatch.setattr(_remote, "RANGE_LENS", (40_001, 100_003, 300_007))
 
 
@@ -249,7 +249,7 @@ def test_dialects_and_policies(dialect, seed, tmp_path, short_ranges, no_log):
         "end": random_.choice([None, None, len(file)]),
         "dialect": random_.choice([None, dialect]),
     }
-    # The number of the log is in the name.
+    # The log number is in the name.
     path = tmp_path / "000007.log"
     path.write_bytes(file)
     assert everything(Ranges(file, "memory://bucket/000007.log"), **options) == everything(path, **options)
@@ -265,7 +265,7 @@ def test_the_number_of_a_log_is_that_in_the_url():
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
 def test_what_is_no_log(file, tmp_path):
-    """As a file object: nothing but its beginning is looked at."""
+    """Like a file object, it is identified from its beginning only."""
 
     def outcome(source):
         try:
@@ -332,7 +332,7 @@ def test_every_byte_is_requested_once(long_log):
     for read in (
         lambda source: len(list(cordwood.open(source))),
         lambda source: cordwood.verify(source).record_count,
-        # It has two readers of one file.
+        # `fragments` has two readers of one file.
         lambda source: len({part.record_offset for part in cordwood.fragments(source)} - {None}),
         lambda source: pyarrow.table(cordwood.scan(source, columns=["offset"])).num_rows,
     ):
@@ -356,7 +356,7 @@ def test_a_look_at_the_beginning_costs_little(long_log):
 
 
 def test_ranges_are_requested_ahead(monkeypatch):
-    """No more than four, and these in threads that work at the same time."""
+    """At most four, in threads that work at the same time."""
     monkeypatch.setattr(_remote, "RANGE_LENS", (50_000,))
     file, _ = log_of("leveldb", 6, 3_000_000)
     together = threading.Barrier(4)
@@ -383,7 +383,7 @@ def test_ranges_are_requested_ahead(monkeypatch):
 # What fails ----------------------------------------------------------------------------------
 
 
-class Failed(Exception):  # noqa: N818 - as the errors of some clients, it is no `OSError`
+class Failed(Exception):  # noqa: N818 - like some clients' errors, it is not an `OSError`
     pass
 
 
@@ -405,7 +405,7 @@ def fail(error):
 )
 @pytest.mark.parametrize("how", ["iterate", "batches", "verify", "scan", "fragments"])
 def test_a_body_that_is_not_whole(fault, message, how, short_ranges):
-    """It is an error, never an end; the next step asks again."""
+    """It is an error, never an end; the next step requests it again."""
     file, _ = log_of("leveldb", 7)
     is_broken = True
 
@@ -440,7 +440,7 @@ def test_a_body_that_is_not_whole(fault, message, how, short_ranges):
 
 
 def test_a_file_object_that_ends_before_its_size():
-    """As that of obstore, if a server sends an empty body."""
+    """As obstore's file object does if a server sends an empty body."""
 
     class Cut(io.BytesIO):
         size = 0
@@ -497,7 +497,7 @@ def test_a_length_that_is_not_known():
 
 
 class Held(Ranges):
-    """Every request but the first waits until it is let go."""
+    """Every request except the first waits until `let_go` is set."""
 
     def __init__(self, data):
         super().__init__(data)
@@ -543,7 +543,7 @@ def test_no_thread_and_no_request_is_left(end, short_ranges):
             assert weak() is None
         else:
             del reader
-    # Two were made, of which one has not always begun.
+    # Two requests were made, but the second may not have begun yet.
     assert source.let_go.is_set() or len(source.requests) <= 2
     source.let_go.set()
     wait_for_no_threads()
@@ -566,7 +566,7 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(short_
                 except OSError as error:
                     status = 0 if "opened before a fork" in str(error) else 2
                 reader.close()
-                # Another one can be opened.
+                # Another reader can be opened.
                 if list(cordwood.open(Ranges(file))) != list(cordwood.open(file)):
                     status = 3
             os._exit(status)
@@ -577,14 +577,14 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(short_
 
 
 def test_ctrl_c_while_a_range_is_waited_for(short_ranges):
-    """It comes at once, and nothing is lost."""
+    """It takes effect at once, and nothing is lost."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
     file, _ = log_of("leveldb", 10)
     source = Held(file)
     timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
     records = []
-    # As at a terminal. In the background of a shell SIGINT is ignored, and Python leaves it so.
+    # As at a terminal. In a shell's background jobs SIGINT is ignored, and Python leaves it ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with cordwood.open(source) as reader:
@@ -629,7 +629,7 @@ print(sorted(names & set(sys.modules)))
 
 
 def test_without_fsspec():
-    """Also where it is installed."""
+    """The import is blocked, so that the test works even if fsspec is installed."""
     text = run("""
 import sys
 sys.modules["fsspec"] = None
@@ -657,7 +657,7 @@ def test_without_the_package_of_a_file_system(monkeypatch):
         cordwood.open("unheard-of://a")
 
 
-# What is no such source ----------------------------------------------------------------------
+# What is not such a source -------------------------------------------------------------------
 
 
 def test_a_path_with_slashes(tmp_path, monkeypatch):
@@ -679,7 +679,7 @@ def test_a_path_with_slashes(tmp_path, monkeypatch):
     ids=["open", "Writer", "follow", "salvage"],
 )
 def test_a_url_is_only_read(call):
-    with pytest.raises(ValueError, match=r"^memory://bucket/new.log is a URL, and only what is read can be one"):
+    with pytest.raises(ValueError, match=r"^memory://bucket/new.log is a URL, and URLs can only be read"):
         call("memory://bucket/new.log")
 
 

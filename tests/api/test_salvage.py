@@ -1,4 +1,4 @@
-"""The policy `salvage` against `reference.py`, and what is made of it: `verify`, `salvage` and `stat`."""
+"""The policy `salvage` against `reference.py`, and what is built on it: `verify`, `salvage` and `stat`."""
 
 import io
 import mmap
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("no_log")
 
 
 def read_salvaged(reader):
-    """As `read_events`, with the marks."""
+    """Like `read_events`, with the salvaged marks."""
     records = [reference.Record(item.offset, item.end_offset, item.data, item.salvaged) for item in reader.records()]
     return merged(sorted([*records, *plain_skipped(reader)], key=begin_of))
 
@@ -28,7 +28,7 @@ def read_salvaged(reader):
 
 @st.composite
 def smashed_logs(draw):
-    """Short records, some of them logs; damage to headers and payloads of a block; a cut or zeros at the end."""
+    """Short records, some of them logs; damage at headers and in payloads; perhaps a cut or zeros at the end."""
     lens = st.lists(st.integers(0, 9), max_size=3)
     short = st.one_of(
         st.integers(0, 60).map(lambda length: PAYLOAD[length : 2 * length]),
@@ -140,7 +140,7 @@ def test_a_live_log_cannot_be_salvaged(tmp_path):
 
 
 def check_report(report, file, **options):
-    """That a report says what a reader says."""
+    """Checks that a report agrees with a reader."""
     on_corruption = options.pop("on_corruption", "skip")
     with cordwood.open(file, dialect="leveldb", on_corruption=on_corruption, **options) as reader:
         records = list(reader.records())

@@ -1,4 +1,4 @@
-"""Where a log may be read from and written to."""
+"""What a log can be read from and written to."""
 
 import array
 import gc
@@ -97,7 +97,7 @@ def test_every_source_gives_a_range(source):
 
 
 def test_every_source_is_let_go(source):
-    """A file stays open, and a buffer may be resized or closed."""
+    """A file stays open, and a buffer can be resized or closed."""
     with cordwood.open(source) as reader:
         next(reader)
     if isinstance(source, bytearray):
@@ -187,7 +187,7 @@ def test_a_log_begins_where_a_file_object_stands():
 
 
 def test_a_range_of_an_object_that_can_seek_reads_little_more_than_the_range(tmp_path):
-    """Also where the dialect has to be detected, at the beginning: of a remote file, each byte costs time."""
+    """Even if the dialect has to be detected from the file's beginning: in a remote file, each byte costs time."""
 
     class Counting(io.FileIO):
         count = 0
@@ -204,11 +204,11 @@ def test_a_range_of_an_object_that_can_seek_reads_little_more_than_the_range(tmp
     with Counting(path) as source, cordwood.open(source, start=start, end=end) as reader:
         offsets = [record.offset for record in reader.records()]
         assert reader.dialect == "leveldb"
-        # To find the dialect, the range, and what follows it.
+        # What detecting the dialect needs, the range, and what follows it.
         assert source.count <= (1 << 20) + (end - start) + 2 * BLOCK_LEN
     with cordwood.open(path, start=start, end=end) as reader:
         assert offsets == [record.offset for record in reader.records()]
-    # Less than the whole range is left in the file, and then nothing.
+    # Where little is left in the file, and then nothing.
     for start in (path.stat().st_size - 15_000, path.stat().st_size):
         with Counting(path) as source, cordwood.open(source, start=start) as reader:
             assert len(list(reader)) <= 1
@@ -270,7 +270,7 @@ def test_a_pipe():
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_named_pipe_by_its_path(tmp_path):
-    """Both sides wait for each other: neither may hold the interpreter meanwhile."""
+    """Both sides wait for each other, so neither may hold the interpreter meanwhile."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
 
@@ -289,7 +289,7 @@ def test_a_named_pipe_by_its_path(tmp_path):
 
 
 class OnlyWrite:
-    """A sink that has `write` and nothing else. `takes` says how many bytes it takes, and `says` what it answers."""
+    """A sink that has only `write`: `takes` decides how many bytes it accepts, and `says` what it returns."""
 
     def __init__(self, takes=len, says=lambda taken: taken):
         self.file = bytearray()
@@ -345,7 +345,7 @@ KEPT = {
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("some", [lambda number: True, lambda number: number % 3 == 0], ids=["all", "some"])
 def test_what_a_sink_keeps_never_changes(kept, some):
-    """The writer uses its memory again, but not what somebody can still see."""
+    """The writer reuses its memory, but not while anything still references it."""
     expected = []
 
     class Keeps:

@@ -1,4 +1,4 @@
-"""Readers and writers that several threads share. Nothing here measures time; what hangs, hangs until a timeout."""
+"""Readers and writers shared by several threads. Nothing here measures time; a hang ends with a timeout."""
 
 import io
 import os
@@ -19,7 +19,7 @@ TIMEOUT = 120  # seconds
 
 @pytest.fixture
 def frequent_switches():
-    """Threads take turns a thousand times more often than usual."""
+    """Makes threads take turns a thousand times more often than usual."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(5e-6)
     yield
@@ -28,7 +28,7 @@ def frequent_switches():
 
 @pytest.fixture
 def no_switches():
-    """A thread goes on until it gives up the interpreter by itself."""
+    """Lets a thread run until it releases the interpreter of its own accord."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     yield
@@ -48,7 +48,7 @@ def in_threads(function, arguments=range(THREADS)):
 
 
 def numbered(count, thread=0):
-    """Records that are all different, of very different lengths, in an order that can be recognised."""
+    """Distinct records, of very different lengths, in a recognisable order."""
     return [b"%02d-%08d-" % (thread, index) + PAYLOAD[: index * 7919 % 3000] for index in range(count)]
 
 
@@ -124,7 +124,7 @@ def test_damage_is_raised_in_one_thread_and_the_others_go_on(frequent_switches):
 
 
 class FailsAtTimes:
-    """A source or sink that raises at each third call."""
+    """A source or sink that raises at every third call."""
 
     def __init__(self, data=b""):
         self.file = io.BytesIO(data)
@@ -156,7 +156,7 @@ def test_an_exception_of_the_source_does_not_stop_the_other_threads(frequent_swi
             except StopIteration:
                 return found
             except OSError as error:
-                assert str(error) == "mine"  # noqa: PT017 - caught to go on
+                assert str(error) == "mine"  # noqa: PT017 - caught to continue
 
     with cordwood.open(source) as reader:
         shares = in_threads(read)
@@ -201,7 +201,7 @@ def test_a_reader_that_another_thread_closes(frequent_switches):
 
 
 def wait_for_a_turn():
-    """A thread that sets an event as soon as it gets the interpreter, and not before it has been started."""
+    """A thread that, once `start` is set, sets `done` as soon as it gets the interpreter."""
     start, done = threading.Event(), threading.Event()
 
     def run():
@@ -213,7 +213,7 @@ def wait_for_a_turn():
     return thread, start, done
 
 
-# Sources and sinks in memory: opening a file gives up the interpreter, and here it is about what comes after.
+# Sources and sinks are in memory: opening a file releases the interpreter, and these tests are about later calls.
 
 
 @pytest.mark.parametrize("take", [iter, cordwood.Reader.records, cordwood.Reader.batches])
@@ -266,7 +266,7 @@ def test_other_threads_run_while_records_are_written(write, no_switches):
 
 
 def test_other_threads_run_while_a_reader_waits_for_a_pipe(no_switches):
-    """The one who waits and the one who makes it go on need the interpreter in turn."""
+    """The thread that waits and the one it waits for need the interpreter in turn."""
     read_end, write_end = os.pipe()
     records = numbered(1_000)
 

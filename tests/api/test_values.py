@@ -1,6 +1,6 @@
 """Values are values: each can be made with keywords, compared, hashed, copied, pickled and shown in one line.
 
-What has a file, a lock or a position is none, and says what to pass in its place.
+An object with a file, a lock or a position is not a value; its error says what to pass in its place.
 """
 
 import copy
@@ -46,7 +46,7 @@ def public_classes():
 
 CLASSES = public_classes()
 
-# One of each, made as a user's test would make it.
+# One of each, made as in a user's test.
 LEVELDB = "leveldb"
 CLEAN = cordwood.Outcome(kind="clean", offset=20)
 FLIP = cordwood.BitFlip(offset=7, bit=5, part="payload")
@@ -154,7 +154,7 @@ VALUES = {
     "WalAddition": version_edit.WalAddition(log_number=3, synced_len=None),
     "WriteBatch": payload.WriteBatch.build(7, [payload.Operation("delete", key=b"k")], engine="pebble"),
 }
-# A dictionary is among what it holds.
+# It contains a dictionary.
 NOT_HASHED = {"Entity"}
 
 WHERE = {"path": "some.log", "offset": 5}
@@ -176,7 +176,7 @@ FILE = reference.encode([b"one", b"two" * 20_000])
 DAMAGED = FILE[:8] + b"X" + FILE[9:]
 
 
-# What has a file, a lock or a position; and what to pass in its place.
+# The objects with a file, a lock or a position, and what to pass in their place.
 HANDLES = {
     "Reader": (cordwood.open, "pass the path, or a Split"),
     "Writer": (lambda _: cordwood.Writer(io.BytesIO()), "pass the path"),
@@ -206,7 +206,7 @@ def copies(value):
 
 
 def attributes(value):
-    """All that it says, which `==` may leave out: the sequence number of an operation."""
+    """All attributes, even those that `==` ignores, such as an operation's sequence number."""
     names = [name for name in dir(value) if not name.startswith("_")]
     return {name: getattr(value, name) for name in names if not callable(getattr(value, name))}
 
@@ -217,7 +217,7 @@ def test_a_copy_is_equal(name):
     for other in copies(value):
         assert type(other) is type(value)
         assert other == value
-        assert not other != value  # noqa: SIM202 - `__ne__` is what is asked for
+        assert not other != value  # noqa: SIM202 - `__ne__` is under test
         assert attributes(other) == attributes(value)
         assert repr(other) == repr(value)
         if name not in NOT_HASHED:
@@ -252,7 +252,7 @@ def test_it_is_shown_in_one_short_line(name):
 
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
 def test_what_is_shown_makes_it_anew(name):
-    """Of what is in a log, all that fits."""
+    """Only these classes: of what a log contains, their `repr` shows everything, or all but a checksum."""
     short = {"Fragment": "stored_crc", "SkippedRegion": "stored_crc"}
     value = eval(repr(VALUES[name]), vars(cordwood))  # noqa: S307 - our own
     assert (value == VALUES[name]) == (name not in short)
@@ -271,7 +271,7 @@ def test_long_data_is_not_shown():
     assert len(repr(edit)) < 300
 
 
-# What a log gives ------------------------------------------------------------------------------
+# What a log returns ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("file", [FILE, DAMAGED, FILE[:-1], FILE + b"\0" * 50_000, b""])
@@ -323,7 +323,7 @@ def test_what_a_report_adds_up():
     assert made.len_by_reason == {"checksum_mismatch": 20, "torn_tail": 5}
     assert made.len_by_severity == {"torn_tail": 5, "corruption": 20}
     assert (made.ok, made.skipped_len) == (False, 25)
-    # More than is listed.
+    # More than are listed.
     assert VALUES["Report"].skipped_len == 23
 
 
@@ -411,7 +411,7 @@ def test_the_path_makes_no_difference(tmp_path):
 
 
 class Table(HTMLParser):
-    """The texts of the cells and captions, and the tags that occur."""
+    """Collects the text of cells and captions, and the tags that occur."""
 
     def __init__(self, html):
         super().__init__()
@@ -493,7 +493,7 @@ def test_a_member_of_an_enum_is_itself(name):
         assert member == str(member)
 
 
-# What is no value ------------------------------------------------------------------------------
+# What is not a value ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", HANDLES)

@@ -1,4 +1,4 @@
-"""`Writer`: modes, buffering, and what is left in each case."""
+"""`Writer`: modes, buffering, and what each leaves in the file."""
 
 import inspect
 import io
@@ -72,7 +72,7 @@ def test_a_buffer_is_copied_when_it_is_appended():
 
 
 class Writes(list):
-    """A sink that lists what it is given."""
+    """A sink that lists what is written to it."""
 
     def write(self, data):
         self.append(data)
@@ -83,7 +83,7 @@ def test_records_are_gathered_and_written_about_256_kib_at_a_time():
     with cordwood.open(sink, "w") as writer:
         for _ in range(4000):
             writer.append(PAYLOAD[:1000])
-        # 261 records with their headers are the first that take so much.
+        # 261 is the lowest number of records that, with their headers, reach this length.
         assert len(sink) == 4000 // 261
         assert all(256 << 10 <= len(data) < (256 << 10) + 2000 for data in sink)
         writer.flush()
@@ -275,7 +275,7 @@ def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
     error = caught.value
     assert (error.path, error.offset, error.length, error.reason) == (str(path), offset, length, reason)
     assert str(path) in str(error)
-    assert "on_torn_tail: truncate cuts it off, pad leaves every byte and continues in the next block" in str(error)
+    assert "on_torn_tail: truncate cuts it off, pad keeps every byte and continues in the next block" in str(error)
     assert path.read_bytes() == file
 
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
@@ -293,7 +293,7 @@ def test_a_pads_a_torn_tail_and_leaves_every_byte(path, name):
         assert (writer.discarded_tail.offset, len(writer.discarded_tail)) == (offset, length)
         begin = writer.append(b"two")
         assert begin == -(-len(file) // BLOCK_LEN) * BLOCK_LEN
-    # Zeros alone could complete a torn record.
+    # Zeros only could complete a torn record.
     mark = b"" if reason == "zero_fill" or len(file) == begin else b"\xff"
     assert path.read_bytes() == (file + mark).ljust(begin, b"\0") + reference.encode([b"two"])
     with cordwood.open(path, on_corruption="skip") as reader:

@@ -1,4 +1,4 @@
-"""`--as auto` and `--as json`: what no console session shows."""
+"""`--as auto` and `--as json`: cases that no console session shows."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 import cordwood
 from cordwood.cli import main
 
-# A batch of no operation but a no-op, with sequence number 0x0b01; or a comparator whose name has 11 bytes.
+# Either a batch with only a no-op and sequence number 0x0b01, or a comparator whose name has 11 bytes.
 EITHER = bytes.fromhex("010b000000000000 00000000 0d")
 
 
@@ -26,12 +26,12 @@ def test_the_name_decides_where_the_first_record_does_not(name, form, line, tmp_
     assert main(["convert", "--as", "auto", str(path)]) == 0
     out, err = capfd.readouterr()
     assert out.startswith(line)
-    how = f"with --as {form}" if form else "as bytes: its first record is not of just one known form"
+    how = f"with --as {form}" if form else "as bytes: its first record does not have exactly one known form"
     assert err == f"cordwood: {path}: read {how}\n"
 
 
 def test_a_log_without_records_is_of_the_kind_of_the_others(tmp_path, capfd):
-    """Here, the only record of one is torn, and that of another is damaged."""
+    """Here one log's only record is torn, and another's is damaged."""
     for name in "a.log", "b.log", "c.log", "d.log":
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(bytes.fromhex("0700000000000000 01000000 0003616263"))

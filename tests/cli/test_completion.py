@@ -13,12 +13,12 @@ import pytest
 
 @pytest.fixture
 def shell(request, tmp_path):
-    """A shell that must be installed, and a folder with its script and a file to complete."""
+    """A shell, which must be installed, and a folder with its script and a file to complete."""
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     command = [sys.executable, "-m", "cordwood", "completion", request.param]
     script = subprocess.run(command, capture_output=True, check=True).stdout
-    # zsh finds it by this name.
+    # zsh requires this name.
     (tmp_path / "_cordwood").write_bytes(script)
     (tmp_path / "example.log").touch()
     return tmp_path
@@ -66,7 +66,7 @@ def test_fish(shell, words, expected):
 
 @pytest.mark.parametrize("shell", ["zsh"], indirect=True)
 def test_zsh(shell):
-    """zsh completes only where somebody types."""
+    """zsh completes only on a terminal."""
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(shell)

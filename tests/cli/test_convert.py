@@ -1,4 +1,4 @@
-"""`cordwood convert` to the forms that are no text, and what no console session shows."""
+"""`cordwood convert` to the forms that are not text, and cases that no console session shows."""
 
 import base64
 import csv
@@ -87,7 +87,7 @@ def test_csv_has_all_bytes_in_one_form_that_can_be_undone(log, tmp_path, capfd):
     assert [row[:2] for row in rows[:3]] == [["0", "7"], ["7", "17"], ["17", "26"]]
     assert [base64.b64decode(row[2], validate=True) for row in rows] == RECORDS
     assert [bytes.fromhex(row[2]) for row in csv_rows("--encoding", "hex", log)] == RECORDS
-    # Text, where all of it is text.
+    # Text, if all of the column is text.
     texts = [record for record in RECORDS if record != b"\xff\0"] + [b'{"base64":"/w=="}']
     path = tmp_path / "texts"
     with cordwood.open(path, "x") as writer:
@@ -101,7 +101,7 @@ def test_csv_has_all_bytes_in_one_form_that_can_be_undone(log, tmp_path, capfd):
         f"cordwood: {log}: the column data of the record at offset 17 has bytes that are not UTF-8, and cannot be "
         "text: use --encoding base64 or hex\n"
     )
-    # Of several logs, the one that has them; without its column, the offset is not known.
+    # Of several logs, the one that has such bytes is named. Without the offset column, the offset is not known.
     assert (
         main(["convert", "--encoding", "text", "--columns", "data", str(path), str(log), str(tmp_path / "a.csv")]) == 1
     )
@@ -158,7 +158,7 @@ def test_a_log_without_records(tmp_path):
 @pytest.mark.parametrize("verb", ["convert", "cat"])
 def test_a_run_is_said_to_be_one(verb, payload, tmp_path, capsys):
     path = tmp_path / "run-0.wandb"
-    # A number and a summary, as wandb writes them: fields 1 and 3. Some decode as another payload, too.
+    # A number and a summary, as wandb writes them: fields 1 and 3. Some such records also decode as another payload.
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.extend([bytes.fromhex("08011a020a00"), bytes.fromhex("08021a020a00")])
     assert main([verb, "--as", payload, str(path)]) == 3
@@ -227,7 +227,7 @@ def test_columns_have_the_type_of_their_values():
 
 
 def test_nothing_is_left_of_a_table_that_fails(tmp_path):
-    # A reader that passes its limit ends the command: the disk is full in the midst of the table.
+    # The limit on the file's length stands in for a disk that fills up in the middle of the table.
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         for seed in range(40):
@@ -246,7 +246,7 @@ def test_nothing_is_left_of_a_table_that_fails(tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
 def test_a_short_table_that_fails_names_its_file(form, tmp_path):
-    """It is written when the file is closed."""
+    """A short table is written only when the file is closed."""
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.append(b"one")
@@ -296,7 +296,7 @@ def test_memory_is_bounded(form, tmp_path):
     ids=" ".join,
 )
 def test_a_record_of_many_parts_takes_a_few_times_its_length(command, tmp_path):
-    """Operations of one byte, and fields of two: as objects, all of them are some hundred times as long."""
+    """Operations of one byte and fields of two: as objects, all of them would be about a hundred times as long."""
 
     def record(count):
         return b"\x02\x04" * (count // 2) if command[-1] == "version-edit" else bytes(12) + b"\x0d" * count
@@ -307,7 +307,7 @@ def test_a_record_of_many_parts_takes_a_few_times_its_length(command, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_values_that_are_left_out_are_not_kept(tmp_path):
-    """A step of many values without a name, each of two bytes. Decoded, they take some 60 times as much."""
+    """A step with many nameless values of two bytes each. Decoded, they are about 60 times as large."""
     wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
     def record(count):
@@ -323,7 +323,7 @@ def test_values_that_are_left_out_are_not_kept(tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_row_costs_what_is_in_it_not_what_columns_there_are(form, tmp_path):
-    """9,900 columns, of which all rows but the first have one. Work for each column of each row is 13 seconds."""
+    """9,900 columns, of which every row but the first has one. Work per column in each row would take 13 seconds."""
     wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
     def record(step, names):
@@ -331,7 +331,7 @@ def test_a_row_costs_what_is_in_it_not_what_columns_there_are(form, tmp_path):
         return wandb.Record(history=wandb.HistoryRecord(step={"num": step}, item=items)).SerializeToString()
 
     def took(count):
-        """Processor seconds and KiB."""
+        """Processor seconds, and memory in KiB."""
         records = [record(0, map(str, range(9_900))), *(record(step, []) for step in range(count))]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         memory = peak(tmp_path / str(count), records, "convert", "--to", form, "--as", "wandb-history")
@@ -344,7 +344,7 @@ def test_a_row_costs_what_is_in_it_not_what_columns_there_are(form, tmp_path):
 
 
 def peak(path, records, *command, status=0):
-    """The most memory that a command takes, in KiB."""
+    """A command's peak memory, in KiB."""
     with cordwood.open(path, "x") as writer:
         writer.extend(records)
     script = f"import sys; sys.path.append({str(HELPERS)!r}); from process import peak_len; "
@@ -369,7 +369,7 @@ def test_a_table_of_many_columns_is_written_in_parts():
 
 
 def entity(name):
-    """With a property of this name, of one character."""
+    """An entity that has a property with this one-character name."""
     key = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c")
     return key + b"\x72\x09\x1a\x01" + name + b"\x20\x00\x2a\x02\x08\x05"
 
@@ -391,7 +391,7 @@ def replace(path):
 
 
 def rewrite(path):
-    """The same inode, length and times, another content."""
+    """Keeps the inode, length and times, but changes the contents."""
     times = path.stat()
     path.write_bytes(reference.encode([entity(b"c"), entity(b"d")]))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -407,7 +407,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_file_that_is_changed_meanwhile(what, tmp_path, monkeypatch, capfdbinary):
-    """No table with the columns of one file and the rows of another."""
+    """No table gets the columns of one file and the rows of another."""
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
     between_passes(monkeypatch, lambda: CHANGES[what](path))
@@ -469,7 +469,7 @@ def test_what_is_replaced_stays_until_the_new_one_is_whole(tmp_path):
 
 
 def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
-    """What the first of the two passes has not seen stays out, and its torn tail is reported."""
+    """Records that the first of the two passes has not seen are left out, and the torn tail it saw is reported."""
     path = tmp_path / "output-0"
     whole = reference.encode([entity(b"a"), entity(b"b")])
     path.write_bytes(whole[:-1])
@@ -482,7 +482,7 @@ def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
 def test_half_a_surrogate_pair_is_escaped(form, tmp_path):
-    """JSON can say it, and no table can hold it."""
+    """JSON can express it, but no table can contain it."""
     item = b"\x12\x04text" + b"\x82\x01\x08" + rb'"\ud800"'
     history = b"\x0a" + bytes([len(item)]) + item
     message = b"\x12" + bytes([len(history)]) + history
@@ -498,13 +498,13 @@ def test_half_a_surrogate_pair_is_escaped(form, tmp_path):
 
 
 def _field(number, value):
-    """A field of protocol buffers that has a length, below 128."""
+    """A length-delimited protocol buffer field, shorter than 128 bytes."""
     tag = number << 3 | 2
     return (bytes([tag]) if tag < 128 else bytes([tag & 0x7F | 0x80, tag >> 7])) + bytes([len(value)]) + value
 
 
 def _step(**values):
-    """A record of the history of a run: names and values in JSON."""
+    """A record of a run's history: names, and values in JSON."""
     items = (_field(2, name.encode()) + _field(16, value.encode()) for name, value in values.items())
     return _field(2, b"".join(_field(1, item) for item in items))
 
@@ -516,7 +516,7 @@ def _write(path, records, **options):
 
 
 def test_runs_make_one_table(tmp_path, capfd):
-    """With the columns of all of them. One that is linked to is there once."""
+    """It has the columns of all of them. A run that is also linked to appears once."""
     wandb = {"dialect": "wandb"}
     _write(tmp_path / "runs/offline-1/run-a.wandb", [_step(_step="0", loss="1"), _step(_step="1", loss="0.5")], **wandb)
     _write(tmp_path / "runs/offline-2/run-b.wandb", [_step(acc="true", loss="2")], **wandb)
@@ -525,13 +525,13 @@ def test_runs_make_one_table(tmp_path, capfd):
     assert main(["convert", "--as", "wandb-history", str(tmp_path / "runs"), str(to)]) == 0
     assert to.read_text() == "run_id,_step,loss,acc\na,0,1,\na,1,0.5,\nb,,2,true\n"
     assert capfd.readouterr().err == ""
-    # A column of several types, once for all logs.
+    # A column of several types is reported once for all logs.
     _write(tmp_path / "runs/run-c.wandb", [_step(acc='"high"'), _step(acc="1")], **wandb)
     assert main(["convert", "--as", "wandb-history", "--overwrite", str(tmp_path / "runs"), str(to)]) == 0
     assert to.read_text().splitlines()[-3:] == ["b,,2,true", 'c,,,"""high"""', "c,,,1"]
-    text = "the column acc has values of several types, and is JSON in a text: bool, int, text"
+    text = "the column acc has values of several types, and is stored as JSON: bool, int, text"
     assert capfd.readouterr().err == f"cordwood: {text}\n"
-    # A column that has the name of ours.
+    # A column with the name of one that cordwood adds.
     _write(tmp_path / "runs/run-d.wandb", [_step(run_id="1")], **wandb)
     for form in "csv", "ndjson":
         new = tmp_path / f"new.{form}"
@@ -541,17 +541,17 @@ def test_runs_make_one_table(tmp_path, capfd):
 
 
 def _change(kind, **values):
-    """A record of a run that changes its summary (3) or its configuration (5)."""
+    """A record that changes a run's summary (3) or configuration (5)."""
     return _field(kind, _step(**values)[2:])
 
 
 def _printed(stream, text):
-    """A record of a run: at second 1, to stderr (0) or stdout (1)."""
+    """A record of what a run printed at second 1, to stderr (0) or stdout (1)."""
     return _field(13, bytes([0x08, stream, 0x12, 2, 0x08, 1]) + _field(3, text))
 
 
 def test_the_summaries_of_runs_make_one_table(tmp_path, capfd):
-    """One row for each run, also for one that has none."""
+    """One row for each run, even one without a summary."""
     wandb = {"dialect": "wandb"}
     _write(tmp_path / "runs/run-a.wandb", [_change(3, loss="1", n='{"b":1}'), _change(3, loss="0.5")], **wandb)
     _write(tmp_path / "runs/run-b.wandb", [_change(5, lr="0.1")], **wandb)
@@ -565,7 +565,7 @@ def test_the_summaries_of_runs_make_one_table(tmp_path, capfd):
         assert main(["convert", "--as", f"wandb-{form}", "--overwrite", str(tmp_path / "runs"), str(to)]) == 0
         assert to.read_text() == text
     assert capfd.readouterr().err == ""
-    # A value that cannot be read is left out, and the row is there.
+    # A value that cannot be read is left out, but the row is there.
     _write(tmp_path / "run-c.wandb", [_change(3, loss="{"), _change(3, acc="1")], **wandb)
     assert main(["convert", "--as", "wandb-summary", str(tmp_path / "run-c.wandb")]) == 3
     out, err = capfd.readouterr()
@@ -574,7 +574,7 @@ def test_the_summaries_of_runs_make_one_table(tmp_path, capfd):
 
 
 def test_lines_that_a_run_printed(tmp_path):
-    """Each of one stream, whatever the other prints meanwhile; the last ones end with the run."""
+    """Each line belongs to one stream, whatever the other prints meanwhile; the last lines end with the run."""
     path, table = tmp_path / "run-a.wandb", tmp_path / "t.parquet"
     pieces = [(1, b"on"), (0, b"\r1%"), (1, b"e\n\ntw"), (0, b""), (0, b"\r\n2%"), (1, b"\xc3\xb6"), (1, b"\x0b")]
     _write(path, [_printed(stream, text) for stream, text in pieces], dialect="wandb")
@@ -586,7 +586,7 @@ def test_lines_that_a_run_printed(tmp_path):
 
 
 def test_one_of_many_logs_cannot_be_read(tmp_path, capfd):
-    """The table is of the others, also where the logs are read twice. A torn tail is reported as for one log."""
+    """The table contains the others, even if the logs are read twice. A torn tail is reported as for a single log."""
     _write(tmp_path / "run-a.wandb", [_step(loss="1"), _step(loss="2")], dialect="wandb")
     with (tmp_path / "run-a.wandb").open("r+b") as file:
         file.truncate((tmp_path / "run-a.wandb").stat().st_size - 1)
@@ -601,7 +601,7 @@ def test_one_of_many_logs_cannot_be_read(tmp_path, capfd):
 
 def test_rows_of_records_say_whether_they_were_salvaged(tmp_path):
     path = tmp_path / "000003.log"
-    # One batch three times: the second record is damaged, and the third one follows in its block.
+    # The same batch three times: the second record is damaged, and the third follows in the same block.
     batch = b"\7\0\0\0\0\0\0\0\2\0\0\0\1\3key\5value\0\3old"
     file = bytearray(reference.encode([batch] * 3))
     file[len(file) // 2] ^= 1
@@ -622,7 +622,7 @@ def test_rows_of_records_say_whether_they_were_salvaged(tmp_path):
 
 
 def test_version_edits_say_so_too(tmp_path, capfd):
-    """Their last value is written while it is made."""
+    """Their last value is written while it is being made."""
     path = tmp_path / "MANIFEST-000002"
     path.write_bytes(reference.encode([b"\1\5order"]))
     assert main(["convert", "--as", "version-edit", "--on-corruption", "salvage", str(path)]) == 0

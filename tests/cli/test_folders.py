@@ -1,4 +1,4 @@
-"""One report on the folders of many profiles, as browsers have them, against what LevelDB was given to write."""
+"""One report on the folders of many browser profiles, against what LevelDB was asked to write."""
 
 import json
 import sqlite3
@@ -15,7 +15,7 @@ RECORD_COUNT = 40
 
 
 def profile(folder):
-    """A profile as Chrome has it: databases of LevelDB in folders, beside files of other formats. Returns the logs."""
+    """Makes a profile like Chrome's, with LevelDB databases in folders and files of other formats. Returns the logs."""
     logs = []
     for name in ("Local Storage/leveldb", "IndexedDB/https_example.org_0.indexeddb.leveldb"):
         path = folder / name
@@ -41,7 +41,7 @@ def flip_a_bit(log):
 
 @pytest.fixture(scope="module")
 def profiles(tmp_path_factory):
-    """50 of them. In every fifth the log of one database has a flipped bit, and one log was cut."""
+    """50 profiles. In every fifth, one database's log has a flipped bit, and one log was cut."""
     root = tmp_path_factory.mktemp("chrome")
     logs = [profile(root / f"Profile {number}") for number in range(50)]
     damaged = [logs[number][number % 2] for number in range(0, 50, 5)]
@@ -99,7 +99,7 @@ def test_the_text_of_it_ends_with_the_totals(profiles):
 
 @pytest.mark.parametrize("name", ["queue.bin", "output-0.bak"])
 def test_a_flipped_bit_makes_no_log_of_a_folder_something_else(name, tmp_path):
-    """The only record of a log, whose name says nothing; and the copy of an export."""
+    """The bit is in the log's only record, and the name shows nothing, or is that of an export's copy."""
     log = bytearray(reference.encode([b"the only record"]))
     log[12] ^= 4
     (tmp_path / name).write_bytes(log)
@@ -113,7 +113,7 @@ def test_a_flipped_bit_makes_no_log_of_a_folder_something_else(name, tmp_path):
 
 @pytest.mark.parametrize("text", [b"", b"old", b"run_id\n", b"a,b,c\td\n1,2,3\n"])
 def test_overwrite_replaces_a_table(text, tmp_path):
-    """Also a short one, which could be the beginning of a record of which nothing more was written."""
+    """Even a short one, which could be the beginning of a record whose rest was never written."""
     log, table = tmp_path / "1.log", tmp_path / "t.csv"
     log.write_bytes(reference.encode([b"one"]))
     table.write_bytes(text)
@@ -131,14 +131,14 @@ FLIPPED[12] ^= 4
         ("a.bin", bytes(FLIPPED)),
         # Its only record is incomplete.
         ("a.bin", reference.encode([b"the only record"])[:-1]),
-        # Nothing explains it, but the name is that of a log.
+        # Nothing in it identifies it, but the name is that of a log.
         ("000002.log", b"\xff" * 100),
         ("MANIFEST-000002", bytes(50_000)),
     ],
 )
 @pytest.mark.parametrize("command", [["convert", "--to", "csv"], ["map", "--svg"]])
 def test_overwrite_replaces_no_damaged_log(command, name, log, tmp_path):
-    """Not even one of which no record at the beginning is valid."""
+    """Not even one that does not begin with a valid record."""
     good, bad = tmp_path / "1.log", tmp_path / name
     good.write_bytes(reference.encode([b"one"]))
     bad.write_bytes(log)

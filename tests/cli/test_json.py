@@ -28,7 +28,7 @@ TYPES = {
 
 
 def fields(heading, table=0):
-    """The fields of a table below a heading, each with its types."""
+    """The fields in a table below a heading, each with its types."""
     section = re.split(r"^### ", DOCS, flags=re.MULTILINE)
     [section] = [part for part in section if part.startswith(f"{heading}\n")]
     rows = re.split(r"^\| field.*\n\|[-|]+\|\n", section, flags=re.MULTILINE)[1 + table]
@@ -51,7 +51,7 @@ def cordwood(*arguments, stdin=b""):
 
 @pytest.fixture
 def log(tmp_path):
-    """One record, one with a flipped bit, one in several fragments, one that is torn."""
+    """One record, one with a flipped bit, one in several fragments, and a torn one."""
     file = bytearray(written([b"one", b"two", PAYLOAD[:70_000], PAYLOAD[:500]])[:-1])
     file[17] ^= 0x20
     path = tmp_path / "log"
@@ -69,7 +69,7 @@ def test_records(log, verb, options, data):
     documented = fields("cat, follow")
     kinds = fields("cat, follow", 1)
     assert kinds.keys() == {"text", "base64", "hex", "value"}
-    data = "text" if (verb, options) == ("follow", ()) else data  # It has only the first record, which is text.
+    data = "text" if (verb, options) == ("follow", ()) else data  # It prints only the first record, which is text.
     check(values[-1], documented | {data: kinds[data]})
     assert status == 3
     if verb == "cat":
@@ -148,14 +148,14 @@ def test_what_cannot_be_read(verb, log, tmp_path):
     for name in text, none:
         values, status = cordwood(verb, "--json", str(name), *([str(tmp_path / "new")] if verb == "salvage" else []))
         assert (len(values), status) == (1, 1)
-        # The table of those that fail is the last one.
+        # The fields of files that fail are in the last table.
         check(values[0], fields("stat", 1))
         assert values[0]["source"] == str(name)
         assert ("not a log: this is text" if name == text else "No such file or directory") in values[0]["error"]
 
 
 def test_what_salvage_refuses(tmp_path):
-    """A file that belongs to another log, and a second one for the same place."""
+    """A file that belongs to another log, and a second file with the same destination."""
     (tmp_path / "old").mkdir()
     with writer_of(tmp_path / "000014.log", "x", dialect="recyclable", log_number=12) as writer:
         writer.append(b"one")
@@ -163,7 +163,7 @@ def test_what_salvage_refuses(tmp_path):
         (tmp_path / name).write_bytes(written([b"one"]))
     logs = [str(tmp_path / name) for name in ("000014.log", "a.log", "old/a.log")]
     [other, _, second, totals], status = cordwood("salvage", "--json", *logs, str(tmp_path / "new"))
-    for value, log, text in (other, logs[0], "all of it belongs to log 12"), (second, logs[2], "salvage it by itself"):
+    for value, log, text in (other, logs[0], "all of it belongs to log 12"), (second, logs[2], "salvage it on its own"):
         check(value, fields("stat", 1))
         assert value["source"] == log
         assert text in value["error"]
@@ -218,7 +218,7 @@ def test_split(log):
 
 @pytest.mark.parametrize("path", vectors("rocksdb/recycled/000014.log"))
 def test_cat_of_a_recycled_log(path):
-    """What is left of an older log at the end is not damage, as it is for the other verbs."""
+    """What an older log left at the end is not damage, nor is it for the other verbs."""
     [report], status = cordwood("verify", "--json", str(path))
     assert (report["ok"], status) == (True, 0)
     values, status = cordwood("cat", "--json", str(path))

@@ -18,7 +18,7 @@ RED = "\x1b[1;31m"
 
 
 def damaged():
-    """Two thousand records in twenty blocks, of which one in fifty has a flipped bit, and a torn tail."""
+    """Two thousand records in twenty blocks; one record in fifty has a flipped bit, and the tail is torn."""
     file = bytearray(reference.encode([b"%04d" % index + PAYLOAD[:300] for index in range(2000)]))
     for at in range(1000, len(file) - 1000, 311 * 50):
         file[at] ^= 0x20
@@ -51,13 +51,13 @@ def test_no_report_is_wider_than_a_terminal(command, tmp_path, monkeypatch, caps
 
 
 def test_the_place_of_damage_comes_first(tmp_path, capsys):
-    """However long a line is, it is folded after the place."""
+    """However long a line is, it is folded only after the place."""
     path = tmp_path / "log"
     path.write_bytes(damaged())
     main(["verify", str(path)])
     lines = capsys.readouterr().out.splitlines()[1:-2]
     places = [re.match(r"  at [\d,]+: [\d,]+ bytes?, ", line) for line in lines]
-    # The rest of a line that is folded is indented further.
+    # The rest of a folded line is indented further.
     assert all(place or line.startswith("    ") for place, line in zip(places, lines, strict=True))
     assert sum(map(bool, places)) > 20
     main(["fragments", "--damaged", str(path)])
@@ -94,14 +94,14 @@ def on_a_terminal(*arguments, **settings):
         while piece := os.read(outer, 65_536):
             shown += piece
     except OSError:
-        pass  # A terminal that nobody writes to any more.
+        pass  # Nothing writes to the terminal any longer.
     os.close(outer)
     return shown.decode().replace("\r\n", "\n").splitlines()
 
 
 @pytest.fixture
 def logs(tmp_path):
-    """One that is damaged and torn, and one that is not."""
+    """One log that is damaged and torn, and one that is neither."""
     file = bytearray(written([b"one", b"two", b"three", b"four"])[:-1])
     file[17] ^= 0x20
     (tmp_path / "damaged").write_bytes(file)

@@ -1,4 +1,4 @@
-"""Which files a command reads: pipes, folders that change meanwhile, and logs of which much was left out."""
+"""Which files a command reads: pipes, folders that change meanwhile, and logs with very many skipped regions."""
 
 import os
 import struct
@@ -23,9 +23,9 @@ def recyclable(number, kind, data):
 
 
 def read_from_pipe(pipe, log, *arguments):
-    """What a command says that is given a named pipe with this log: its status, stdout and stderr."""
+    """The status, stdout and stderr of a command that is given a named pipe with this log."""
     os.mkfifo(pipe)
-    # Of a command that does not open it, nobody waits for this thread.
+    # A daemon: if the command does not open the pipe, the thread never ends.
     threading.Thread(target=pipe.write_bytes, args=[log], daemon=True).start()
     done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -44,7 +44,7 @@ def read_from_pipe(pipe, log, *arguments):
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
 def test_a_pipe_with_another_log_is_read_once(verb, expected, tmp_path):
-    """It has the name of log 9, and the records of log 6: to look into it once more would take forever."""
+    """It has the name of log 9 and the records of log 6. Opening it a second time would hang forever."""
     pipe = tmp_path / "000009.log"
     status, out, _ = read_from_pipe(pipe, recyclable(6, 5, b"one"), *verb, pipe)
     assert status == 0
@@ -53,7 +53,7 @@ def test_a_pipe_with_another_log_is_read_once(verb, expected, tmp_path):
 
 @pytest.mark.parametrize("name", ["pipe", "000003.log"])
 def test_all_of_a_pipe_is_read(name, tmp_path):
-    """It is longer than what the dialect is detected by. Whoever has looked into it has taken that."""
+    """It is longer than what detecting the dialect reads, and those bytes cannot be read from the pipe again."""
     records = [b'{"a":%d}' % index for index in range(20_000)]
     log = reference.encode(records)
     other = tmp_path / "other.log"
@@ -78,7 +78,7 @@ def test_all_of_a_pipe_is_read(name, tmp_path):
         assert (status, out.count("\n")) == (0, 20_000)
     status, out, _ = read("convert", "--as", "json", "PIPE", other, "-")
     assert (status, out.count("\n")) == (0, 20_001)
-    # Twice is once too often.
+    # These would need to read it twice.
     for arguments in ["--as", "auto", "PIPE", other, "-"], ["--as", "json", other, "PIPE", tmp_path / "new.csv"]:
         status, out, err = read("convert", *arguments)
         assert (status, out) == (2, "")
@@ -98,7 +98,7 @@ def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
 
 
 def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
-    """It is damaged so that nothing of it is a log any more, and its name is none that a database gives."""
+    """The log is so damaged that nothing in it is recognisable, and a database would not give it this name."""
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "one.log").write_bytes(reference.encode([b"one"]))
@@ -111,7 +111,7 @@ def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
 
 
 def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
-    """Else a log that comes in the meantime has no destination."""
+    """If it were listed twice, a log created in the meantime would have no destination."""
     folder = tmp_path / "db"
     folder.mkdir()
     (folder / "000001.log").write_bytes(reference.encode([b"one"]))
@@ -130,10 +130,10 @@ def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("end", ["damage", "torn"])
 @pytest.mark.parametrize("verb", ["cat", "convert", "convert many", "convert twice"])
 def test_what_comes_after_all_that_is_listed_counts(verb, end, tmp_path, capsys):
-    """Of what is skipped, the first 100,000 regions are listed. Damage or a torn end after them counts all the same."""
+    """Only the first 100,000 skipped regions are listed. Damage or a torn end after them still counts."""
     log = bytearray()
     record = recyclable(4, 5, b'{"a":1}')
-    # What readers may skip, and a record, so that each of them is a region.
+    # A fragment that readers may ignore, and a record, so that each ignored fragment is a region of its own.
     pair = recyclable(4, 253, b"") + record
     for _ in range(100_001):
         left = reference.BLOCK_LEN - len(log) % reference.BLOCK_LEN

@@ -1,4 +1,4 @@
-"""The picture of a log: that nothing is left out of it, that damage is seen, and that the documented one is true."""
+"""The picture of a log: it leaves nothing out, damage is visible, and the one in the documentation is correct."""
 
 import re
 import subprocess
@@ -37,7 +37,7 @@ def runs_of(*parts):
 
 
 def parsed(document):
-    return ElementTree.fromstring(document)  # noqa: S314 - we have written it
+    return ElementTree.fromstring(document)  # noqa: S314 - our own file
 
 
 def document(cells, boxes=(), *, title="log", row_len=None):
@@ -87,7 +87,7 @@ def test_one_byte_of_damage_is_seen(at, fragment):
     cells = Cells.of(runs_of((at, WHOLE), (1, fragment), (100_000, WHOLE)), cell_len=512, count_max=64)
     mark = {DAMAGE: "!", LOST: "x", TORN: "~"}[fragment]
     rows = [line for line in text(cells) if re.match(r" +[\d,]+ [#!x~]+", line)]
-    assert "".join(rows).count(mark) == 2  # In its row, and after it.
+    assert "".join(rows).count(mark) == 2  # In its row, and in the text after the row.
     assert cells.regions[0].begin == at
     boxes = list(svg.boxes_of_cells(cells, 64))
     root = parsed(document(cells, boxes, row_len=64 * cells.cell_len))
@@ -158,12 +158,12 @@ def test_the_picture_in_the_documentation_is_a_document_of_its_own():
     assert sum(title.startswith("full, ") for title in titles) > 150
 
 
-# The size of letters in a picture that is as wide as its view box, by the class of the text.
+# The font size by the class of the text, in a picture as wide as its view box.
 SIZES = {"h": 19, "n": 13, "m": 13, "q": 15, "bad": 15, "": 15}
 
 
 def places_of_text(root):
-    """Each text, with where it begins and ends: letters are about 0.58 of their size wide, in a column 0.602."""
+    """Each text and where it begins and ends: letters are about 0.58 of the font size wide, in columns 0.602."""
     for element in root.iter(f"{SVG}text"):
         style = element.get("class", "")
         x, length = (
@@ -177,7 +177,7 @@ def places_of_text(root):
 
 @pytest.fixture
 def full():
-    """All that a picture can have, of a long log."""
+    """A long log, with everything that a picture can contain."""
     fragments = [WHOLE, PART, DAMAGE, LOST, ZEROS, ("full", "stale", "info"), ("trailer", None, None)]
     parts = [(10_000_000_000, fragment) for fragment in fragments * 6] + [(1_000_000_000, TORN)]
     return Cells.of(runs_of(*parts), cell_len=1 << 25, count_max=128 * 64)
@@ -220,7 +220,7 @@ def test_the_legend_is_in_line_with_the_list_below_it(full):
 
 
 def test_the_names_of_a_picture_are_its_own(full):
-    """It may be part of a page."""
+    """The picture may be part of a page."""
     [style] = re.findall(r"<style>(.*?)</style>", document(full), re.DOTALL)
     selectors = re.findall(r"([^{};]+)\{", style)
     assert len(selectors) > 20
@@ -250,20 +250,20 @@ def test_several_logs_are_one_document(tmp_path, capsys, monkeypatch):
     titles = [group.find(f"{SVG}title").text for group in groups]
     assert titles == ["1.log: no damage", "2.log: 10 bytes damaged", "folder/2.log: no damage"]
     assert root.find(f"{SVG}title").text == "3 logs"
-    # Each below the one before, and as it is by itself.
+    # Each picture is below the previous one, and looks as it does on its own.
     y = 0
     for name, group in zip(logs, groups, strict=True):
         assert group.get("transform") == f"translate(0 {y})"
         _, alone = drawn_by(name, path=tmp_path / f"{y}.svg")
         y += int(alone.get("viewBox").split()[3])
-        # But for the title and its tooltip.
+        # Except for the title and its tooltip.
         alone, ours = (list(found)[2:] for found in (alone.find(f"{SVG}g"), group))
         assert [ElementTree.tostring(item) for item in alone] == [ElementTree.tostring(item) for item in ours]
     assert root.get("viewBox") == f"0 0 720 {y}"
 
 
 def test_a_document_of_several_logs_is_bounded(tmp_path):
-    """Fragments are drawn as long as there are few in all; then cells."""
+    """Fragments are drawn while their total is small; after that, cells."""
     for index in range(3):
         (tmp_path / f"{index}.log").write_bytes(reference.encode([b"x"] * 1500))
     _, root = drawn_by(str(tmp_path), path=tmp_path / "all.svg")

@@ -66,7 +66,7 @@ def test_keys_are_columns(tmp_path):
 
 
 def test_nested_values_have_types(tmp_path, capfd):
-    """Those of all rows together: a field that only some maps have is null in the others."""
+    """The types cover all rows: a field that only some maps have is null in the others."""
     path = tmp_path / "output-0"
     exported(
         path,
@@ -123,7 +123,7 @@ def test_nested_values_have_types(tmp_path, capfd):
 
 
 def test_conflicts_are_reported_where_they_are(tmp_path, capfd):
-    """A value in conflict is JSON, not all that is around it; a map that is empty in all rows is JSON, too."""
+    """Only the value in conflict becomes JSON, not what contains it; so does a map that is empty in all rows."""
     path = tmp_path / "output-0"
     exported(
         path,
@@ -133,19 +133,19 @@ def test_conflicts_are_reported_where_they_are(tmp_path, capfd):
     )
     table = table_of(path)
     assert capfd.readouterr().err.splitlines() == [
-        "cordwood: the column a.n has values of several types, and is JSON in a text: int, list, text",
-        "cordwood: the column l[] has values of several types, and is JSON in a text: int, text",
-        "cordwood: the column v has values of several types, and is JSON in a text: int, key, list",
+        "cordwood: the column a.n has values of several types, and is stored as JSON: int, list, text",
+        "cordwood: the column l[] has values of several types, and is stored as JSON: int, text",
+        "cordwood: the column v has values of several types, and is stored as JSON: int, key, list",
     ]
     a, lists, v = (table[name].to_pylist() for name in ("a", "l", "v"))
     assert [json.loads(row["n"]) for row in a] == [1, "one", [{"deep": 1}]]
     assert [row["m"] for row in a] == ["{}", "{}", None]
     assert lists == [["1", '"x"'], ["2", "3"], None]
     assert [json.loads(row) for row in v] == [[1], 1, {"app": "s~app", "path": ["U", 9]}]
-    # In CSV, which has no columns in columns, only a whole column can be in conflict.
+    # In CSV, which has no nested columns, only a whole column can be in conflict.
     assert main(["convert", "--as", "entity", str(path), str(tmp_path / "t.csv")]) == 0
     assert capfd.readouterr().err.splitlines() == [
-        "cordwood: the column v has values of several types, and is JSON in a text: int, key, list"
+        "cordwood: the column v has values of several types, and is stored as JSON: int, key, list"
     ]
     assert '"{""n"":1,""m"":{}}","[1,""x""]",[1]' in (tmp_path / "t.csv").read_text()
 
@@ -156,12 +156,12 @@ def test_a_map_with_keys_that_are_data(tmp_path, capfd):
         path, *(entities.entity([("T", n + 1)], {"of": {f"user-{n}": n}, "n": n}) for n in range(FIELD_COUNT_MAX + 1))
     )
     table = table_of(path)
-    assert capfd.readouterr().err == "cordwood: the column of has too many fields, and is JSON in a text\n"
+    assert capfd.readouterr().err == "cordwood: the column of has too many fields, and is stored as JSON\n"
     assert str(table.schema.field("of").type) == "string"
     assert [json.loads(text) for text in table["of"].to_pylist()] == [
         {f"user-{n}": n} for n in range(FIELD_COUNT_MAX + 1)
     ]
-    # One less has room.
+    # One fewer still fits.
     exported(path, *(entities.entity([("T", n + 1)], {"of": {f"user-{n}": n}}) for n in range(FIELD_COUNT_MAX)))
     assert table_of(path).schema.field("of").type.num_fields == FIELD_COUNT_MAX
     assert capfd.readouterr().err == ""
@@ -226,7 +226,7 @@ def test_fields_count_as_columns():
 
 
 def test_columns_of_the_key_are_always_there(tmp_path, capfd):
-    """Also where no key has such a part."""
+    """Even if no key has such a part."""
     path = tmp_path / "output-0"
     exported(path, entities.entity([("Task", "write")], {"n": 1}))
     assert main(["convert", "--as", "entity", "--columns", "n,__id__", "--where", "m.city=Bern", str(path)]) == 2
@@ -279,7 +279,7 @@ JSON = st.recursive(
 
 
 def is_same(kind, found, value):
-    """Whether a value of a table is the one that was written; JSON, where its type is text and the value is none."""
+    """Whether a value in a table is the one that was written; it is JSON if its type is text and the value is not."""
     if value is None or found is None:
         return value is found
     if pa.types.is_struct(kind):
@@ -305,7 +305,7 @@ def test_any_documents_make_a_table_that_parquet_can_hold(documents):
     pq.write_table(table, file)
     table = pq.read_table(file)
     table.validate(full=True)
-    # A column has a JSON text only if no other type fits it; then the text says the type of each value.
+    # A column contains JSON text only if no other type fits; then the text shows each value's type.
     assert set(table.column_names) == {name for document in documents for name in document}
     for name in table.column_names:
         kind = table.schema.field(name).type

@@ -1,4 +1,4 @@
-"""The progress bar: on a terminal, for what takes longer than a second, and nowhere else."""
+"""The progress bar: shown on a terminal, for work that takes longer than a second, and nowhere else."""
 
 import contextlib
 import fcntl
@@ -25,10 +25,10 @@ LONG_LOG = written([PAYLOAD] * 9)
 def stderr_of(
     seconds, *arguments, is_terminal, stdout=subprocess.PIPE, log=LOG, interrupted=False, file_len_max=None, status=0
 ):
-    """What a verb writes to stderr while a log comes through a pipe in so many seconds; or Ctrl-C in the middle."""
+    """What a verb writes to stderr while a log arrives through a pipe over `seconds`, perhaps interrupted by Ctrl-C."""
 
     def prepare():
-        # As at a terminal. In the background of a shell SIGINT is ignored, and Python leaves it so.
+        # As at a terminal. In a shell's background jobs SIGINT is ignored, and Python leaves it ignored.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if is_terminal:
             fcntl.ioctl(2, termios.TIOCSCTTY, 0)
@@ -43,9 +43,9 @@ def stderr_of(
         stdin=subprocess.PIPE,
         stdout=inner if stdout is None else stdout,
         stderr=inner,
-        # Ctrl-C is for the programs whose terminal it is.
+        # Ctrl-C goes to the programs that the terminal controls.
         start_new_session=True,
-        preexec_fn=prepare,  # noqa: PLW1509 - it uses none
+        preexec_fn=prepare,  # noqa: PLW1509 - `prepare` uses no threads
     )
     os.close(inner)
     shown = b""
@@ -56,7 +56,7 @@ def stderr_of(
             while piece := os.read(outer, 65536):
                 shown += piece
         except OSError:
-            pass  # A terminal that nobody writes to any more.
+            pass  # Nothing writes to the terminal any longer.
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -67,7 +67,7 @@ def stderr_of(
         time.sleep(seconds / 40)
         if interrupted and b"B/s" in shown:
             os.write(outer, b"\x03")
-            # stdin stays open: that is not why it ends.
+            # stdin stays open, so the end of the input is not why the command ends.
             process.wait(timeout=60)
             break
     out, _ = process.communicate(timeout=60)
@@ -80,7 +80,7 @@ def stderr_of(
 
 
 def screen(shown, width=80):
-    """The lines that a terminal shows in the end."""
+    """The lines that a terminal finally shows."""
     lines, column = [""], 0
     for part in re.findall(r"\x1b\[K|\x1b\[A|.", shown, re.DOTALL):
         if part == "\r":
@@ -145,7 +145,7 @@ def test_nothing_is_left_of_it():
     "arguments", [("verify", "-"), ("stat", "-"), ("convert", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
 def test_nothing_is_left_of_it_after_ctrl_c(arguments, tmp_path, monkeypatch):
-    """Not even of what the terminal shows of that."""
+    """Not even the terminal's echo of it."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     shown = stderr_of(5, *arguments, is_terminal=True, log=LONG_LOG, interrupted=True)
@@ -171,7 +171,7 @@ def test_messages_have_a_line_of_their_own(tmp_path, monkeypatch):
 
 
 def test_an_error_has_a_line_of_its_own(tmp_path, monkeypatch):
-    """There is no more room while the bar is shown."""
+    """The disk fills up while the bar is shown."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     arguments = ("convert", "-", "a.csv")

@@ -1,4 +1,4 @@
-"""Several files at a time: the output is that of one after the other, and nothing is left running."""
+"""Reading several files at a time: the output is as if they were read in turn, and nothing is left running."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ SECONDS = 60
 
 @pytest.fixture
 def folder(tmp_path):
-    """Logs that are long enough to be read ahead and some that are not, whole, damaged and torn, and other files."""
+    """Logs, some long enough to be read ahead, undamaged, damaged and torn, and other files."""
     log = written([PAYLOAD] * 3)
     assert len(log) > LEN_MIN
     damaged = bytearray(log)
@@ -50,7 +50,7 @@ def test_threads_do_not_change_what_is_printed(verb, folder, capsys):
         status = main([*verb, "--threads", str(threads), *sources])
         outputs.add((status, *capsys.readouterr()))
     [(status, out, err)] = outputs
-    # 1: two named files cannot be read.
+    # The status is 1: two named files cannot be read.
     assert (status, err.count("absent.log"), err.count("000005.log")) == (1, 1, 1)
     if verb[1:]:
         *logs, totals = map(json.loads, out.splitlines())
@@ -81,7 +81,7 @@ def test_info_reads_them_as_well(folder, capsys, monkeypatch):
     assert others <= long_logs
     assert {"000001.log", "000002.log", "run-1.wandb"} <= others
     others.clear()
-    # Also files that are named one by one, in which the same one comes twice.
+    # Also files that are named one by one, one of them twice.
     names = [str(folder / name) for name in ("000001.log", "000003.log", "000002.log", "000001.log")]
     assert main(["info", "--json", *names]) == 3
     counts = [json.loads(line)["record_count"] for line in capsys.readouterr().out.splitlines()]
@@ -94,7 +94,7 @@ def named(*lens):
 
 
 def results(files, threads):
-    """In which thread each file is read, and with how many threads."""
+    """For each file, how many threads it may use, and whether the main thread reads it."""
 
     def read(name, threads, _progress):
         return name, threads, threading.current_thread() is threading.main_thread()
@@ -112,15 +112,15 @@ def _no_terminal(monkeypatch):
 @pytest.mark.parametrize(
     ("lens", "threads", "expected"),
     [
-        # Each its own thread, and the last both: the other one has nothing left to do.
+        # Each has one thread, and the last has both, since the other has nothing left to do.
         ((LEN_MIN, LEN_MIN, LEN_MIN), 2, [(1, False), (1, False), (2, False)]),
-        # As many as a file has of what is left.
+        # Towards the end, a file's share of the threads is its share of what is left.
         ((LEN_MIN,) * 8, 4, [(1, False)] * 5 + [(1, False), (2, False), (4, False)]),
-        # One that takes longer than all others together.
+        # One file that takes longer than all others together.
         ((LEN_MIN, 10 * LEN_MIN, LEN_MIN), 2, [(1, False), (2, False), (2, False)]),
-        # Short ones, and a pipe, in turn, with the threads that are free.
+        # Short files and a pipe are read when it is their turn, with the threads that are free.
         ((LEN_MIN, 0, LEN_MIN, LEN_MIN - 1), 2, [(1, False), (range(1, 3), True), (2, False), (range(1, 3), True)]),
-        # A single one, and a single thread.
+        # A single long file; a single thread.
         ((LEN_MIN, 0), 2, [(2, True), (2, True)]),
         ((LEN_MIN, LEN_MIN), 1, [(1, True), (1, True)]),
     ],
@@ -181,12 +181,12 @@ def test_ctrl_c_ends_all_of_them():
     files = named(*[LEN_MIN] * 9)
     begun = time.monotonic()
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    with pytest.raises(KeyboardInterrupt), ReadAhead(files, read, 2) as ahead:  # noqa: PT012 - it is what is tested
+    with pytest.raises(KeyboardInterrupt), ReadAhead(files, read, 2) as ahead:  # noqa: PT012 - that is under test
         timer.start()
         ahead.result(files[0].name)
     timer.join()
     assert time.monotonic() - begun < SECONDS / 2
-    # Those that had been begun, and none after that.
+    # Those that had been begun, and none after them.
     assert len(ended) == 2
     assert threading.active_count() == count_before
 
@@ -257,18 +257,18 @@ def test_few_more_threads_than_asked_for_read_at_a_time():
         with ReadAhead(files, read, 8) as ahead:
             for file in files:
                 ahead.result(file.name)
-    # Fewer than 8 are reading when another file is begun, which may have 8.
+    # When a file is begun, fewer than 8 threads are reading, and it may get 8 more.
     assert 8 <= most < 16
 
 
 def test_files_that_are_rejected_are_not_waited_for():
-    """Nobody asks for the result of a file that is known to be none of those that are wanted."""
+    """The result of a file that is known not to be wanted is never requested."""
     files = named(*[LEN_MIN] * 40)
     wanted = [file.name for file in (files[0], *files[20:36:5])]
     begun, cancelled = [], []
 
     def read(name, _threads, progress):
-        """A wanted one ends once one after it has been begun, which is then read until it is cancelled."""
+        """A wanted file ends once a later one has been begun, which is then read until it is cancelled."""
         begun.append(name)
         deadline = time.monotonic() + SECONDS
         try:
@@ -306,7 +306,7 @@ def test_a_system_without_more_threads(monkeypatch):
     files = named(*[LEN_MIN] * 9)
     with ReadAhead(files, read, 4) as ahead:
         assert [ahead.result(file.name) for file in files] == [file.name for file in files]
-    # The first one by the only thread; each of the others once, in turn, with all threads that it leaves.
+    # The only thread reads the first file; each other file is read once, in turn, with all threads that this leaves.
     assert sorted(name for name, _, _ in calls) == [file.name for file in files]
     assert [is_main for _, _, is_main in sorted(calls)] == [False, *[True] * 8]
     assert max(threads for _, threads, _ in calls) == 4

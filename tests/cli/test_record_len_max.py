@@ -32,7 +32,7 @@ def test_a_longer_record_is_damage(verb, log, capfdbinary):
     for limit, status in [([], 0), (["--record-len-max", str(LEN)], 0), (["--record-len-max", "97KiB"], 3)]:
         assert main([*verb, *limit, log]) == status, limit
         out, err = capfdbinary.readouterr()
-        # `stat` says only that there is damage.
+        # `stat` only says "DAMAGED".
         text = b"DAMAGED" if verb == ["stat"] else b"longer than --record-len-max"
         assert (text in out + err) == (status == 3), limit
 

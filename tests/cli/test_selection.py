@@ -1,4 +1,4 @@
-"""`--limit`, `--columns` and `--where`: what no console session shows."""
+"""`--limit`, `--columns` and `--where`: cases that no console session shows."""
 
 import math
 from datetime import UTC, datetime
@@ -12,9 +12,9 @@ from cordwood.payload import entity
 
 TIME = datetime(2026, 11, 21, 12, 0, 0, 500_000, tzinfo=UTC)
 
-# Each condition on a value, and whether it holds.
+# Conditions on values, and whether each is true.
 CASES = [
-    # Numbers as numbers: as texts, 10 is less than 9, and 1e1 is not 10.
+    # Numbers compare as numbers: as texts, 10 is less than 9, and 1e1 is not 10.
     (10, ">9", True),
     (10, "=1e1", True),
     (0.1, "=0.1", True),
@@ -22,21 +22,21 @@ CASES = [
     (2**53 + 1, "=9007199254740992", False),
     (10, "<-1", False),
     (10, "!=10", False),
-    # A number is never what is no number.
+    # A number never equals what is not a number.
     (10, "=ten", False),
     (10, "!=ten", True),
     (10, "<ten", False),
     (10, ">ten", False),
     (10, "~1", True),
     (10, "~2", False),
-    # As JSON has them here.
+    # As they are written in cordwood's JSON.
     (math.nan, "=NaN", True),
     (math.nan, "!=NaN", False),
     (math.nan, ">0", False),
     (math.nan, "<0", False),
     (math.inf, ">0", True),
     (-math.inf, "=-Infinity", True),
-    # Texts as texts.
+    # Texts compare as texts.
     ("10", ">9", False),
     ("10", "=10.0", False),
     ("b", ">=b", True),
@@ -48,7 +48,7 @@ CASES = [
     ("", "~", True),
     ("a=b", "=a=b", True),
     ("=b", "= =b", True),
-    # A number is neither less nor greater than a text, nor than anything else that is no number.
+    # A number is neither less nor greater than a text, or than anything else that is not a number.
     ("twohundredfifty", ">900", False),
     ("10", "<9", False),
     ("10", "<=10", False),
@@ -56,11 +56,11 @@ CASES = [
     ("2026-11-22", ">2026-11", True),
     ([3], ">1", False),
     (True, ">0", False),
-    # Truth values as JSON has them.
+    # Truth values are written as in JSON.
     (True, "=true", True),
     (True, "=1", False),
     (False, "!=true", True),
-    # Bytes as bytes, be they UTF-8 or not.
+    # Bytes compare as bytes, whether or not they are UTF-8.
     (b"\xffabc", "~abc", True),
     ("ä".encode(), "=ä", True),
     (b"\xff", "=\udcff", True),
@@ -68,22 +68,22 @@ CASES = [
     (b"a\0\xff", "~0x00fF", True),
     (b"a\0\xff", "=0x6100ff", True),
     (b"\0\2", ">=0x0001", True),
-    # Not as many digits as bytes have.
+    # An odd number of digits is not hexadecimal for bytes.
     (b"a\0", "~0x0", False),
     (b"0x0", "~0x0", True),
     (7, "<8 ", True),
     ("0x00", "=0x00", True),
-    # Times as times: as texts, 12:00:00.5Z is less than 12:00:00Z.
+    # Times compare as times: as texts, 12:00:00.5Z is less than 12:00:00Z.
     (TIME, ">2026-11-21T12:00:00Z", True),
     (TIME, "=2026-11-21T13:00:00.500+01:00", True),
     (TIME, ">=2026-11-22", False),
     (TIME, "<2026-11-22", True),
     (TIME, "~T12:", True),
     (TIME, "<soon", False),
-    # Anything else as its JSON.
+    # Anything else compares as its JSON.
     ([1, "a"], '=[1,"a"]', True),
     (entity.Key("a", (("Task", 7),)), '~"Task",7', True),
-    # Nothing holds of nothing.
+    # No condition is true of a missing value.
     (None, "=", False),
     (None, "!=1", False),
     (None, "~", False),
@@ -124,7 +124,7 @@ def test_names_of_conditions():
 
 @pytest.fixture
 def tables(tmp_path):
-    """Two runs: five steps, and one with another column."""
+    """Two runs: one with five steps, and one with another column."""
 
     def field(number, value):
         tag = number << 3 | 2
@@ -158,17 +158,17 @@ def test_rows_of_several_logs(tables, capfd):
     assert capfd.readouterr().err == (
         f"cordwood: {path}: stopped at offset {end}, after 2 rows, as --limit says; what follows was not read\n"
     )
-    # The limit is that of all logs together.
+    # The limit is for all logs together.
     assert converted(tables, "--limit", "6", "--columns", "acc,run_id").splitlines()[-2:] == [",a", "high,b"]
     assert converted(tables, "--where", "run_id=b", "--columns", "acc") == "acc\nhigh\n"
-    # The columns are those of all rows that were read.
+    # The columns come from all rows that were read.
     assert converted(tables, "--where", "loss>9") == "run_id,_step,loss,acc\n"
     assert converted(tables, "--columns", "los", status=2) is None
     assert "there is no column los, only run_id, _step, loss, acc; did you mean loss?" in capfd.readouterr().err
 
 
 def test_one_row_of_each_run(tables, capfd):
-    """Which are complete only after the last record: what is left unread are the other runs."""
+    """A row is complete only after the run's last record, so only other runs are left unread."""
     to = tables.parent / "t.csv"
     assert main(["convert", "--as", "wandb-summary", "--limit", "1", str(tables), str(to)]) == 0
     assert to.read_text() == "run_id\na\n"
@@ -187,8 +187,8 @@ def test_files_of_one_run(tables, capfd):
     )
     assert capfd.readouterr().err.splitlines() == [
         *(
-            f"cordwood: {tables}/copies/run-{run}.wandb and {tables}/run-{run}.wandb have one run_id, as parts of a "
-            "run or copies have"
+            f"cordwood: {tables}/copies/run-{run}.wandb and {tables}/run-{run}.wandb have the same run_id, as parts of "
+            "a run or copies do"
             for run in "ab"
         ),
         "cordwood: the column __file__, if --columns names it, says which file a row is from",
@@ -223,7 +223,7 @@ def test_a_table_without_rows_has_the_columns_that_are_asked_for(tmp_path):
 
 
 def test_fields_of_a_version_edit_can_be_anywhere(tmp_path, capfd):
-    """They are written as they are made, which is only possible at the end of a row."""
+    """They are written while they are made, which is possible only at the end of a row."""
     path = tmp_path / "MANIFEST-000001"
     with cordwood.open(path, "x") as writer:
         writer.extend([b"\x02\x04", b"\x02\x05", b"\x03\x09"])
@@ -236,7 +236,7 @@ def test_fields_of_a_version_edit_can_be_anywhere(tmp_path, capfd):
 
 
 def test_the_limit_ends_a_follower(tmp_path, capfd):
-    """It does not wait for more."""
+    """It does not wait for more records."""
     path = tmp_path / "live.log"
     with cordwood.open(path, "x") as writer:
         writer.extend([b"one", b"two", b"three"])

@@ -1,7 +1,7 @@
-"""A verb imports what it needs, and no more: what is slow to import would be most of its time.
+"""A verb imports only what it needs: slow imports would take most of its time.
 
-`python -X importtime -m cordwood VERB` shows what takes how long. The time depends on the machine: what is imported
-does not.
+`python -X importtime -m cordwood VERB` shows how long each import takes. The times depend on the machine; the modules
+imported do not.
 """
 
 import re
@@ -13,7 +13,7 @@ import reference
 
 from cordwood.cli import VERBS
 
-# Modules of the standard library that take a millisecond or several, and all that is not part of it.
+# Modules of the standard library that take a millisecond or more, and everything from outside it.
 SLOW = {
     *(
         "ast",
@@ -48,7 +48,7 @@ SLOW = {
     *("fsspec", "numpy", "obstore", "pandas", "polars", "pyarrow", "shtab", "tqdm", "wandb"),
 }
 JSON = {"json"}
-# What a command needs of these.
+# Which of these each command needs.
 COMMANDS = {
     "info a.log": {"shlex"},
     "info --json a.log": JSON,
@@ -73,14 +73,14 @@ COMMANDS = {
 }
 
 
-# What argparse needs itself depends on the version of Python.
+# What argparse itself needs depends on the version of Python.
 ARGPARSE = (
     "import argparse; argparse.ArgumentParser(formatter_class=lambda prog: argparse.HelpFormatter(prog, width=80))"
 )
 
 
 def imported(statement, cwd):
-    """The modules that are there after a statement, and would not be without it."""
+    """The modules that a statement imports, in addition to those of `ARGPARSE`."""
     counted = "import sys; {}; print(*sys.modules, file=sys.stderr)"
     with_it, without = (
         subprocess.run(
@@ -102,7 +102,7 @@ def test_no_verb_imports_what_is_slow_and_not_needed(command, tmp_path):
     modules = imported(f"from cordwood.cli import main; main({command.split()!r})", tmp_path)
     assert {name.partition(".")[0] for name in modules} & SLOW == COMMANDS[command]
     verb = command.split()[0]
-    # The records are bytes.
+    # The records are not decoded.
     assert "cordwood.payload" not in modules
     shown = {name for name in VERBS if f"cordwood.cli.{name}" in modules}
     assert shown == ({"salvage", "verify"} if verb == "salvage" else {verb})
@@ -113,12 +113,12 @@ def test_the_version_is_printed_without_a_verb(tmp_path):
     modules = imported(f"exec({statement!r})", tmp_path)
     assert "cordwood.cli" in modules
     assert not {f"cordwood.cli.{name}" for name in VERBS} & modules
-    # argparse folds the text.
+    # argparse needs it to wrap the text.
     assert {name.partition(".")[0] for name in modules} & SLOW == {"textwrap"}
 
 
 def test_each_verb_is_among_them():
-    # A script is printed once.
+    # `completion` is left out: its script is generated only once.
     assert {command.split()[0] for command in COMMANDS} == set(VERBS) - {"completion"}
 
 

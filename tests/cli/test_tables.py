@@ -26,7 +26,7 @@ KEY_COLUMNS = ["__file__", "__kind__", "__id__", "__name__", "__path__", "__key_
 
 
 def values_of(chance, number):
-    """Of one entity: types differ from file to file, and any of the values may be missing."""
+    """One entity's values: types differ from file to file, and any value may be missing."""
     values = {
         "count": chance.randrange(-(2**40), 2**40),
         # Integers in some files, floating-point numbers in others.
@@ -35,7 +35,7 @@ def values_of(chance, number):
         "name": chance.choice(["", "ä", "x" * 300]),
         "raw": chance.randbytes(5),
         "due": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=chance.randrange(10**15)),
-        # No type is that of all of them.
+        # No single type fits all of them.
         "mixed": chance.choice([1, "one", True, 0.5, {"one": 1}, [1, "one"]]),
         "tags": [chance.choice("abc") for _ in range(chance.randrange(1, 4))],
         "scores": [chance.choice([1, 0.25]) for _ in range(2)],
@@ -49,7 +49,7 @@ def values_of(chance, number):
 
 
 def in_parquet(name, value):
-    """A value that was written, as the table should have it."""
+    """A written value, as the table should contain it."""
     if name == "mixed" and value is not None:
         return json.dumps(value, separators=(",", ":"))
     match value:
@@ -63,7 +63,7 @@ def in_parquet(name, value):
 
 
 def without_none(value):
-    """A value of a table, without what only other rows have."""
+    """A value from a table, without the fields that only other rows have."""
     if isinstance(value, dict):
         return {name: without_none(item) for name, item in value.items() if item is not None}
     return [without_none(item) for item in value] if isinstance(value, list) else value
@@ -96,7 +96,7 @@ def test_200_files_of_an_export(tmp_path):
     command = [*COMMAND, "--as", "entity", tmp_path / "export", to]
     done = subprocess.run(command, capture_output=True, check=True, timeout=120, text=True)
     types = "bool, float, int, list, object, text"
-    assert done.stderr == f"cordwood: the column mixed has values of several types, and is JSON in a text: {types}\n"
+    assert done.stderr == f"cordwood: the column mixed has values of several types, and is stored as JSON: {types}\n"
     table = pq.read_table(to)
     table.validate(full=True)
     assert table.column_names[:6] == KEY_COLUMNS
@@ -148,11 +148,11 @@ def test_50_runs_of_three_releases_of_which_one_was_killed(tmp_path):
     made = [sys.executable, "-c", RUNS]
     subprocess.run(made, env=os.environ | environment, capture_output=True, check=True, timeout=400)
     paths = sorted(tmp_path.glob("wandb/offline-run-*/run-*.wandb"))
-    # Those that `tools/wandb_run.py` wrote with wandb 0.12.21 and 0.17.9, whose messages have no nested keys.
+    # The runs that `tools/wandb_run.py` wrote with wandb 0.12.21 and 0.17.9, whose messages have no nested keys.
     for param in OLD_RUNS:
         paths.append(Path(shutil.copy(*param.values, tmp_path / "wandb")))
     assert len(paths) == 50
-    # The run r17 ends within a record, which is that of its tenth step: wandb's own reader says where that is.
+    # Run r17 is cut within the record of its tenth step, which wandb's own reader locates.
     [killed] = [path for path in paths if path.name == "run-r17.wandb"]
     reader = store.DataStore()
     reader.open_for_scan(str(killed))
@@ -160,7 +160,7 @@ def test_50_runs_of_three_releases_of_which_one_was_killed(tmp_path):
     while count < 10:
         message = messages.Record.FromString(bytes(reader.scan_data()))
         count += message.WhichOneof("record_type") == "history"
-    os.truncate(killed, reader._index - 3)  # noqa: SLF001 - it says so nowhere else
+    os.truncate(killed, reader._index - 3)  # noqa: SLF001 - it has no public offset
     reader.close()
 
     to = tmp_path / "t.parquet"
@@ -198,7 +198,7 @@ def test_50_runs_of_three_releases_of_which_one_was_killed(tmp_path):
 
 
 def export_of(folder, seed, file_count=12, late=False):
-    """An export whose files differ in their columns from their beginnings on, or only in their last entity."""
+    """An export whose files differ in their columns from the beginning or, if `late`, also in their last entity."""
     chance = random.Random(seed)
     folder.mkdir()
     for number in range(file_count):
@@ -206,7 +206,7 @@ def export_of(folder, seed, file_count=12, late=False):
             for index in range(chance.randrange(1, 400)):
                 writer.append(entities.entity([("Task", index + 1)], values_of(chance, number)))
             if late:
-                # After more than is read to find out the columns.
+                # The last entity comes after more than is read to determine the columns.
                 writer.extend([entities.entity([("Task", 1)], {"name": "x" * 1_000})] * 200)
                 last = {"count": 0.5, "new": 1, "address": {"new": [{"x": number}]}}
                 writer.append(entities.entity([("Task", 1)], last))
@@ -214,7 +214,7 @@ def export_of(folder, seed, file_count=12, late=False):
 
 @pytest.mark.parametrize(("late", "readings"), [(False, 1), (True, 2)])
 def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypatch, capfd):
-    """The table is that of two readings."""
+    """The table is the same as after two readings."""
     export_of(tmp_path / "export", seed=7, late=late)
     (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
     (tmp_path / "export/zeros").write_bytes(bytes(40_000))
@@ -240,7 +240,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
 
 @pytest.mark.parametrize("what", ["junk", "damage", "torn"])
 def test_what_is_reported_takes_two_readings(what, tmp_path, capfd):
-    """Each report comes once, and the exit status says that something was left out."""
+    """Each problem is reported once, and the exit status says that something was left out."""
     export_of(tmp_path / "export", seed=8, file_count=3)
     path = tmp_path / "export/output-001"
     if what == "junk":
@@ -264,7 +264,7 @@ def test_what_is_reported_takes_two_readings(what, tmp_path, capfd):
 
 
 def test_a_file_of_another_log_is_reported(tmp_path, capfd):
-    """Nothing of it is in the table: its name says 9, and its records are those of log 6."""
+    """None of it is in the table: its name says 9, but its records are from log 6."""
     export_of(tmp_path / "export", seed=9, file_count=2)
     with cordwood.open(tmp_path / "log", "x", dialect="rocksdb", log_number=6) as writer:
         writer.append(entities.entity([("Task", 1)], {"count": 1}))
@@ -300,7 +300,7 @@ def test_a_disk_that_is_full_ends_it_at_once(tmp_path, monkeypatch, capfd):
 
 
 def test_one_row_says_nothing_of_dictionaries(tmp_path):
-    """The first batch decides on them for all."""
+    """The first batch decides for all, but one row is too few to decide by."""
     (tmp_path / "export").mkdir()
     for number, count in enumerate([1, 3_000]):
         with cordwood.open(tmp_path / f"export/output-{number}", "x") as writer:
@@ -312,7 +312,7 @@ def test_one_row_says_nothing_of_dictionaries(tmp_path):
 
 
 def test_columns_whose_values_repeat_have_a_dictionary_in_parquet(tmp_path):
-    """Of others, it would be longer than the column."""
+    """For other columns, the dictionary would be longer than the column."""
     log, to = tmp_path / "output-0", tmp_path / "t.parquet"
     with cordwood.open(log, "x") as writer:
         for number in range(1_000):

@@ -1,4 +1,4 @@
-"""Control characters in names and records do not reach the terminal, and break no line."""
+"""Control characters in names and records neither reach the terminal nor break a line."""
 
 import json
 import os
@@ -14,7 +14,7 @@ ESCAPED = r"a\u001b[31m\n\tok.log: ok\u009b\u202e"
 
 
 def run(*arguments, cwd, stdin=b""):
-    """Exit status, and what is printed on both streams."""
+    """The exit status, and what is printed on both streams."""
     done = subprocess.run(
         [sys.executable, "-m", "cordwood", *arguments], cwd=cwd, input=stdin, capture_output=True, check=False
     )
@@ -23,7 +23,7 @@ def run(*arguments, cwd, stdin=b""):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A log with damage, of a name that is hostile."""
+    """A damaged log with a hostile name."""
     file = bytearray(reference.encode([b"one", b"two", b"three"]))
     file[17] ^= 0x20
     (tmp_path / NAME).write_bytes(file)
@@ -56,7 +56,7 @@ def test_names_in_json_are_exact(folder):
 
 
 def test_columns_of_split(folder):
-    """What has no place in a line is no line."""
+    """A name that cannot be in a column is not printed."""
     plain = "two words\\ä.log"
     (folder / plain).write_bytes(reference.encode([b"one"]))
     bad = [NAME, "a\tb", "a\nb", b"a\xff".decode("utf-8", "surrogateescape")]
@@ -108,7 +108,7 @@ def hint_on_a_terminal(*arguments, cwd):
     outer, inner = pty.openpty()
     command = [sys.executable, "-m", "cordwood", *arguments]
     subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=inner, check=True)
-    # So that there is something to be read.
+    # Gives the reader something to read.
     os.write(inner, b"end\n")
     os.close(inner)
     shown = os.read(outer, 65_536).decode().replace("\r\n", "\n")
@@ -129,7 +129,7 @@ def test_a_hint_how_records_are_decoded(tmp_path):
         assert hint_on_a_terminal(verb, "db/000003.log", cwd=tmp_path) == hint
         assert hint_on_a_terminal(verb, "--as", "write-batch", "db/000003.log", cwd=tmp_path) == ""
         assert hint_on_a_terminal(verb, "text.log", cwd=tmp_path) == ""
-        # A script has no use for it.
+        # A script has no use for the hint.
         assert run(verb, "db/000003.log", cwd=tmp_path)[2] == ""
     assert hint_on_a_terminal("cat", "db", "text.log", cwd=tmp_path) == hint
     assert hint_on_a_terminal("cat", "--json", "db", cwd=tmp_path) == hint
@@ -146,7 +146,7 @@ def test_what_is_piped_is_exact(tmp_path):
 
 
 def test_a_pipe_is_opened_once(tmp_path):
-    """Not again for the hint at what its records are: that would wait for another writer."""
+    """The hint about its records does not open it again, which would wait for another writer."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     shell = 'printf "one\\n" | "$0" -m cordwood write - > "$1" & exec "$0" -m cordwood cat "$1"'

@@ -1,4 +1,4 @@
-"""What the command prints, and its exit statuses: the console sessions in this folder and in the documentation."""
+"""The command's output and exit statuses: the console sessions in this folder and in the documentation."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The verbs with URLs: what they print of one is what they print of the file."""
+"""The verbs with URLs: they print the same for a URL as for the file."""
 
 import subprocess
 import sys
@@ -49,7 +49,7 @@ def test_a_url_is_as_its_file(arguments, path):
     assert expected[0] in {0, 3}
 
     def with_path(text):
-        # That more can be read is only counted of a file.
+        # How many more records can be read is counted only for a file.
         return text.replace(url, str(path)).replace("salvage may return more records", "salvage returns 1 more record")
 
     status, out, err = run(*arguments, url)
@@ -119,4 +119,4 @@ def test_an_unknown_protocol_in_json(path):
 def test_a_url_is_only_read():
     for arguments in ["write", "memory://a.log"], ["follow", "memory://a.log"], ["salvage", "-", "memory://a.log"]:
         status, _, err = run(*arguments)
-        assert (status, "is a URL, and only what is read can be one" in err) == (2, True), err
+        assert (status, "is a URL, and URLs can only be read" in err) == (2, True), err

@@ -1,4 +1,4 @@
-"""What no console session shows of the command itself."""
+"""The command itself: cases that no console session shows."""
 
 import importlib
 import os

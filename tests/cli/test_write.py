@@ -1,4 +1,4 @@
-"""What no console session shows of `cordwood write`: when records arrive, and how long they may be."""
+"""`cordwood write`, as no console session shows it: when records arrive, and how long they may be."""
 
 import io
 import select
@@ -13,7 +13,7 @@ from cordwood.cli import _framing
 
 
 class Pipe(io.BytesIO):
-    """Gives at most 64 KiB at a time."""
+    """Returns at most 64 KiB at a time."""
 
     def read1(self, size):
         return super().read1(min(size, 1 << 16))

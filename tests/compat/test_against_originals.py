@@ -1,6 +1,6 @@
-"""The same calls of the originals and of the drop-ins: what differs is a deviation that the drop-in's module names.
+"""The same calls to the originals and to the drop-ins differ only in deviations that the drop-in's module lists.
 
-`DEVIATIONS` says in which logs which deviation shows. In those the outcomes must differ, in all others they must not.
+`DEVIATIONS` says in which logs each deviation shows. In those the outcomes must differ; in all others they must not.
 """
 
 import importlib
@@ -64,7 +64,7 @@ def test_damaged(pair, damage, seed, tmp_path):
 
 
 REAL_FILES = [(WANDB, param) for param in RUNS] + [
-    # The originals know nothing of RocksDB's other types.
+    # The originals do not know RocksDB's other types.
     (LEVELDB, param)
     for param in EXPORTS + LOGS + MANIFESTS
     if "rocksdb/recycled" not in param.id and "rocksdb/compressed" not in param.id
@@ -86,7 +86,7 @@ def test_real_files(pair, path):
     assert ours[-1] == "ended"
 
 
-# What the drop-ins give is judged by the reference, too: it is all that can be read, also after damage. -------
+# The drop-ins are also compared with the reference: they return all that can be read, even after damage. ------
 
 
 def wandb_data(module, path):
@@ -136,7 +136,7 @@ def test_all_batches_that_can_be_read_are_returned(pair, damage, seed, tmp_path)
         try:
             sequence, operations = parse_write_batch(record.data)
         except (AssertionError, IndexError, struct.error):
-            continue  # Not a batch: some damage puts other records in.
+            continue  # Not a batch: some kinds of damage insert other records.
         expected += [
             (sequence + index, shown(key), shown(value[0]) if value else shown(b""))
             for index, (_, key, *value) in enumerate(operations)

@@ -1,4 +1,4 @@
-"""`cordwood.compat.ccl` and `dfindexeddb`, in what no log shows by itself. Tests have the names of deviations."""
+"""`cordwood.compat.ccl` and `dfindexeddb`: what the shared logs do not show. Tests are named after deviations."""
 
 import logging
 
@@ -12,7 +12,7 @@ from cordwood.compat import ccl, dfindexeddb
 
 
 def test_ccl_zeros(tmp_path):
-    """chromium-reader passes them over, too; ccl_leveldb does not."""
+    """chromium-reader also skips them; ccl_leveldb does not."""
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([write_batch(7, [(PUT, b"key", b"value")])]) + bytes(100_000))
     log = ccl.LogFile(path)
@@ -33,12 +33,12 @@ def test_ccl_not_a_batch_is_told(tmp_path, caplog):
 
 
 def test_batches_of_a_transaction_db(tmp_path, caplog):
-    """RocksDB begins each with a no-operation, and may have log data in it: neither counts or has a key."""
+    """RocksDB begins each with a no-op and may put log data in it: neither is counted or has a key."""
     parts = [b"\x0d", b"\x01\x01a\x01b", b"\x03\x04blob", b"\x00\x01c"]
     batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([batch]))
-    # After the header of the fragment, that of the batch, and what precedes it there.
+    # After the fragment's header, the batch's header, and what precedes the entry in the batch.
     begin = 7 + 12 + len(parts[0])
     expected = [(begin, 7, b"a", b"b"), (begin + len(parts[1]) + len(parts[2]), 8, b"c", b"")]
     log = ccl.LogFile(path)
@@ -51,7 +51,7 @@ def test_batches_of_a_transaction_db(tmp_path, caplog):
 
 
 def logs_with_counts(folder):
-    """One batch of two operations, which states another number."""
+    """Logs that begin with a batch of two operations whose header states another number."""
     for count in (0, 1, 3):
         batch = bytearray(write_batch(7, [(PUT, b"a", b"b"), (PUT, b"c", b"d")]))
         batch[8] = count

@@ -1,4 +1,4 @@
-"""`parse_leveldb_documents` beside leveldb-export's, which runs with the App Engine SDK in its own environment."""
+"""`parse_leveldb_documents` compared with leveldb-export's, run with the App Engine SDK in its own environment."""
 
 import json
 import os
@@ -27,14 +27,14 @@ def number(field, value):
 
 
 def key(name):
-    """The key of a document with a name, or with a number."""
+    """The key of a document with a name or a number."""
     last = field(4, name.encode()) if isinstance(name, str) else number(3, name)
     element = b"\x0b" + field(2, b"books") + last + b"\x0c"
     return field(13, field(13, b"dev~a") + field(14, element))
 
 
 def value(name, content, *, meaning=None, multiple=0):
-    """A property that is not indexed, as all of Firestore's are."""
+    """An unindexed property, as all of Firestore's are."""
     stated = b"" if meaning is None else number(1, meaning)
     return field(15, stated + field(3, name.encode()) + number(4, multiple) + field(5, content))
 
@@ -45,7 +45,7 @@ def document(name, *values):
 
 
 TIME, MAP, BLOB = 7, 19, 14
-NO_KEY = field(13, field(13, b"") + field(14, b""))  # That of a map.
+NO_KEY = field(13, field(13, b"") + field(14, b""))  # The key of a map.
 MICROSECONDS = 1_700_000_000_123_456
 VALUES = [
     value("text", field(3, "ä".encode())),
@@ -73,7 +73,7 @@ def as_json(found):
 
 
 def without_empty_texts(item, *, in_map=False):
-    """What leveldb-export makes of them in maps: the deviation `documents`."""
+    """The item as leveldb-export returns it, which turns empty texts in maps into None: the deviation `documents`."""
     if isinstance(item, dict):
         return {name: without_empty_texts(inner, in_map=True) for name, inner in item.items()}
     if isinstance(item, list):
@@ -82,7 +82,7 @@ def without_empty_texts(item, *, in_map=False):
 
 
 def places(item):
-    """`GeoPoint`s, which JSON has as arrays, as the oracle prints them."""
+    """The item with `GeoPoint`s, which would be arrays in JSON, as the oracle prints them."""
     if isinstance(item, entity.GeoPoint):
         return item._asdict()
     if isinstance(item, dict):
@@ -134,7 +134,7 @@ def test_the_documents_of_leveldb_export(export, log):
 
 
 def test_leveldb_export_documents(tmp_path):
-    """Numbers for names, and in maps what leveldb-export has not."""
+    """Numbers as names, and in maps what leveldb-export lacks."""
     place = b"\x2b\x31" + bytes(8) + b"\x39" + bytes(8) + b"\x2c"
     inside = NO_KEY + value("empty", field(3, b"")) + value("place", place, meaning=9)
     inside += value("blob", field(3, b"\xff"), meaning=BLOB) + value("ascii", field(3, b"a"), meaning=BLOB)

@@ -1,4 +1,4 @@
-"""The lists of deviations: complete in the documentation, and all of them tested."""
+"""The lists of deviations: the documentation has them all, and each is tested."""
 
 import re
 import subprocess
@@ -38,7 +38,7 @@ def test_the_page_lists_what_the_modules_list():
 
 def test_each_deviation_is_tested():
     shown = {(pair.drop_in, name) for pair in PAIRS for name in DEVIATIONS[pair.calls]}
-    shown |= {("appengine", name) for name in ("unknown-type", "joined")}  # leveldb-export has a copy.
+    shown |= {("appengine", name) for name in ("unknown-type", "joined")}  # leveldb-export contains a copy.
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     for title, module in MODULES.items():
         drop_in = module.__name__.rpartition(".")[2]

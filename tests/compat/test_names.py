@@ -1,4 +1,4 @@
-"""The names of the originals, and how their methods are called: all are in the drop-ins, or listed as missing."""
+"""The originals' names and their methods' signatures: all are in the drop-ins, or listed as missing."""
 
 import enum
 import importlib
@@ -18,16 +18,16 @@ MODULES = [
     ("dfindexeddb.leveldb.log", dfindexeddb, {"errors", "utils"}),
 ]
 
-# Of classes, what is listed as missing.
+# The methods that are listed as missing.
 MISSING_METHODS = {"FromDecoder", "FromStream", "FromBytes"}
 
-# Those that no Python runs that we have, by hand.
+# The names of an original that our Python cannot run, written by hand.
 APP_ENGINE_READER = {
     "__init__": "(self, reader)",
     "read": "(self)",
     "__iter__": "(self)",
     "tell": "(self)",
-    "seek": None,  # It takes what the file's takes.
+    "seek": None,  # It has the parameters of the file's `seek`.
 }
 BY_HAND = {
     appengine: {
@@ -86,7 +86,7 @@ CCL_MISSING = {
 
 
 def public_names(module):
-    """What it defines, or takes from its own package."""
+    """What a module defines, or imports from its own package."""
     package = module.__name__.partition(".")[0]
     for name, value in vars(module).items():
         if name.startswith("_") or name in ("TYPE_CHECKING", "annotations"):
@@ -102,14 +102,14 @@ def public_names(module):
 
 
 def call_of(function):
-    """How it is called, without annotations."""
+    """A function's signature, without annotations."""
     signature = inspect.signature(function)
     parameters = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
     return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
 
 
 def methods(cls):
-    """The public ones, and those with which `for`, `with` and calls of the class do something."""
+    """The public methods, and those that `for`, `with` and calling the class use."""
     for name in dir(cls):
         value = getattr(cls, name)
         if inspect.isroutine(value) and not hasattr(object, name) and (name[0] != "_" or name in SPECIAL):
@@ -178,7 +178,7 @@ def test_ccl_only_logs_lists_what_is_missing():
 
 
 def test_ccl_offset(tmp_path):
-    """That of a batch in several fragments, and of an operation in it."""
+    """The offset of a batch in several fragments, and of an operation in it."""
     batch = write_batch(7, [(PUT, b"key", bytes(40_000)), (PUT, b"other", b"")])
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([write_batch(1, []), batch]))
@@ -209,7 +209,7 @@ def test_all_that_is_listed_is_there(name):
 
 
 def test_the_records_of_tables(tmp_path):
-    """`Record` is made by scripts, too."""
+    """Scripts also create `Record` objects."""
     key = b"key" + (7 << 8 | 1).to_bytes(8, "little")
     record = ccl.Record.ldb_record(key, b"value", tmp_path, 12, True)
     assert (record.user_key, record.seq, record.state) == (b"key", 7, ccl.KeyState.Live)

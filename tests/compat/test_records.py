@@ -1,4 +1,4 @@
-"""`cordwood.compat.appengine` and `leveldb_export`, in what no log shows. Tests have the names of deviations."""
+"""`cordwood.compat.appengine` and `leveldb_export`: what no log shows. Tests are named after deviations."""
 
 import gc
 import io
@@ -27,7 +27,7 @@ def test_appengine_writes_what_leveldb_writes(pads, name):
     with appengine.RecordsWriter(file, _pad_last_block=pads) as writer:
         for record in records:
             writer.write(record)
-            assert file.tell() >= len(record)  # At once: nobody has to close it.
+            assert file.tell() >= len(record)  # Written at once, without closing the file.
         expected = reference.encode(records)
         assert file.getvalue() == expected
     assert file.getvalue() == expected + (to_block_end(expected) if pads else b"")
@@ -62,7 +62,7 @@ def test_appengine_writes_inside_with_only():
 
 
 def test_appengine_close():
-    """Twice, and again after further records."""
+    """Closing twice, and again after further records."""
     file = io.BytesIO()
     with appengine.RecordsWriter(file) as writer:
         writer.write(b"one")
@@ -123,7 +123,7 @@ def test_appengine_read_ahead_and_seek():
     assert reader.read() == RECORDS[2]
     assert reader.seek(offsets[4] - ends[-1], io.SEEK_END) == offsets[4]
     assert list(reader) == RECORDS[4:]
-    # From where the file is.
+    # From the file's position.
     file.seek(offsets[3])
     assert list(appengine.RecordsReader(file)) == RECORDS[3:]
 
@@ -142,7 +142,7 @@ def test_appengine_torn_tail(tmp_path):
 
 
 class OnlySome:
-    """Some methods of a file."""
+    """A file with only some of its methods."""
 
     def __init__(self, file, *methods):
         for name in methods:
@@ -161,7 +161,7 @@ def test_appengine_only_read():
 
 @pytest.mark.parametrize("begin", [0, 2, 3])
 def test_what_cannot_seek_is_read_from_where_it_stands(begin):
-    """It has `tell`, without which theirs can do nothing."""
+    """The source has `tell`, which the original cannot do without."""
     offsets = [*reference.record_offsets(RECORDS)]
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
         file = io.BytesIO(reference.encode(RECORDS))
@@ -209,7 +209,7 @@ def test_the_exceptions_of_seek(tmp_path):
 
 
 class BytesOnly:
-    """A file that takes `bytes` and nothing else, as the original writes them."""
+    """A file that accepts only `bytes`, which is what the original writes."""
 
     def __init__(self):
         self.file = b""
@@ -228,7 +228,7 @@ def test_the_writer_writes_bytes():
 
 
 class Failing:
-    """A file on a disk that is full."""
+    """A file on a full disk."""
 
     def write(self, data):
         raise OSError(28, "No space left on device")
@@ -239,7 +239,7 @@ def test_a_write_that_fails_is_told_once():
     writer.__enter__()
     with pytest.raises(OSError, match="No space left"):
         writer.write(b"one")
-    del writer  # An exception that is ignored here fails the test.
+    del writer  # An exception that Python ignores here fails the test.
     gc.collect()
 
 
@@ -261,7 +261,7 @@ def test_leveldb_export_seek():
 
 
 def test_appengine_tell():
-    """Before damage, and after it."""
+    """Before and after damage."""
     log = bytearray(reference.encode([b"one", bytes(32_768), b"two"]))
     log[17 + 10] ^= 1
     reader = appengine.RecordsReader(io.BytesIO(log))

@@ -1,6 +1,6 @@
-"""Scripts as people write them with the originals: with one import changed, they print the same.
+"""Scripts as people write them for the originals: with one import changed, they print the same.
 
-The records that they read are written here, and what they print is judged by that, too.
+The records that they read are written here, and the output is also compared with those.
 """
 
 import io
@@ -15,7 +15,7 @@ from write_batch import DELETE, PUT, write_batch
 
 JSON_ROWS = [{"step": step, "loss": 1 / (step + 1), "note": "x" * (step % 3_000)} for step in range(200)]
 ROWS = [json.dumps(row).encode() for row in JSON_ROWS]
-# The originals leave files open in some scripts, and so do some scripts.
+# In some scripts the originals leave files open; some scripts do so themselves.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 BATCHES = [
@@ -34,9 +34,9 @@ def printed(script, import_line, path):
 
 
 def run_both(script, imports, path):
-    """What a script prints with the original's import and with ours."""
+    """What a script prints with the original's import and with the drop-in's."""
     theirs, ours = imports
-    original(theirs.split()[1])  # Is it there?
+    original(theirs.split()[1])  # Skips the test if it is not installed.
     expected = printed(script, theirs, path)
     assert printed(script, ours, path) == expected
     assert expected
@@ -75,7 +75,7 @@ def test_history_rows(tmp_path):
 
 @pytest.mark.parametrize("is_running", [False, True])
 def test_a_run_that_is_not_finished(is_running, tmp_path):
-    """A guard around `scan_data`: in the last block, a failure is the end. The drop-in just ends."""
+    """A guard around `scan_data` takes a failure in the last block for the end. The drop-in ends without one."""
     script = """
         def robust_scan(store):
             try:
@@ -108,7 +108,7 @@ def test_a_run_that_is_not_finished(is_running, tmp_path):
 
 
 def test_on_to_the_next_block_after_an_error(tmp_path):
-    """A script that finds its own way, block by block. It must get no less from the drop-in."""
+    """After an error, the script itself seeks to the next block. It must get no less from the drop-in."""
     script = """
         store = datastore.DataStore()
         store.open_for_scan(str(path))
@@ -136,7 +136,7 @@ def test_on_to_the_next_block_after_an_error(tmp_path):
 
 
 def test_a_script_with_an_open_for_scan_of_its_own(tmp_path):
-    """As those have who want to read a file that is read-only, or to look at each fragment."""
+    """Scripts have one in order to read a read-only file, or to inspect each fragment."""
     script = """
         import os
 
@@ -165,7 +165,7 @@ def test_a_script_with_an_open_for_scan_of_its_own(tmp_path):
 
 # App Engine, leveldb-export ----------------------------------------------------------------------
 
-# App Engine's own module runs on Python 2 only; leveldb-export has a copy of its reader.
+# App Engine's own module runs only on Python 2; leveldb-export has a copy of its reader.
 RECORDS = pytest.mark.parametrize(
     "imports",
     [
@@ -208,13 +208,13 @@ def test_a_version_and_then_the_rest(tmp_path, imports):
     """
     path = log_file(tmp_path, LEVELDB, [b"1", *ROWS])
     if "appengine" in imports[1]:
-        script = script.replace(", no_check_crc=False", "")  # It always checks.
+        script = script.replace(", no_check_crc=False", "")  # App Engine's reader always checks.
     assert run_both(script, imports, path) == f"8 200 {path.stat().st_size}\nend\n"
 
 
 @RECORDS
 def test_the_rest_of_an_export(tmp_path, imports):
-    """From where an earlier run has stopped, in a file that is there already."""
+    """Continues where an earlier run stopped, appending to a file that exists."""
     script = """
         with open(path, "rb") as raw:
             reader = records.RecordsReader(raw)
@@ -228,7 +228,7 @@ def test_the_rest_of_an_export(tmp_path, imports):
     assert run_both(script, imports, log_file(tmp_path, LEVELDB, ROWS)).endswith(" 150\n")
 
 
-# ccl_chromium_reader, in the words of chromium-reader --------------------------------------------
+# ccl_chromium_reader, as packaged by chromium-reader ---------------------------------------------
 
 LEVELDB_MODULE = ("from chromium_reader import leveldb", "from cordwood.compat import ccl as leveldb")
 

@@ -1,4 +1,4 @@
-"""`cordwood.compat.wandb`, in what no log shows by itself. Tests have the names of deviations."""
+"""`cordwood.compat.wandb`: what the shared logs do not show. Tests are named after deviations."""
 
 import io
 import logging
@@ -18,7 +18,7 @@ from cordwood.compat import wandb
 from cordwood.compat._store import LISTED_ENOUGH
 
 WANDB_MODULE = "wandb.sdk.internal.datastore"
-# The original leaves a file to the garbage collector where another is opened.
+# When another file is opened, the original leaves the first one to the garbage collector.
 lets_go_of_files = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
@@ -26,7 +26,7 @@ RECORDS = [b"one", b"two" * 30_000, b"three", b"", b"five" * 10]
 
 
 class Message:
-    """In the place of a protocol buffer, which wandb's `write` takes."""
+    """Stands in for the protocol buffer that wandb's `write` expects."""
 
     def __init__(self, data):
         self.data = data
@@ -57,7 +57,7 @@ def scanned(path):
 
 @pytest.mark.parametrize("name", lengths(WANDB))
 def test_wandb_write(name, tmp_path):
-    """The same bytes, and the same offsets, which tell what is on the disk."""
+    """The same bytes and the same offsets, which say what is on the disk."""
     theirs, ours = original(WANDB_MODULE).DataStore(), wandb.DataStore()
     theirs.open_for_write(str(tmp_path / "theirs"))
     ours.open_for_write(str(tmp_path / "ours"))
@@ -73,7 +73,7 @@ def test_wandb_write(name, tmp_path):
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
 def test_wandb_write_syncs_what_it_says_is_on_the_disk(tmp_path):
-    """The third offset that it returns moves with a record in pieces: then the disk is waited for."""
+    """The third offset that it returns moves only with a record in pieces, which is synced."""
     store = wandb.DataStore()
     store.open_for_write(str(tmp_path / "run-1.wandb"))
     with failing("fdatasync"):
@@ -107,7 +107,7 @@ def test_wandb_append(tmp_path):
     theirs.open_for_scan(str(path))
     assert list(iter(theirs.scan_data, None)) == RECORDS
     theirs.close()
-    # What the original does to it.
+    # The original truncates the file.
     theirs.open_for_append(str(path))
     theirs.close()
     assert path.read_bytes() == b""
@@ -149,7 +149,7 @@ def test_wandb_goes_on_from_damage_to_damage(tmp_path):
     log = Log.of(WANDB, RECORDS)
     damaged = [log.spans[index][0][0] for index in (2, 3)]
     log.file[damaged[0]] ^= 1
-    log.file[damaged[1] + 6] = 9  # With a valid checksum: this is not the same damage.
+    log.file[damaged[1] + 6] = 9  # The checksum stays valid: this is different damage.
     log.seal(damaged[1])
     path = tmp_path / "run-1.wandb"
     path.write_bytes(log.file)
@@ -164,7 +164,7 @@ def test_wandb_goes_on_from_damage_to_damage(tmp_path):
 
 
 def raised_and_returned(store):
-    """The offsets of all damage, and all records."""
+    """The offsets of all damage that is raised, and all records that are returned."""
     raised, returned = [], []
     while True:
         try:
@@ -175,7 +175,7 @@ def raised_and_returned(store):
             if data is None:
                 return raised, returned
             returned.append(data)
-        assert store._scanner._skipped_count <= LISTED_ENOUGH + 100  # noqa: SLF001 - each look costs as much
+        assert store._scanner._skipped_count <= LISTED_ENOUGH + 100  # noqa: SLF001 - each check costs this much
 
 
 def test_more_damage_than_the_reader_lists(tmp_path, caplog):
@@ -245,7 +245,7 @@ def test_wandb_read_only_refuses_to_write(tmp_path):
         store.write(Message(b"one"))
     store.close()
     assert path.read_bytes() == whole
-    # What the original does.
+    # What the original does here.
     theirs = original(WANDB_MODULE).DataStore()
     theirs.open_for_scan(str(path))
     theirs.write(Message(b"two"))
@@ -254,7 +254,7 @@ def test_wandb_read_only_refuses_to_write(tmp_path):
 
 
 def test_wandb_read_only_descriptor(tmp_path):
-    """Before the log is something else, which is skipped by hand."""
+    """The log is preceded by something else, which the test skips by hand."""
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(b"front" + path.read_bytes())
     outcomes = []
@@ -295,7 +295,7 @@ def test_wandb_file_header(header, tmp_path):
 
 
 def calls_of(store):
-    """What each call gives, or the name of its exception, which scripts catch."""
+    """What each call returns, or the name of the exception that scripts would catch."""
     calls = {
         name: getattr(store, name) for name in ("get_offset", "scan_data", "scan_record", "in_last_block", "close")
     }
@@ -306,7 +306,7 @@ def calls_of(store):
         try:
             yield name, call()
         except Exception as error:  # noqa: BLE001 - whatever it is
-            # Ours may be a class of our own, which is one of these, too.
+            # Ours may be a class of our own that derives from one of these.
             bases = type(error).__mro__
             yield name, next(base.__name__ for base in bases if base.__module__ == "builtins" and base is not Exception)
 
@@ -347,7 +347,7 @@ def test_what_needs_an_open_file(tmp_path):
 
 
 def test_wandb_reuse(tmp_path):
-    """Another file on the same store, with or without `close`."""
+    """The same store opens another file, with or without `close`."""
     store = scanned(written(tmp_path, WANDB, RECORDS))
     assert store.scan_data() == RECORDS[0]
     for name in ("a", "b"):
@@ -362,7 +362,7 @@ def test_wandb_reuse(tmp_path):
 
 @lets_go_of_files
 def test_another_file_is_opened(tmp_path):
-    """Without `close` in between. The first one is let go."""
+    """There is no `close` in between. The first file is released."""
     paths = [written(tmp_path, WANDB, [name.encode()] * 2, name) for name in ("one", "two")]
     stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
     for store in stores:
@@ -386,7 +386,7 @@ def test_what_is_written_can_be_scanned(tmp_path):
 
 
 def test_the_file_that_was_opened_is_read(tmp_path, monkeypatch):
-    """Also if its name means something else by then: it was relative, or the file was moved or removed."""
+    """Even if its name means something else by then: it was relative, or the file was moved or removed."""
     path = written(tmp_path, WANDB, RECORDS)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -444,7 +444,7 @@ def test_wandb_write_refuses(tmp_path):
 
 
 def test_scan_data_and_scan_record_in_turns(tmp_path):
-    """They share a file, which the one reads ahead."""
+    """They share a file, which one of them reads ahead."""
     records = [b"%d" % index * 100 for index in range(200)]
     path = written(tmp_path, WANDB, records)
     found = []
@@ -464,7 +464,7 @@ def test_wandb_logger(caplog, tmp_path):
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_who_continues_after_an_exception_gets_no_less(damage, tmp_path):
-    """Of what was written: the original also gives what was not."""
+    """Compared by what was written: the original also returns data that was not."""
     rng = random.Random(damage)
     records = compat_logs.plain_records(rng)
     log = Log.of(WANDB, records)
@@ -479,7 +479,7 @@ def test_who_continues_after_an_exception_gets_no_less(damage, tmp_path):
     for store in stores:
         store.close()
     missing = (theirs & {*records}) - ours
-    # The deviation "length": the data of this record is right, and its header wrong.
+    # The deviation "length": this record's data is right, but its header is wrong.
     assert missing <= ({records[-1]} if damage == "length_past_end" else set())
 
 
@@ -499,5 +499,5 @@ def test_compat_limit(tmp_path, monkeypatch):
 
 
 def test_compat_private():
-    """Of what is private, wandb's scripts use these."""
+    """The private attributes that scripts for wandb use."""
     assert {"_fp", "_index", "_fname", "_size_bytes", "_opened_for_scan", "_flush_offset"} <= {*vars(wandb.DataStore())}

@@ -12,7 +12,7 @@ from write_batch import DELETE, PUT, parse_write_batch, take_bytes, take_varint,
 
 import cordwood
 
-# The longest is cut into ten fragments, and each length around that of a block is there.
+# The longest is cut into ten fragments, and every length around that of a block is included.
 LENGTHS = [*range(200), *range(1_000, 100_001, 9_000), 100_000, 300_000, *range(32_700, 32_780)]
 
 
@@ -21,7 +21,7 @@ def key_of(index):
 
 
 def open_database(folder, **options):
-    # The buffer is larger than all that is put, so that everything stays in one log.
+    # The buffer is larger than everything that is put, so that it all stays in one log.
     return plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=64 << 20, **options)
 
 
@@ -35,7 +35,7 @@ def keys_in_leveldb(folder, **options):
 
 @pytest.fixture(scope="module")
 def written_by_leveldb(tmp_path_factory):
-    """A database's folder, and all that was done to it: pairs of a sequence number and operations."""
+    """A database's folder and what was done to it: pairs of a sequence number and operations."""
     folder = tmp_path_factory.mktemp("leveldb") / "database"
     database = open_database(folder)
     done = []
@@ -91,7 +91,7 @@ def test_writing_what_leveldb_wrote_gives_the_same_file(written_by_leveldb, tmp_
 
 
 def make_database_with(folder, log_bytes):
-    """A database without data, except for what is in its log."""
+    """A database without data except in its log."""
     open_database(folder).close()
     the_log_of(folder).write_bytes(log_bytes)
 
@@ -157,7 +157,7 @@ def cut(file, rng):
 
 
 def use_unknown_kinds(file, rng):
-    """With valid checksums. Not 5 and 6: LevelDB takes those for its own codes, and loses what follows."""
+    """The checksums stay valid. Kinds 5 and 6 are left out: LevelDB takes them for its own codes and loses the rest."""
     for item in rng.choices(list(reference.fragments(bytes(file), verify_checksums=False)), k=3):
         file[item.begin : item.end] = reference.fragment(rng.choice([0, 7, 80, 255]), item.payload or b"x")
 
@@ -169,7 +169,7 @@ def mix_up_known_kinds(file, rng):
 
 
 def first_put(record):
-    """What LevelDB gets out of a record that may have been joined from pieces of others."""
+    """What LevelDB reads from a record that may have been joined from pieces of others."""
     try:
         key, at = take_bytes(record, 13)
         length, at = take_varint(record, at)

@@ -1,4 +1,4 @@
-"""Bugs of the engines and scripts that read this format today: tests that this library has none of them.
+"""Bugs in engines and scripts that read this format: tests that this library has none of them.
 
 `docs/format/damage.md` lists them, with what each engine does.
 """
@@ -16,7 +16,7 @@ ONE, TWO, THREE = (fragment(FULL, data) for data in (b"one", b"two", b"three"))
 
 
 def read(file, policy="skip", **options):
-    """The records, and the regions that are skipped."""
+    """The records, and the skipped regions."""
     with cordwood.open(file, on_corruption=policy, **options) as reader:
         records = list(reader)
     return records, [(region.offset, region.end_offset, region.reason) for region in reader.skipped]
@@ -27,7 +27,7 @@ def read(file, policy="skip", **options):
 
 @pytest.mark.parametrize("bit", range(16))
 def test_a_flipped_bit_of_a_length_near_the_end_hides_nothing(bit):
-    """LevelDB takes any length that passes the end of the file for a torn write, and drops all that follows."""
+    """LevelDB takes any length beyond the end of the file for a torn write, and drops everything that follows."""
     length = bytearray(TWO[4:6])
     length[bit // 8] ^= 1 << bit % 8
     file = ONE + TWO[:4] + length + TWO[6:] + THREE
@@ -45,7 +45,7 @@ def test_a_zero_header_swallows_no_record():
 
 
 class OneByOne:
-    """A source that gives one byte at a time, as a pipe or a network file system may."""
+    """A source that returns one byte at a time, as a pipe or a network file system may."""
 
     def __init__(self, data):
         self.rest = data
@@ -69,18 +69,18 @@ def test_a_log_cut_at_any_length_can_be_read():
         assert read(file[:length], "raise")[0] == ([b"one"] if length >= len(ONE) else [])
 
 
-# Records that nobody wrote ---------------------------------------------------------------------
+# Records that were never written ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [FULL, FIRST])
 def test_an_interrupted_record_is_not_joined_with_the_next(kind):
-    """All readers of the Go family join FIRST and FULL, or FIRST, FIRST and LAST, to one wrong record."""
+    """All readers of the Go family join FIRST and FULL, or FIRST, FIRST and LAST, into one wrong record."""
     file = fragment(FIRST, b"a") + fragment(kind, b"b") + (fragment(LAST, b"c") if kind == FIRST else b"")
     assert read(file) == ([b"bc" if kind == FIRST else b"b"], [(0, HEADER_LEN + 1, "missing_end")])
 
 
 def test_a_record_is_not_joined_across_a_hole():
-    """Pebble issue 36, and the live reader of older W&B: a block that reads as zeros is left out of a record."""
+    """Pebble issue 36, and the live reader of older W&B versions: a block of zeros is left out of a record."""
     payload = bytes(range(1, 251)) * 400
     file = bytearray(reference.encode([payload, b"behind"]))
     file[BLOCK_LEN : 2 * BLOCK_LEN] = bytes(BLOCK_LEN)
@@ -103,7 +103,7 @@ def test_a_fragment_of_an_unknown_type_is_not_joined():
 
 
 def test_damaged_data_is_not_returned():
-    """PyPI's leveldb-export does not look at the checksum unless asked, dfindexeddb never does."""
+    """leveldb-export on PyPI checks the checksum only on request, dfindexeddb never."""
     file = ONE[:-1] + b"E"
     assert read(file) == ([], [(0, len(file), "checksum_mismatch")])
 
@@ -114,7 +114,7 @@ def test_damaged_data_is_not_returned():
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("kind", range(256))
 def test_a_changed_type_is_damage_and_neither_the_end_nor_a_hang(kind, is_first):
-    """RocksDB believes the type before the checksum: one flipped bit makes it loop (issue 13333) or lose all."""
+    """RocksDB trusts the type before the checksum: one flipped bit makes it loop (issue 13333) or lose everything."""
     before = b"" if is_first else ONE
     changed = TWO[:6] + bytes([kind]) + TWO[7:]
     records, regions = read(before + changed + THREE)
@@ -127,7 +127,7 @@ def test_a_changed_type_is_damage_and_neither_the_end_nor_a_hang(kind, is_first)
 
 @pytest.mark.parametrize("kind", sorted(set(range(256)) - set(KINDS)))
 def test_an_unknown_type_with_a_right_checksum_costs_itself_and_no_more(kind):
-    """LevelDB uses types 5 and 6 for its own ends: such a fragment ends the log. goleveldb drops the block."""
+    """LevelDB uses types 5 and 6 as internal codes, so such a fragment ends the log. goleveldb drops the block."""
     file = ONE + fragment(kind, b"?") + TWO
     assert read(file) == ([b"one", b"two"], [(10, 18, "unknown_kind")])
 
@@ -147,13 +147,13 @@ def test_a_header_in_the_last_bytes_of_a_block_is_read(left):
 
 
 def test_an_empty_first_ends_nothing():
-    """LevelDB of 2012 wrote them. dfindexeddb takes a length of 0 for the end of the block."""
+    """LevelDB wrote them in 2012. dfindexeddb takes a length of 0 for the end of the block."""
     file = ONE + fragment(FIRST, b"") + TWO
     assert read(file) == ([b"one", b"two"], [(10, 17, "empty_first")])
 
 
 def test_a_zeroed_block_ends_nothing():
-    """Prometheus' live reader looped on padding; RocksDB's recyclable reader lost what followed it."""
+    """Prometheus's live reader looped on padding; RocksDB's recyclable reader lost what followed it."""
     file = ONE + bytes(BLOCK_LEN - len(ONE)) + bytes(BLOCK_LEN) + TWO
     assert read(file, "raise") == ([b"one", b"two"], [(10, 2 * BLOCK_LEN, "zero_fill")])
 
@@ -162,7 +162,7 @@ def test_a_zeroed_block_ends_nothing():
 
 
 def test_damage_costs_one_block_and_is_told_with_its_range():
-    """W&B's readers assert, or stop for good at the first damage; no reader tells the range."""
+    """W&B's readers raise AssertionError, or stop for good at the first damage; no reader reports the range."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file) == ([b"two"], [(0, BLOCK_LEN, "checksum_mismatch")])
     with pytest.raises(cordwood.CorruptionError, match="checksum") as caught:
@@ -171,7 +171,7 @@ def test_damage_costs_one_block_and_is_told_with_its_range():
 
 
 def test_stopping_at_damage_tells_what_was_not_read():
-    """RocksDB's recovery to a point in time silently drops all later data."""
+    """RocksDB's point-in-time recovery silently drops all later data."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file, "stop") == ([], [(0, BLOCK_LEN, "checksum_mismatch"), (BLOCK_LEN, len(file), "not_read")])
 
@@ -179,7 +179,7 @@ def test_stopping_at_damage_tells_what_was_not_read():
 @pytest.mark.parametrize("offset", range(len(TWO)))
 @pytest.mark.parametrize("bit", range(8))
 def test_a_flipped_bit_is_located(offset, bit):
-    """No reader does this, though the checksum tells any single flipped bit of a fragment from any other."""
+    """No other reader does this, though the checksum distinguishes every single flipped bit of a fragment."""
     file = bytearray(ONE + TWO + THREE)
     file[len(ONE) + offset] ^= 1 << bit
     [region] = cordwood.verify(bytes(file), on_corruption="salvage").skipped
@@ -188,7 +188,7 @@ def test_a_flipped_bit_is_located(offset, bit):
 
 
 def test_a_record_cannot_be_longer_than_allowed():
-    """Every other reader joins what it is given, until memory ends."""
+    """Every other reader joins whatever it is given, until memory runs out."""
     file = fragment(FIRST, b"a" * 60) + fragment(MIDDLE, b"b" * 60) + fragment(LAST, b"c") + ONE
     with cordwood.open(file, record_len_max=100) as reader:
         with pytest.raises(cordwood.RecordTooLargeError):

@@ -26,7 +26,7 @@ from support import (
 
 import cordwood
 
-# Only a failure makes a repr, and of a file that fails every byte matters.
+# A repr is made only on failure, and then every byte of the file matters.
 pytestmark = [pytest.mark.filterwarnings("ignore:Generating overly large repr"), pytest.mark.usefixtures("no_log")]
 
 
@@ -34,14 +34,14 @@ pytestmark = [pytest.mark.filterwarnings("ignore:Generating overly large repr"),
 
 
 class LastWrite:
-    """A sink that keeps what it was given last."""
+    """A sink that keeps only the last write."""
 
     def write(self, data):
         self.data = bytes(data)
 
 
 def filler_len(offset, distance):
-    """The length of a record that ends `distance` bytes before a block's end; None if `offset` is there already."""
+    """The length of a record at `offset` that ends `distance` bytes before a block's end; None if `offset` does."""
     left = BLOCK_LEN - offset % BLOCK_LEN
     if left % BLOCK_LEN == distance:
         return None
@@ -123,7 +123,7 @@ def is_reported(event):
 
 
 def plain_error(error):
-    """The region that an exception is about, and that the exception is the right one for it."""
+    """The region that an exception reports; checks that the exception has the right type."""
     assert error.path is None
     is_too_large = error.reason == "record_too_large"
     assert type(error) is (cordwood.RecordTooLargeError if is_too_large else cordwood.CorruptionError)
@@ -143,7 +143,7 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
         found = [as_event(item) for item in step_on(reader.records())]
         assert found == [event for event in expected if is_reported(event)]
         assert plain_end(reader) == end
-        # What was raised is listed too.
+        # What was raised is also listed.
         skipped = [event for event in expected if isinstance(event, reference.Skipped)]
         assert merged(plain_skipped(reader)) == merged(skipped)
 
@@ -191,7 +191,7 @@ def test_batches_are_no_longer_than_asked_for(file, len_max):
 @given(files, options, st.integers(50, 70_000), st.sampled_from(["skip", "stop"]))
 def test_short_reads_change_nothing(file, options, len_max, policy):
     expected, end = expected_events(file, stop=policy == "stop", **options)
-    # The length of the file is known only when it has been read.
+    # The length of the file is known only after it has been read.
     expected = [event for event in expected if getattr(event, "reason", None) != "not_read"]
     with cordwood.open(OnlyRead(file, len_max), dialect="leveldb", on_corruption=policy, **options) as reader:
         assert read_events(reader) == merged(expected)
@@ -230,7 +230,7 @@ def test_no_byte_is_unaccounted_for(file, options, policy):
     parts = [item for item in items if isinstance(item, reference.Fragment)]
     unfinished = {part.end for part in parts if part.kind in (FIRST, MIDDLE)}
     for (_, begin), (end, _) in pairwise(spans):
-        # What lies between two spans is a trailer: zeros, unless it belongs to a record that continues after it.
+        # Between two spans there is only a trailer: zeros, unless it is part of a record that continues after it.
         assert begin <= end
         assert begin in unfinished or not any(file[begin:end])
         assert end - begin < HEADER_LEN

@@ -1,4 +1,4 @@
-"""What a hostile file or argument cannot do: fill memory, flood the logger, start any number of threads."""
+"""What a hostile file or argument cannot do: fill memory, flood the log, start any number of threads."""
 
 import itertools
 import logging
@@ -32,7 +32,7 @@ def test_packs_of_threads_are_bounded(tmp_path):
 
 
 def test_a_pack_of_short_records_holds_len_max_bytes():
-    # The bound on the number does not make packs of the usual records smaller.
+    # The bound on the number of records does not make packs of ordinary records smaller.
     records = [b"0123456789abcdef"] * 300_000
     packs = list(cordwood.Reader(reference.encode(records)).record_batches(target_len=1 << 20))
     assert [len(pack.data) for pack in packs] == [1 << 20] * 4 + [300_000 * 16 - (4 << 20)]
@@ -63,7 +63,7 @@ def messages(caplog):
     return [record.getMessage() for record in caplog.records]
 
 
-# Each is a region of its own, and in one block.
+# Each is a region of its own; all are in one block.
 MIDDLES = fragment(MIDDLE, b"") * 3000
 
 
@@ -74,7 +74,7 @@ def test_the_logger_is_told_of_ten_regions_and_a_sum(caplog):
         told = messages(caplog)
         assert len(told) == 11
         assert told[10] == "log: skipped 2990 more regions, 20930 bytes"
-        # Once.
+        # Reading to the end a second time logs nothing more.
         assert list(reader) == []
         assert len(messages(caplog)) == 11
     assert len(messages(caplog)) == 11
@@ -114,7 +114,7 @@ MIB = 1 << 20
 
 
 def bomb(length):
-    """A frame of zstd that states this many bytes, in blocks of one byte that is repeated."""
+    """A zstd frame that states this many bytes, in blocks that repeat one byte."""
     run = 128 << 10
     blocks = [(1 << 1 | run << 3).to_bytes(3, "little") + b"x"] * (length // run)
     blocks[-1] = (1 | 1 << 1 | run << 3).to_bytes(3, "little") + b"x"
@@ -122,7 +122,7 @@ def bomb(length):
 
 
 SET_ZSTD = fragment(9, (7).to_bytes(4, "little"))
-# 30 of 32 MiB: a log of 32 kB with 960 MiB.
+# 30 records of 32 MiB: 960 MiB in a log of 32 kB.
 BOMBS = SET_ZSTD + b"".join(fragment(1, bomb(32 * MIB)) for _ in range(30))
 BOMB_LEN = len(fragment(1, bomb(32 * MIB)))
 
@@ -131,7 +131,7 @@ def refused(call):
     with pytest.raises(cordwood.RecordTooLargeError, match="record_len_max to 1073741825 or more") as caught:
         call()
     error = caught.value
-    # 256 MiB and 200 times the bytes up to its end are passed by the ninth.
+    # The limit, 256 MiB plus 200 times the bytes up to a record's end, is exceeded by the ninth record.
     assert (error.offset, error.length, error.reason) == (len(SET_ZSTD) + 8 * BOMB_LEN, BOMB_LEN, "record_too_large")
 
 

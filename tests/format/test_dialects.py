@@ -1,4 +1,4 @@
-"""Logs of RocksDB, W&B and SwanLab: written by them and read by cordwood, and the other way round."""
+"""Logs of RocksDB, W&B, SwanLab and Pebble: written by them and read by cordwood, and the other way round."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ from write_batch import PUT, parse_write_batch, write_batch
 
 import cordwood
 
-# Around the lengths at which a record is cut, and one of many blocks.
+# Lengths around those at which a record is split, and one of many blocks.
 LENGTHS = [*range(30), *range(1_000, 70_000, 9_000), 200_000, *range(32_720, 32_770), *range(50)]
 RECORDS = [PAYLOAD[index : index + length] for index, length in enumerate(LENGTHS)]
 
@@ -51,7 +51,7 @@ def put_all(database, values):
 
 
 def puts_in(records):
-    """The keys and values of RocksDB's batches, each of one put."""
+    """The keys and values of RocksDB's batches, each with one put."""
     batches = [parse_write_batch(record) for record in records]
     assert all(len(operations) == 1 and operations[0][0] == PUT for _, operations in batches)
     return [operations[0][1:] for _, operations in batches]
@@ -74,7 +74,7 @@ def test_a_plain_log_of_rocksdb(tmp_path):
 
 
 def test_a_recycled_log_of_rocksdb(tmp_path):
-    """The file held a longer log before: what that has left is reported separately, and is not damage."""
+    """The file once contained a longer log, whose remains are reported separately and are not damage."""
     database = Rdict(str(tmp_path / "db"), options_of_rocksdb(recycle_log_file_num=2))
     for _ in range(4):
         put_all(database, RECORDS)
@@ -90,10 +90,10 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
         [*_, stale] = reader.skipped
         assert (stale.reason, stale.severity, stale.end_offset) == ("stale", "info", Path(copy).stat().st_size)
         assert reader.outcome.kind == "clean"
-    # By another name, the first fragment says which log it is.
+    # Under another name, the first fragment's number identifies the log.
     renamed = shutil.copy(copy, tmp_path / "renamed")
     assert puts_in(cordwood.open(renamed)) == expected_puts(values)
-    # With the number of the older log, nothing of this one is believed.
+    # With the older log's number, nothing in this one is accepted.
     older = int(log.stem) - 1
     with cordwood.open(renamed, dialect="rocksdb", log_number=older, on_corruption="skip") as reader:
         assert not any(record in map(bytes, reader) for record in RECORDS[:1] if record)
@@ -102,7 +102,7 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
 def test_a_compressed_log_of_rocksdb(tmp_path):
     folder = tmp_path / "db"
     Rdict(str(folder), options_of_rocksdb()).close()
-    # rocksdict has no setter for this option; its file of options has the line.
+    # rocksdict has no setter for this option, but its options file has a line for it.
     for path in folder.glob("OPTIONS-*"):
         path.write_text(re.sub("wal_compression=.*", "wal_compression=kZSTD", path.read_text()))
     database = Rdict(str(folder), *Options.load_latest(str(folder)))
@@ -115,7 +115,7 @@ def test_a_compressed_log_of_rocksdb(tmp_path):
         found = puts_in(reader)
         assert (reader.dialect, reader.compression, reader.outcome.kind) == ("rocksdb", "zstd", "clean")
         assert [region.reason for region in reader.skipped] == ["metadata"]
-        # The record that says how all others are compressed comes before them again.
+        # The record that says how all others are compressed is read again first.
         reader.seek(0)
         assert puts_in(reader) == found
         assert {region.reason for region in reader.skipped} == {"metadata"}
@@ -225,7 +225,7 @@ def test_a_file_of_swanlab(name, tmp_path):
     with cordwood.open(tmp_path / "copy", "x", dialect="swanlab") as writer:
         writer.extend(records)
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()
-    if not re.fullmatch("left_[1-6]_at_end", name):  # There theirs takes the missing trailer for damage.
+    if not re.fullmatch("left_[1-6]_at_end", name):  # In those, SwanLab's reader takes the missing trailer for damage.
         store = DataStoreReader()
         store.open(tmp_path / "copy")
         assert list(iter(store.scan, None)) == records
@@ -243,7 +243,7 @@ def test_pebble_closes_its_logs(tmp_path):
         source = sink.getvalue() if isinstance(sink, io.BytesIO) else sink
         with cordwood.open(source) as reader:
             assert list(reader) == RECORDS
-            # Until its trailer, nothing tells such a log from one of RocksDB.
+            # Without its trailer, nothing distinguishes such a log from one of RocksDB.
             assert (reader.dialect, reader.log_number) == ("recyclable", 7)
             assert [(region.reason, len(region)) for region in reader.skipped] == [("end_trailer", 11)]
             assert reader.outcome.kind == "clean"
@@ -259,7 +259,7 @@ def test_pebble_closes_its_logs(tmp_path):
 
 # Which one it is -------------------------------------------------------------------------------
 
-# The dialect and the log number of each, and how many records it holds.
+# The dialect and log number of each, and how many records it contains.
 FILES = [
     (*vectors("appengine/export/output-0"), "leveldb", None, 60),
     (*vectors("leveldb/preallocated/000003.log"), "leveldb", None, 5),
@@ -297,7 +297,7 @@ def test_files_of_engines_are_detected(path, dialect, number, count):
             [] if isinstance(source, io.BytesIO) else records
         )
     assert cordwood.verify(file, threads=3) == cordwood.verify(file)
-    # The first 64 bytes name the right one, or none.
+    # From the first 64 bytes, the right dialect is detected, or none.
     head = cordwood.detect(file[:64])
     assert head is None or head == found or (head.dialect, found.dialect) == ("recyclable", "pebble")
 
@@ -326,7 +326,7 @@ def test_what_is_no_log_is_named(tmp_path, name):
         ) as caught:
             use(path)
         assert (caught.value.format, caught.value.path, caught.value.offset) == (name, str(path), 0)
-    # Whoever names the dialect is believed.
+    # A named dialect is not questioned.
     assert list(cordwood.open(path, dialect="leveldb", on_corruption="skip")) == []
 
 
@@ -340,21 +340,21 @@ FILE_COUNT = 2_000
 
 
 def first_header_may_be_torn(file):
-    """Whether the file ends before the fragment that its first header states, of a type that a dialect writes or 0."""
+    """Whether the file ends within the fragment of its first header, whose type is 0 or one that a dialect writes."""
     length, kind = struct.unpack_from("<HB", file, 4)
     header_len = 11 if 5 <= kind <= 8 else 19 if 9 <= kind <= 12 else 7
     return kind in {*range(13), 130, 131} and len(file) < header_len + length
 
 
 def test_files_of_the_system_are_no_logs():
-    """None of 2,000 is reported as "ok" but those whose first header may be that of a torn record."""
+    """None of 2,000 is reported as "ok", except where the first header may be that of a torn record."""
     paths = [
         Path(folder, name)
         for top in ("/usr/lib", "/usr/share")
         for folder, _, files in os.walk(top)
         for name in sorted(files)
     ]
-    # In an order that does not depend on the folders, and is the same each time.
+    # In an order that does not depend on the folders and is the same each time.
     random.Random(14).shuffle(paths)
     count, ok = 0, []
     for path in paths:
@@ -370,9 +370,9 @@ def test_files_of_the_system_are_no_logs():
         with contextlib.suppress(cordwood.DialectError):
             if cordwood.verify(path).ok:
                 ok.append(path)
-        # Not a measurement: it finds what hangs, and what takes longer the longer the file is.
+        # Not a measurement: it catches hangs, and time that grows faster than the file's length.
         assert time.process_time() - begin < 1 + len(file) / 50e6, path
-    # Where there are fewer files, all of them have been read, and a machine without any has shown nothing.
+    # If there are fewer files, all must have been read; on a machine without any, nothing has been shown.
     assert count == FILE_COUNT or (count > 0 and len(paths) >= count)
     assert [path for path in ok if not first_header_may_be_torn(path.read_bytes())] == []
 

@@ -1,4 +1,4 @@
-"""Bytes that were computed once, by other programs than this one."""
+"""Bytes that were computed once, by programs other than this one."""
 
 import hashlib
 import io
@@ -10,7 +10,7 @@ from support import written
 
 import cordwood
 
-# The example of LevelDB's doc/log_format.md.
+# The example in LevelDB's doc/log_format.md.
 A, B, C = b"a" * 1000, b"b" * 97270, b"c" * 8000
 ABC_SHA256 = "978db1f41c6ccc2bd1a2bee31f9307ea905f09ba066c9e8b2a8cfd2cac0049a9"
 ABC_HEADERS = {
@@ -30,7 +30,7 @@ FULL_FOO = bytes.fromhex("dd 5f b3 7a 03 00 01 66 6f 6f")
 FULL_BAR = bytes.fromhex("ba ea ec 44 03 00 01 62 61 72")
 LAST_BAR = bytes.fromhex("05 9e 81 37 03 00 04 62 61 72")
 
-# CRC-32C of each type byte alone.
+# The CRC-32C of each type byte on its own.
 CRC_OF_KIND = [
     *(0x527D5351, 0xA016D052, 0xB34623A6, 0x412DA0A5, 0x95E7C44E, 0x678C474D, 0x74DCB4B9),
     *(0x86B737BA, 0xD8A40B9E, 0x2ACF889D, 0x399F7B69, 0xCBF4F86A, 0x1F3E9C81),

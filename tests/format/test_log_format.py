@@ -1,4 +1,4 @@
-"""Which log it is: options and properties of all that read and write, and values that go to other processes."""
+"""Which log it is: options and properties of everything that reads or writes, and values sent to other processes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WRITTEN: dict[str, tuple[dict[str, Any], tuple[str, int | None, str | None]]] = 
     "zstd": ({"dialect": "rocksdb", "compression": "zstd"}, ("rocksdb", None, "zstd")),
     "both": ({"dialect": "rocksdb", "log_number": 7, "compression": "zstd"}, ("rocksdb", 7, "zstd")),
 }
-"""The options of the writer, and what a reader detects."""
+"""The writer's options, and what a reader detects."""
 
 
 @pytest.fixture(params=WRITTEN)
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str, Any], tuple[Any, ...]]:
-    """A log, how it was written, and what it is."""
+    """A log, the options it was written with, and what a reader should detect."""
     options, found = WRITTEN[request.param]
     path = tmp_path / "some.log"
     with cordwood.open(path, "x", **options) as writer:
@@ -45,7 +45,7 @@ def identity(thing: Any) -> tuple[Any, ...]:
 def test_all_that_read_say_which_log_it_is(log: Any, tmp_path: Path) -> None:
     path, options, found = log
     assert cordwood.detect(path) == found
-    # Named, and detected.
+    # Detected and, where there are options, named.
     for named in [{}, options] if options else [{}]:
         expected = (named["dialect"], *found[1:]) if named else found
         with cordwood.open(path, **named) as reader:
@@ -167,7 +167,7 @@ def test_detection_reads_three_blocks_at_most(content: bytes) -> None:
 
 
 def read(split: cordwood.Split) -> list[bytes]:
-    """In another process."""
+    """Reads a split; runs in another process."""
     with cordwood.open(split) as reader:
         assert identity(reader) == identity(split)
         return list(reader)

@@ -1,4 +1,4 @@
-"""The number of a log is the one that was named, else that in its file's name, else that of its first fragment."""
+"""A log's number is the one that was named, or else that in its file's name, or else its first fragment's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK_LEN = 32_768
 
 
 def write(path: Path, number: int, records: list[bytes]) -> bytes:
-    """A log of RocksDB with this number, and its bytes."""
+    """Writes a RocksDB log with this number, and returns its bytes."""
     with cordwood.open(path, "w", dialect="rocksdb", log_number=number) as writer:
         writer.extend(records)
     return path.read_bytes()
@@ -29,7 +29,7 @@ def write(path: Path, number: int, records: list[bytes]) -> bytes:
 
 @pytest.fixture
 def renamed(tmp_path: Path) -> Path:
-    """A file with the name of log 9 that holds log 6."""
+    """A file named for log 9 that contains log 6."""
     path = tmp_path / "000009.log"
     write(path, 6, [b"one", b"two"])
     return path
@@ -42,7 +42,7 @@ def console(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("zstd", [False, True])
 def test_the_number_is_found_after_damage(zstd: bool) -> None:
-    """Where the first record is damaged, the next block may be what an older log left, and is not returned."""
+    """If the first record is damaged, the next block may be left from an older log, and is not returned."""
 
     def log(number: int, records: list[bytes]) -> bytes:
         file = io.BytesIO()
@@ -62,7 +62,7 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
     assert (detected.log_number, detected.compression) == (4, "zstd" if zstd else None)
     assert list(cordwood.open(file)) == records
     damaged = bytearray(file)
-    # The length of the first record; before it is what says that records are compressed.
+    # The length of the first record; in the zstd log, the record that names the compression precedes it.
     damaged[15 if zstd else 4] ^= 1
     for dialect in None, "rocksdb":
         for policy, expected in ("skip", []), ("salvage", records[1:]):
@@ -74,7 +74,7 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
 
 @pytest.mark.parametrize(("kind", "reason"), [(15, "unknown_kind"), (253, "ignored_kind")])
 def test_a_fragment_of_an_unknown_type_shows_that_the_log_continues(kind: int, reason: str) -> None:
-    """After damage, a block that begins with a fragment of this log is not skipped, whatever its type is."""
+    """After damage, a block that begins with a fragment of this log is not skipped, whatever the fragment's type."""
 
     def fragment(kind: int, data: bytes) -> bytes:
         covered = bytes([kind, 4, 0, 0, 0]) + data
@@ -106,7 +106,7 @@ def test_all_that_read_follow_the_same_rule(renamed: Path, tmp_path: Path) -> No
         detected = cordwood.detect(path)
         assert detected is not None
         assert detected.log_number == number
-    # Who names the number reads it.
+    # With the number named, it is read.
     for dialect in None, "rocksdb", "recyclable":
         assert list(cordwood.Reader(renamed, dialect=dialect, log_number=6)) == [b"one", b"two"]
     # A buffer has no name.
@@ -132,7 +132,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
 
     copy = tmp_path / "000006.log"
     copy.write_bytes(renamed.read_bytes())
-    # One record of log 7, and what is left over from log 6.
+    # One record of log 7, and the remains of log 6.
     recycled = tmp_path / "000007.log"
     new, old = write(recycled, 7, [b"new"]), write(tmp_path / "old.log", 6, [b"old"] * 5_000)
     recycled.write_bytes(new + old[len(new) :])
@@ -143,7 +143,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     ):
         with cordwood.open(path, log_number=number) as reader:
             assert list(reader) == expected
-    # What comes after a position may well be left over.
+    # What follows a start position may well be left from an older log.
     with cordwood.open(recycled, start=BLOCK_LEN) as reader:
         assert list(reader) == []
     with cordwood.open(recycled) as reader:
@@ -162,7 +162,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     assert cordwood.stat(plain, dialect="rocksdb").other_log_number is None
     assert cordwood.salvage(plain, tmp_path / "saved/000009.log", dialect="rocksdb").record_count == len(records)
     assert caplog.records == []
-    # Only a salvaged record is of log 9: the first one of the file is damaged.
+    # Only a salvaged record belongs to log 9: the file's first record is damaged.
     mixed = tmp_path / "000009.log"
     file = bytearray(write(tmp_path / "new.log", 9, [b"lost", b"salvaged"]))
     file[11] ^= 1
@@ -185,13 +185,13 @@ def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [renamed]
     cordwood.salvage(renamed, destination, log_number=error.other_log_number)
     assert list(cordwood.Reader(destination)) == [b"one", b"two"]
-    # Under the name of another log every reader would take the records for left over.
+    # Under another log's name every reader would take the records for remains of an older log.
     with pytest.raises(OSError, match=r"name it 000006\.log"):
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
 def test_what_is_replaced_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
-    """Also with --overwrite, records do not get the name of another log."""
+    """Even with --overwrite, records are not put under another log's name."""
     saved = tmp_path / "saved"
     saved.mkdir()
     for name in "000006.log", "000007.log":
@@ -211,7 +211,7 @@ def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> No
     for verb in "verify", "verify --json", "stat", "cat", "convert", "convert --to csv", "fragments", "map":
         done = console(*verb.split(), renamed)
         assert (done.returncode, done.stderr) == (0, "" if verb == "verify" else f"cordwood: {renamed}: {text}"), verb
-        # What it says helps.
+        # The advice in the message works.
         done = console(*verb.split(), "--log-number", 6, renamed)
         assert (done.returncode, done.stderr) == (0, ""), verb
     first, *_, last = console("verify", renamed).stdout.splitlines()

@@ -1,4 +1,4 @@
-"""Logs that other programs wrote: what is in them, and that each is listed with where it is from."""
+"""Logs that other programs wrote: their contents, and that each is listed with its origin."""
 
 import re
 import zlib
@@ -17,12 +17,12 @@ def files(names):
 
 
 def known(names):
-    """The files with what is known of each."""
+    """The files, each with what is known about it."""
     return [pytest.param(*param.values, names[param.id], id=param.id, marks=param.marks) for param in files(names)]
 
 
-# Of LevelDB's dialect: how many records, how many of them are in pieces, the length of the longest. It is what
-# tools/vectors.py puts into a file, and what the notes of the corpus say.
+# In LevelDB's dialect: the number of records, how many of them are in pieces, and the length of the longest: what
+# tools/vectors.py puts into a file, or what the notes of the corpus say.
 RECORDS = {
     "appengine/export/output-0": (60, 0, 775),
     "leveldb/plyvel/000003.log": (24, 5, 100_027),
@@ -42,7 +42,7 @@ RECORDS = {
     "corpus:leveldb/preallocated/MANIFEST-000002": (2, 0, 28),
     "corpus:rocksdb/plain/000010.log": (300, 13, 5_024),
 }
-# File: where its zeros begin.
+# By file, where its zeros begin.
 PREALLOCATED = {
     "leveldb/preallocated/000003.log": 185,
     "leveldb/preallocated/MANIFEST-000002": 50,

@@ -1,7 +1,8 @@
-"""Run by the Python of an environment with leveldb-export and the App Engine SDK, not by that of the tests.
+"""Runs in an environment with leveldb-export and the App Engine SDK, not in the one that runs the tests.
 
-`read FILE...` prints what the SDK finds in exports, `rows FILE...` what leveldb-export does; `make SEED` prints records
-that the SDK made, in hexadecimal, with what is in each. The JSON is that of `cordwood.payload.entity.to_json`.
+`read FILE...` prints what the SDK finds in exports, and `rows FILE...` what leveldb-export finds. `make SEED` prints
+records made by the SDK, in hexadecimal, with the contents of each. The JSON is that of
+`cordwood.payload.entity.to_json`.
 """
 
 import base64
@@ -33,7 +34,7 @@ def json_of(value):  # noqa: PLR0911 - one for each type
     if isinstance(value, types.EmbeddedEntity):
         proto = entity_bytes_pb2.EntityProto.FromString(value)
         key = proto.key.path.element and json_of_key(types.Key._FromPb(proto.key))  # noqa: SLF001
-        # It does not read an entity without an app.
+        # `FromPb` cannot read an entity without an app.
         proto.key.app = proto.key.app or "s~app"
         out = {name: json_of(item) for name, item in datastore.Entity.FromPb(proto).items()}
         return {"__key__": key, **out} if key else out

@@ -1,4 +1,4 @@
-"""Logs to compare the originals and `cordwood.compat` with: undamaged, and damaged from a seed."""
+"""Logs for comparing the originals with `cordwood.compat`: undamaged, or damaged at random from a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from write_batch import DELETE, PUT, write_batch
 
 @dataclass(frozen=True)
 class Flavour:
-    """How a peer's files differ from LevelDB's: a header of seven bytes, and checksums."""
+    """How a peer's files differ from LevelDB's: a seven-byte file header, and another checksum."""
 
     header: bytes = b""
 
@@ -34,16 +34,16 @@ SWANLAB = Flavour(b":SWL\xd6\xe1\x02")
 
 @dataclass
 class Log:
-    """A log that can be damaged, and its twin: the same log as LevelDB has it, which the reference reads."""
+    """A log in a file that can be damaged, with the spans of its fragments."""
 
     flavour: Flavour
     file: bytearray
     spans: list[list[tuple[int, int]]]
-    """Of each record, the spans of its fragments."""
+    """The spans of each record's fragments."""
 
     @classmethod
     def of(cls, flavour: Flavour, records: list[bytes]) -> Log:
-        # The header is as long as an empty record, and is in its place.
+        # The file header is as long as an empty record, and takes its place.
         twin = reference.encode([b"", *records] if flavour.header else records)
         spans = []
         for item in reference.fragments(twin, verify_checksums=True):
@@ -90,7 +90,7 @@ def batch_records(rng: random.Random) -> list[bytes]:
 
 
 def twin_of(flavour: Flavour, file: bytes) -> bytes:
-    """The file as LevelDB would have it, wherever a checksum is right; where one is wrong, it stays wrong."""
+    """The same file in LevelDB's dialect: valid checksums become LevelDB's, invalid ones stay invalid."""
     if not flavour.header:
         return file
     twin = bytearray(file)
@@ -112,7 +112,7 @@ def truth(flavour: Flavour, file: bytes, *, salvage: bool = False) -> list[refer
     return records[1:] if flavour.header else records
 
 
-# Damage: each takes a log and a source of chance, and changes the log's file. ----------------------
+# Damage: each function takes a log and a random number generator, and changes the log's file. ------
 
 Damage = Callable[[Log, random.Random], None]
 DAMAGE: dict[str, Damage] = {}
@@ -241,7 +241,7 @@ def lost_block(log, rng):
 
 @damage
 def nonzero_trailer(log, rng):
-    """The block after the big record ends in a trailer; its bytes are not zero."""
+    """The block after the big record ends in a trailer whose bytes are not zero."""
     _, end = log.big()[-1]
     room = reference.BLOCK_LEN - end % reference.BLOCK_LEN
     del log.file[end:]
@@ -257,7 +257,7 @@ def missing_start(log, rng):
     log.file += log.flavour.fragment(reference.FULL, b"behind it")
 
 
-# Logs that are not damaged, by the lengths of their records.
+# Undamaged logs, by the lengths of their records.
 def lengths(flavour: Flavour) -> dict[str, list[int]]:
     used = len(flavour.header)
     room = reference.BLOCK_LEN - used - 7

@@ -1,4 +1,4 @@
-"""Each original with its drop-in, and the logs in which which deviation shows."""
+"""Each original with its drop-in, and the logs in which each deviation shows."""
 
 import importlib
 import random
@@ -14,7 +14,7 @@ from write_batch import PUT, write_batch
 
 @dataclass(frozen=True)
 class Pair:
-    """An original, its drop-in, and what of both is called."""
+    """An original, its drop-in, and the calls to compare."""
 
     calls: str
     original: str
@@ -28,7 +28,7 @@ class Pair:
         return outcome(calls, original(self.original), path), outcome(calls, drop_in, path)
 
     def deviations(self):
-        """Those that the drop-in's module lists; what has a copy has its deviations, too."""
+        """The deviations that the drop-in's module lists; `leveldb_export` also has those of `appengine`."""
         names = [self.drop_in, *(["appengine"] if self.drop_in == "leveldb_export" else [])]
         texts = [importlib.import_module(f"cordwood.compat.{name}").__doc__ for name in names]
         return set(re.findall(r"^\* \*\*([a-z-]+)\*\*:", "\n".join(texts), re.MULTILINE))
@@ -61,7 +61,7 @@ PAIRS = [
     Pair("dfindexeddb_keys", _DFINDEXEDDB, "dfindexeddb", in_batches=True),
 ]
 
-# By calls: deviation, and the logs in which it shows.
+# For each set of calls: the deviations, and the logs in which each shows.
 _ALL_CHECKSUMS = "flipped_payload flipped_payload_of_a_piece flipped_checksum zeroed_page"
 _ENDS_IN_TRAILER = " ".join(f"left_{left}_at_end" for left in range(1, 7))
 _BATCHES = {

@@ -1,4 +1,4 @@
-"""The originals that `cordwood.compat` stands in for, and the calls that are made of both."""
+"""The originals that `cordwood.compat` stands in for, and the calls made to both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-# Those that are in an environment of their own, for they have dependencies that clash with others or with each other.
-# What reads logs in them needs none of these, so they lie in a folder without. `make test` fills it.
+# The originals are installed without their dependencies, which clash with each other and with other packages; the parts
+# that read logs need none of them. `make test` fills this folder.
 PEERS = Path(os.environ.get("CORDWOOD_PEERS") or Path(sys.prefix) / "peers")
 
 
 def original(name: str) -> types.ModuleType:
-    """A module of an original; the test is skipped if it is not there."""
+    """A module of an original; skips the test if it is not installed."""
     if str(PEERS) not in sys.path:
         sys.path.append(str(PEERS))
     # The other half of leveldb-export, which its `__init__` imports, needs protobuf below version 4.
@@ -31,7 +31,7 @@ def original(name: str) -> types.ModuleType:
         pytest.skip(f"{error}: `make test` installs it into {PEERS}")
 
 
-# Calls: what each gives, as plain values. The same is asked of the original and of the drop-in. -------
+# Calls: each yields plain values. The same calls are made to the original and to the drop-in. ---------
 
 Calls = Callable[[types.ModuleType, Path], Iterator[object]]
 
@@ -51,7 +51,7 @@ def wandb_scan_data(module, path):
 
 
 def wandb_scan_record(module, path):
-    """Fragments, with the trailers passed by hand, as a strict script does it."""
+    """Fragments, stepping past the trailers by hand, as a strict script does."""
     store = module.DataStore()
     try:
         store.open_for_scan(str(path))
@@ -124,12 +124,12 @@ def dfindexeddb_keys(module, path):
 
 
 def outcome(calls: Calls, module: types.ModuleType, path: Path) -> list[object]:
-    """What the calls give, up to the first exception; the last item says how they ended."""
+    """What the calls yield, up to the first exception; the last item says how they ended."""
     given: list[object] = []
     try:
         given.extend(calls(module, path))
     except Exception as error:  # noqa: BLE001 - whatever it is
-        # Of what scripts catch; the names of the classes need not be the same.
+        # Only what scripts catch matters; the class names may differ.
         given.append(f"raised {'AssertionError' if isinstance(error, AssertionError) else _family(error)}")
     else:
         given.append("ended")
@@ -143,7 +143,7 @@ def _family(error: Exception) -> str:
 
 
 def on_and_on(step: Callable[[], bytes | None]) -> Iterator[bytes]:
-    """What a call gives until it gives `None`, with the exceptions in between left out."""
+    """What a call returns until it returns `None`, ignoring exceptions in between."""
     raised = 0
     while raised < 100:
         try:

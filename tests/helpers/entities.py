@@ -1,4 +1,4 @@
-"""Entities of exports of Datastore and Firestore, written by hand: protocol buffers of `storage_onestore_v3`."""
+"""Entities as in Datastore and Firestore exports, encoded by hand: protocol buffers of `storage_onestore_v3`."""
 
 import struct
 from datetime import UTC, datetime
@@ -7,19 +7,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Key(tuple):
-    """A reference: kinds and ids or names, from the root on."""
+    """A reference: kinds with ids or names, starting at the root."""
 
     __slots__ = ()
 
 
 class Place(tuple):
-    """Degrees north, and degrees east."""
+    """Degrees north and degrees east."""
 
     __slots__ = ()
 
 
 class Raw(tuple):
-    """A meaning, or `None`, and the bytes of a PropertyValue."""
+    """A meaning (or `None`) and the bytes of a PropertyValue."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ def field(number, content):
 
 
 def value_of(value):  # noqa: PLR0911 - one for each type
-    """The meaning of a value, and its PropertyValue."""
+    """A value's meaning and its PropertyValue."""
     match value:
         case None:
             return None, b""
@@ -90,7 +90,7 @@ def properties(values):
 
 
 def entity(path, values):
-    """An entity with this path, kinds and ids or names, and these values by their names; no list may be empty."""
+    """An entity with this path (kinds with ids or names) and these values by name; no list may be empty."""
     elements = (
         b"\x0b"
         + field(2, kind.encode())

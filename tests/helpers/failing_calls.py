@@ -1,7 +1,7 @@
-"""Makes a system call of the extension module fail, with nothing compiled and no privilege.
+"""Makes a system call of the extension module fail, without compiling anything and without privileges.
 
-Where the module jumps for a function of the C library is in a table of its own (the global offset table). One
-entry is replaced by another function of the library, which takes the same argument and always fails.
+The module calls the C library's functions through a table of addresses, its global offset table. One entry is
+replaced by another function of the library that takes the same argument and always fails.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from cordwood import _native
 CAN_FAIL = sys.platform == "linux" and platform.machine() == "x86_64"
 
 GLOB_DAT, JUMP_SLOT = 6, 7
-"""The relocations of x86-64 that fill an entry with the address of a function."""
+"""The x86-64 relocations that fill an entry with a function's address."""
 
 
 def sections(file: bytes) -> dict[str, bytes]:
-    """The sections of an ELF file of 64 bits, by name."""
+    """The sections of a 64-bit ELF file, by name."""
     (table,) = struct.unpack_from("<Q", file, 0x28)
     size, count, names_index = struct.unpack_from("<HHH", file, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", file, table + number * size) for number in range(count)]
@@ -36,7 +36,7 @@ def sections(file: bytes) -> dict[str, bytes]:
 
 
 def entry_of(function: str) -> ctypes.c_void_p:
-    """The entry in the table of the module that is loaded."""
+    """The function's entry in the loaded module's table."""
     path = str(Path(_native.__file__).resolve())
     parts = sections(Path(path).read_bytes())
     begin = next(
@@ -52,7 +52,7 @@ def entry_of(function: str) -> ctypes.c_void_p:
 
 @contextmanager
 def failing(function: str) -> Iterator[None]:
-    """Meanwhile `fdatasync`, or another function that takes a descriptor alone, fails with ENOTTY on a file."""
+    """Within this context `fdatasync`, or another function that takes only a descriptor, fails on files with ENOTTY."""
     library = ctypes.CDLL(None, use_errno=True)
     entry = entry_of(function)
     page = ctypes.addressof(entry) // mmap.PAGESIZE * mmap.PAGESIZE

@@ -1,7 +1,7 @@
-"""Reads the whole records of a log in plain Python, in LevelDB's dialect and others.
+"""Reads the complete records of a log in plain Python, in LevelDB's dialect and others.
 
-LevelDB's dialect is read by `reference.py`. The others differ only in what is before the records, in the header and
-in the checksum: a strict reader of a few lines, which stops at the first byte that no writer writes there.
+`reference.py` reads LevelDB's dialect. The others differ only in what precedes the records, in the header and in the
+checksum; for them there is a strict reader of a few lines, which stops at the first byte that no writer writes there.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from reference import BLOCK_LEN, FIRST, FULL, HEADER, HEADER_LEN, LAST, MIDDLE, 
 
 
 class WrongRecordsError(AssertionError):
-    """A record is lost, there twice, or was never appended."""
+    """A record is lost, appears twice, or was never appended."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a strict reader has to know."""
+    """What a strict reader has to know about a dialect."""
 
     file_header: bytes
     checksum: Callable[[bytes], int]
     extra: bytes = b""
-    """What is between the seven bytes of a header and the payload."""
+    """The bytes between a header's first seven and the payload."""
     kind_of_full: int = FULL
     end_trailer: bytes = b""
 
@@ -45,9 +45,9 @@ DIALECTS = {
 
 
 def records_in(data: bytes, dialect: str = "leveldb", *, skips: bool = False) -> list[Record]:
-    """The records of a log. What follows the last one is a torn write or nothing; before it nothing may be skipped.
+    """The records of a log. Only a torn write may follow the last one, and nothing before it may be skipped.
 
-    `skips`: it may, for what was torn was left there.
+    With `skips`, regions before it may be skipped: torn writes were left in place.
     """
     if dialect != "leveldb":
         return list(strict(data, DIALECTS[dialect]))

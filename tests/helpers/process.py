@@ -1,20 +1,20 @@
-"""What Linux says of the process that asks. Imports nothing of the package: its memory is what some tests measure."""
+"""Figures from Linux about the current process. Imports nothing of the package, whose memory some tests measure."""
 
 from pathlib import Path
 
 
 def bytes_written():
-    """What this process has handed to the system so far, with whatever call."""
+    """The number of bytes this process has passed to the system so far, by any call."""
     return _field("/proc/self/io", "wchar:")
 
 
 def peak_len():
-    """The most memory that was ever resident. Not `ru_maxrss`, which begins with that of the parent process."""
+    """The peak of resident memory. Not `ru_maxrss`, which starts at the parent process's value."""
     return _field("/proc/self/status", "VmHWM:") * 1024
 
 
 def rss():
-    """The memory that is resident now."""
+    """The memory currently resident."""
     return _field("/proc/self/status", "VmRSS:") * 1024
 
 

@@ -1,4 +1,4 @@
-"""Logs that Hypothesis draws: whole ones, soups of fragments, and damaged ones, with options to read them."""
+"""Logs drawn by Hypothesis: undamaged ones, random fragments, and damaged ones, with options for reading them."""
 
 import random
 
@@ -22,7 +22,7 @@ def plain_records(draw):
     return PAYLOAD[begin : begin + length]
 
 
-# Payloads that look like something else: zeros, and logs inside of logs.
+# Some payloads look like something else: zeros, and logs within logs.
 records = st.one_of(
     plain_records(),
     plain_records(),
@@ -33,7 +33,7 @@ records = st.one_of(
 
 @st.composite
 def many_short_records(draw):
-    """The usual log: hundreds of records in a block."""
+    """The usual log, with hundreds of records in a block."""
     length_max = draw(st.integers(0, 300))
     begins = random.Random(draw(st.integers(0, 1000)))
     return [
@@ -47,7 +47,7 @@ record_lists = st.one_of(st.lists(records, max_size=8), many_short_records())
 
 @st.composite
 def fragment_soups(draw):
-    """Fragments of any kind in any order, with valid and invalid checksums, and what may be between them."""
+    """Fragments of any kind in any order, with valid and invalid checksums, and whatever may be between them."""
     file = bytearray()
     kinds = st.one_of(st.sampled_from([FULL, FIRST, MIDDLE, LAST]), st.integers(0, 255))
     for _ in range(draw(st.integers(0, 20))):
@@ -73,7 +73,7 @@ def fragment_soups(draw):
 
 @st.composite
 def damaged_logs(draw):
-    """A good log, and then one to four bad things happen to it."""
+    """A valid log, damaged in one to four ways."""
     file = bytearray(reference.encode(draw(record_lists)))
     for _ in range(draw(st.integers(1, 4))):
         if file:
@@ -82,7 +82,7 @@ def damaged_logs(draw):
 
 
 def some_header(draw, file):
-    """The offset of a fragment's header, if there still is one."""
+    """The offset of some fragment's header, if any is left."""
     items = list(reference.fragments(bytes(file), verify_checksums=False))
     return min(draw(st.sampled_from(items)).begin if items else 0, max(0, len(file) - HEADER_LEN))
 
@@ -129,7 +129,7 @@ def change_a_length(draw, file):
 
 
 def let_the_last_length_pass_the_end(draw, file):
-    """As a flipped bit does: it looks like a torn tail, but is none."""
+    """As a flipped bit can: it looks like a torn tail, but is not one."""
     items = list(reference.fragments(bytes(file), verify_checksums=False))
     if items and items[-1].end == len(file) >= items[-1].begin + HEADER_LEN:
         high_byte = items[-1].begin + 5
@@ -225,12 +225,12 @@ options = st.fixed_dictionaries(
 
 @st.composite
 def files_with_ranges(draw):
-    """A file and a range of it, cut anywhere, or near an event's edge, or at a block's."""
+    """A file and a range of it, with bounds anywhere, or near the start of an event or a block."""
     file = draw(files)
     edges = [begin_of(event) for event in reference.events(file) if not isinstance(event, reference.End)]
     edges += range(0, len(file) + 1, BLOCK_LEN)
     near_edges = st.builds(lambda edge, off: max(0, edge + off), st.sampled_from(edges), st.integers(-8, 8))
     offsets = st.one_of(st.integers(0, len(file) + 10), near_edges)
-    # A start after the end is an error: test_errors.py.
+    # A start after the end is an error, which test_errors.py tests.
     starts = offsets.map(lambda offset: min(offset, len(file)))
     return file, draw(st.fixed_dictionaries({}, optional={"start": starts, "end": offsets}))

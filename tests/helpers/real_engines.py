@@ -1,4 +1,4 @@
-"""Files that real engines write and read: the log of a database, the run of wandb."""
+"""Files that real engines write and read: a database's log, a wandb run."""
 
 import os
 import subprocess
@@ -9,12 +9,12 @@ from wandb.sdk.internal.datastore import DataStore
 
 
 def the_log_of(folder) -> Path:
-    """The log that a database writes to: that with the highest number."""
+    """The log that a database writes to: the one with the highest number."""
     return max(Path(folder).glob("*.log"))
 
 
 def offline_run(folder, script) -> Path:
-    """The file of the run that a script makes with wandb."""
+    """The run file that a script writes with wandb."""
     environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder), "WANDB_SILENT": "true", "HOME": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", script], env=os.environ | environment, capture_output=True, check=False, timeout=120
@@ -25,7 +25,7 @@ def offline_run(folder, script) -> Path:
 
 
 def scan_wandb(path) -> list[bytes]:
-    """The records of a run, as wandb's own reader finds them."""
+    """The records of a run, read by wandb's own reader."""
     store = DataStore()
     store.open_for_scan(str(path))
     records = []

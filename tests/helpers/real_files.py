@@ -1,7 +1,7 @@
-"""Logs in files: `tests/vectors`, which is committed, and more by other people, which may be there.
+"""Log files: the committed ones in `tests/vectors`, and optionally more from other people.
 
-A test that needs the latter takes its names by `corpus` and is not run without the environment variable
-`CORDWOOD_CORPUS`; the last lines of the run say so. A vector that is missing fails its tests.
+A test that needs the latter gets their paths from `corpus` and is not run unless the environment variable
+`CORDWOOD_CORPUS` is set; the end of the run's output says so. A missing vector fails its tests.
 """
 
 import os
@@ -15,12 +15,12 @@ CORPUS = Path(os.environ["CORDWOOD_CORPUS"]) if os.environ.get("CORDWOOD_CORPUS"
 
 
 def vectors(*names):
-    """Parameters: the paths of committed files."""
+    """Test parameters: the paths of committed files."""
     return [pytest.param(VECTORS / name, id=name) for name in names]
 
 
 def corpus(*names):
-    """Parameters: the paths of files in the folder of `CORDWOOD_CORPUS`."""
+    """Test parameters: the paths of files in the `CORDWOOD_CORPUS` folder."""
     return [pytest.param(CORPUS and CORPUS / name, id=f"corpus:{name}", marks=pytest.mark.corpus) for name in names]
 
 

@@ -1,12 +1,13 @@
-"""The LevelDB log format in plain Python: written to be read, and to judge the Rust implementation.
+"""The LevelDB log format in plain Python, written for readability, and to check the Rust implementation against.
 
-It follows `docs/format/reading.md` and shares nothing with the Rust code. A file is cut into blocks of 32,768 bytes;
-a block holds fragments, each a header (checksum u32, length u16, kind u8, little endian) and its payload; a record is
-one FULL fragment, or FIRST, MIDDLE..., LAST. Reading goes in three steps, each a function: `fragments` (which bytes are
-a fragment), `assemble` (which fragments are a record), and `events` (which of all that a range owns, and the end).
+It follows `docs/format/reading.md` and shares nothing with the Rust code. A file is divided into blocks of 32,768
+bytes. A block contains fragments, each a header (checksum u32, length u16, kind u8, little endian) and its payload. A
+record is one FULL fragment, or FIRST, MIDDLE..., LAST. Reading has three steps, each a function: `fragments` (which
+bytes are a fragment), `assemble` (which fragments are a record), and `events` (which of these a range owns, and the
+end).
 
 Nothing here is fast or lazy: the whole file is in memory, and a range is cut out of the events of the whole file. That
-is what a range promises, and an implementation that starts in the middle of the file must come to the same.
+is what a range promises, and an implementation that starts in the middle of the file must return the same.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A region `[begin, end)` that holds no record."""
+    """A region `[begin, end)` that contains no record."""
 
     begin: int
     end: int
@@ -69,7 +70,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A fragment of line 8: valid, and of a known kind."""
+    """A fragment as in line 8: valid, and of a known kind."""
 
     begin: int
     end: int
@@ -82,7 +83,7 @@ class Fragment:
 
 
 def mask(crc: int) -> int:
-    """Disguise a checksum before it is stored, so that a log inside a payload does not look like a valid one."""
+    """Mask a checksum before it is stored, so that a log inside a payload does not look like a valid one."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
@@ -98,7 +99,7 @@ def fragment(kind: int, payload: bytes) -> bytes:
 
 
 def trailer_len(offset: int) -> int:
-    """How many zero bytes the writer puts at `offset` before a record: too few are left in the block for a header."""
+    """How many zero bytes the writer puts at `offset` before a record: the rest of a block too short for a header."""
     left = BLOCK_LEN - offset % BLOCK_LEN
     return left if left < HEADER_LEN else 0
 
@@ -107,8 +108,8 @@ def encode_record(record: bytes, offset: int) -> bytes:
     """The fragments of one record whose first header is at `offset`."""
     out = bytearray()
     taken = 0
-    while True:  # Once even for an empty record: that is a FULL without payload.
-        room = BLOCK_LEN - (offset + len(out)) % BLOCK_LEN - HEADER_LEN  # May be 0: then FIRST is empty.
+    while True:  # Runs once for an empty record, which is a FULL without payload.
+        room = BLOCK_LEN - (offset + len(out)) % BLOCK_LEN - HEADER_LEN  # If 0, FIRST is empty.
         payload = record[taken : taken + room]
         is_first = not out
         taken += len(payload)
@@ -128,7 +129,7 @@ def encode(records: Iterable[bytes], offset: int = 0) -> bytes:
 
 
 def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
-    """The file offset of each record's first header, for the same arguments as `encode`."""
+    """The file offset of each record's first header, given the same arguments as `encode`."""
     offsets = []
     for record in records:
         offset += trailer_len(offset)
@@ -141,15 +142,15 @@ def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
 
 
 def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> Iterator[Fragment | Skipped]:
-    """What is in the file, in order; trailers of zeros are left out."""
+    """The contents of the file, in order, without trailers of zeros."""
     view = memoryview(data)
     begin = 0
-    salvaged_end = 0  # Up to here fragments are salvaged.
-    searched_end = 0  # The end of the last block in which a chain has been looked for.
-    goes_on = False  # The fragment before is FIRST or MIDDLE.
+    salvaged_end = 0  # Fragments up to here are salvaged.
+    searched_end = 0  # The end of the last block that was searched for a chain.
+    goes_on = False  # The preceding fragment is FIRST or MIDDLE.
     while begin < len(data):
         left = BLOCK_LEN - begin % BLOCK_LEN
-        rest = view[begin : begin + left]  # Shorter than `left` where the file ends in this block.
+        rest = view[begin : begin + left]  # Shorter than `left` if the file ends in this block.
         verdict = judge_rest(rest, left, verify_checksums=verify_checksums)
         if verdict == "whole":
             _, length, kind = HEADER.unpack_from(rest)
@@ -157,7 +158,7 @@ def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> 
             if kind in KINDS:  # line 8
                 payload = bytes(rest[HEADER_LEN : HEADER_LEN + length])
                 yield Fragment(begin, end, kind, payload, begin < salvaged_end)
-            else:  # line 7: the only skip that does not take the whole rest
+            else:  # line 7: the only skip that does not cover the whole rest
                 yield Skipped(begin, end, "unknown_kind")
             goes_on = kind in (FIRST, MIDDLE)
         else:
@@ -177,7 +178,7 @@ def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> 
 
 
 def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool) -> str:
-    """Lines 1 to 6: why the rest is skipped. "zero_trailer" is no event; "whole" leaves it to lines 7 and 8."""
+    """Lines 1 to 6: why the rest is skipped. "zero_trailer" is not an event; "whole" means lines 7 and 8 decide."""
     if left < HEADER_LEN:  # line 1
         return "nonzero_trailer" if any(rest) else "zero_trailer"
     if len(rest) < HEADER_LEN:  # line 2
@@ -193,13 +194,13 @@ def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool) -> str:
 
 
 def checksum_is_right(rest: memoryview) -> bool:
-    """Whether the fragment that starts `rest`, and fits in it, has the checksum that its header states."""
+    """Whether the fragment at the start of `rest`, which fits in it, has the checksum that its header states."""
     stored, length, _ = HEADER.unpack_from(rest)
     return crc32c(rest[HEADER_LEN - 1 : HEADER_LEN + length]) == unmask(stored)
 
 
 def length_is_proved_wrong(rest: memoryview) -> bool:
-    """Line 4: the length passes the end of the file; is that damage, rather than a write that was cut short?"""
+    """Line 4: the length goes past the end of the file; whether that is damage, not a write that was cut short."""
     stored = unmask(HEADER.unpack_from(rest)[0])
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
     crcs = accumulate(rest[HEADER_LEN:], lambda crc, byte: crc32c(bytes([byte]), crc), initial=crc_of_kind)
@@ -216,7 +217,7 @@ def length_is_proved_wrong(rest: memoryview) -> bool:
 
 
 def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, bool]:
-    """How much of `rest` the damage at its beginning costs, and whether a chain was looked for to tell."""
+    """How much of `rest` is lost to the damage at its beginning, and whether a chain was searched for to decide."""
     stored, length, kind = HEADER.unpack_from(rest)
     stated = HEADER_LEN + length
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
@@ -251,7 +252,7 @@ def is_end(rest: memoryview, left: int, at: int) -> bool:
 
 
 def is_torn(rest: memoryview, left: int, at: int) -> bool:
-    """Lines 2 and 4 of "One fragment", whatever is proved."""
+    """Lines 2 and 4 of "One fragment", without line 4's proof that the length is wrong."""
     if len(rest) == left:  # The file does not end in this block.
         return False
     if len(rest) - at < HEADER_LEN:
@@ -261,14 +262,14 @@ def is_torn(rest: memoryview, left: int, at: int) -> bool:
 
 
 def first_chain(rest: memoryview, left: int) -> int | None:
-    """The first place after the first byte at which a chain begins.
+    """The first position, after the first byte, at which a chain begins.
 
     A chain is followed by an end, a torn write, another chain, or one damaged fragment that an end or a chain follows.
-    So whether one begins at a place depends only on places after it: they are judged from the back to the front.
+    So whether one begins at a position depends only on later positions: they are examined from back to front.
     """
-    zeros = len(bytes(rest).rstrip(b"\0"))  # From here on only zeros.
+    zeros = len(bytes(rest).rstrip(b"\0"))  # Only zeros from here on.
     good: set[int] = set()  # An end, or the beginning of a chain.
-    passable: set[int] = set()  # What a chain may end before.
+    passable: set[int] = set()  # Where else a chain may end.
     found = None
     for at in range(len(rest), 0, -1):
         end = -1
@@ -293,7 +294,7 @@ def is_continuation(item: Fragment | Skipped | None) -> bool:
 
 
 def is_boundary(item: Fragment | Skipped) -> bool:
-    """FULL, FIRST and the skips of lines 1 to 7: what ends a range, and what a range may begin with."""
+    """FULL, FIRST and the skips of lines 1 to 7: what may begin a range, and what ends it."""
     return not is_continuation(item)
 
 
@@ -307,12 +308,12 @@ def why_broken(payload_len: int, by: Fragment | Skipped | None) -> str:
 
 
 def assemble(items: list[Fragment | Skipped], record_len_max: int) -> Iterator[tuple[int, Record | Skipped]]:
-    """All events of a file but its end, each with the offset that decides which range owns it.
+    """All events of a file except its end, each with the offset that decides which range owns it.
 
-    A range owns an event by the boundary (see `is_boundary`) that it hangs on: a record by its first fragment, a
-    MIDDLE or LAST without a start by the boundary before it, or by 0. A skip of step 1 is owned where it begins.
+    That offset is where the event's boundary (see `is_boundary`) begins: for a record, its first fragment; for a
+    MIDDLE or LAST without a start, the boundary before it, or 0. For a skip of step 1, it is where the skip begins.
     """
-    run: list[Fragment] = []  # The pending record or, if `in_rest`, what follows on a `record_too_large`.
+    run: list[Fragment] = []  # The pending record or, if `in_rest`, what follows a `record_too_large`.
     payload_len = 0
     in_rest = False
     owner = 0
@@ -357,10 +358,10 @@ def events(
     stop: bool = False,
     salvage: bool = False,
 ) -> Iterator[Record | Skipped | End]:
-    """The events of `data` that the range from `start` to `end` owns, and then the End."""
+    """The events of `data` that the range from `start` to `end` owns, followed by the End."""
     items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage))
     limit = len(data) if end is None else end
-    torn_begin: int | None = None  # Where the run of torn_tail regions began that ends the events so far.
+    torn_begin: int | None = None  # Where the run of torn_tail regions at the end of the events so far began.
     for owner, event in assemble(items, record_len_max):
         if not start <= owner < limit:
             continue

@@ -1,4 +1,4 @@
-"""What several test files use: cordwood's events in the words of the reference, and sources and sinks with habits."""
+"""Shared by several test files: cordwood's events as the reference's types, and unusual sources and sinks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = TESTS.parent
 
 Event = reference.Record | reference.Skipped
 
-# Any part of it is unlike any other, and not a log.
+# No two parts of it are alike, and no part is a log.
 PAYLOAD = random.Random(20261121).randbytes(1 << 20)
 
 
@@ -30,7 +30,7 @@ def end_of(event: Event) -> int:
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """The events with regions that touch and have the same reason made one, as `Reader.skipped` may give them."""
+    """The events, with adjacent regions of the same reason merged, as they may be in `Reader.skipped`."""
     out: list[Event] = []
     for event in events:
         last = out[-1] if out else None
@@ -59,13 +59,13 @@ def plain_end(reader: cordwood.Reader) -> reference.End:
 
 
 def read_events(reader: cordwood.Reader) -> list[Event]:
-    """All that a reader returns and lists as skipped, by offset. Its policy must not be to raise."""
+    """Everything that a reader returns or lists as skipped, by offset. Its policy must not be to raise."""
     records = [plain_record(record) for record in reader.records()]
     return merged(sorted([*records, *plain_skipped(reader)], key=begin_of))
 
 
 def step_on(iterator: Iterator[object]) -> Iterator[object]:
-    """What an iterator gives, with the damage that it raises in between."""
+    """What an iterator yields, interspersed with the errors that it raises."""
     while True:
         try:
             yield next(iterator)
@@ -84,7 +84,7 @@ def written(records: Iterable[bytes]) -> bytes:
 
 
 class OnlyRead:
-    """A source that has `read` and nothing else, and gives at most `len_max` bytes at a time."""
+    """A source that has only `read`, which returns at most `len_max` bytes at a time."""
 
     def __init__(self, data: bytes, len_max: int = 1 << 62) -> None:
         self._rest = memoryview(data)

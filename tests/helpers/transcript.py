@@ -1,7 +1,7 @@
-"""Console sessions in Markdown files: each command is run, and what it prints compared with what is below it.
+"""Console sessions in Markdown files: each command is run, and its output compared with the lines below it.
 
-A file is one session in one empty folder, with `cordwood` on the path. stdout and stderr come as on a terminal, in one;
-`$?` is the status of the command before.
+A file is one session in one folder that begins empty, with `cordwood` on the path. stdout and stderr are combined, as
+on a terminal; `$?` is the status of the preceding command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of a file's console blocks, each with what it should print. A line of a command may end in `\\`."""
+    """The commands in a file's console blocks, each with its expected output. A command's lines may end in `\\`."""
     for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             match = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL)
@@ -25,7 +25,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of a user whose `cordwood` is the one under test."""
+    """The environment of a user whose `cordwood` is the one under test."""
     folder.mkdir()
     script = folder / "cordwood"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cordwood "$@"\n', encoding="utf-8")
@@ -37,7 +37,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def replayed(path: Path, folder: Path) -> str:
-    """The text of a file with all that its commands really print, run in `folder`."""
+    """The text of a file, with what its commands really print when run in `folder`."""
     text = path.read_text(encoding="utf-8")
     env = environment(folder / "bin")
     work = folder / "work"
@@ -71,7 +71,7 @@ def replayed(path: Path, folder: Path) -> str:
 
 if __name__ == "__main__":
     # `python tests/helpers/transcript.py FILE...` writes what the commands really print into the files.
-    # Read the diff.
+    # Read the diff afterwards.
     import tempfile
 
     for name in sys.argv[1:]:

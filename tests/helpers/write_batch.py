@@ -1,4 +1,4 @@
-"""The records of LevelDB and RocksDB: batches of operations. Enough of it for the tests."""
+"""The records of LevelDB and RocksDB, batches of operations: as much as the tests need."""
 
 import struct
 
@@ -30,7 +30,7 @@ def take_bytes(data, at):
 
 
 def write_batch(sequence, operations):
-    """LevelDB's WriteBatch: sequence number, count, and then each put or delete."""
+    """LevelDB's WriteBatch: sequence number, count, then each put or delete."""
     out = bytearray(struct.pack("<QI", sequence, len(operations)))
     for operation, *fields in operations:
         out.append(operation)

@@ -1,4 +1,4 @@
-"""Every example in the documentation gives what is printed below it."""
+"""Every example in the documentation prints what is shown below it."""
 
 import ast
 import doctest
@@ -28,7 +28,7 @@ PAGES = [
 
 
 def docstrings():
-    """Those of the sources and of the stub, which has those of the compiled module: see test_help.py."""
+    """The docstrings of the sources and of the stub, which repeats the compiled module's: see test_help.py."""
     for path in sorted(PACKAGE.rglob("*.py*")):
         if path.suffix in (".py", ".pyi"):
             module = ast.parse(path.read_text(encoding="utf-8"))
@@ -37,7 +37,7 @@ def docstrings():
 
 
 def documented(node, name):
-    """A module, class or function under its qualified name, and all that are defined in it."""
+    """A module, class or function under its qualified name, and everything defined in it."""
     yield name, node
     for child in node.body:
         if isinstance(child, ast.ClassDef | ast.FunctionDef):
@@ -68,7 +68,7 @@ def test_a_page_prints_what_it_says(page, tmp_path, monkeypatch):
     text = (ROOT / page).read_text(encoding="utf-8")
     found = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
     assert len(found) == text.count("```python\n")
-    names = {}  # An example goes on where the one before it ended.
+    names = {}  # An example continues where the one before it ended.
     for code, expected in found:
         printed = io.StringIO()
         with redirect_stdout(printed):

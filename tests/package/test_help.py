@@ -1,4 +1,4 @@
-"""What `help`, `inspect.signature` and `typing.get_type_hints` say of the public names.
+"""What `help`, `inspect.signature` and `typing.get_type_hints` say about the public names.
 
 The documentation of the compiled module is written once, in Rust. The stub repeats it, since editors read it there.
 """
@@ -61,21 +61,21 @@ def public_names():
         for name in getattr(module, "__all__", own):
             item = getattr(module, name)
             if name.startswith("_") or not isinstance(item, type | FunctionType | BuiltinFunctionType):
-                continue  # An alias of a type, or the version.
+                continue  # A type alias, or the version.
             if item in seen or not item.__module__.startswith("cordwood"):
                 continue
             seen.add(item)
             yield f"{module.__name__}.{name}", item
             for base in reversed(item.__mro__) if isinstance(item, type) else []:
                 if base.__module__.startswith("cordwood"):
-                    # In the order of the names: that of properties differs from process to process.
+                    # Sorted by name: the order of properties differs from process to process.
                     for member_name, member in sorted(vars(base).items(), key=lambda item: item[0]):
                         if not member_name.startswith("_") and is_documented(member):
                             yield f"{module.__name__}.{name}.{member_name}", getattr(item, member_name)
 
 
 def is_documented(member):
-    """Whether it is a method or a property: a member of an enum and a field of a tuple are explained by the class."""
+    """Whether it is a method or a property: enum members and tuple fields are explained by the class."""
     is_value = isinstance(member, enum.Enum | int | str | dict | tuple | type)
     return not is_value and not is_field(member) and (callable(member) or hasattr(member, "__get__"))
 
@@ -153,14 +153,14 @@ OWN = {name: item for name, item in PUBLIC.items() if callable(item) and "cordwo
 
 @pytest.mark.parametrize("name", [name for name, item in OWN.items() if not isinstance(item, type)])
 def test_a_function_explains_its_parameters(name):
-    """The drop-ins leave that to their originals."""
+    """Except in the drop-ins, which leave it to their originals."""
     parameters = [parameter for parameter in inspect.signature(OWN[name]).parameters if parameter != "self"]
     assert explained(OWN[name], "Args") == parameters
 
 
 @pytest.mark.parametrize("name", [f"cordwood.{path.removesuffix('.__new__')}" for path in SIGNED if "__new__" in path])
 def test_a_class_explains_the_parameters_of_its_constructor(name):
-    """Those of a value have the names of its attributes, which say what they are."""
+    """Except for values, whose parameters have the names of documented attributes."""
     item = found(name.removeprefix("cordwood."))
     parameters = list(inspect.signature(item).parameters)
     if "The constructor takes the attributes as keywords" in " ".join(inspect.getdoc(item).split()):
@@ -170,7 +170,7 @@ def test_a_class_explains_the_parameters_of_its_constructor(name):
 
 
 def explained(item, section):
-    """The names that a section of its documentation explains."""
+    """The names that a section of the item's documentation explains."""
     text = inspect.getdoc(item).partition(f"{section}:\n")[2].partition("\n\n")[0]
     names = re.findall(r"^ {4}(\w+(?:, \w+)*): .", text, re.MULTILINE)
     return ", ".join(names).split(", ") if names else []
@@ -178,7 +178,7 @@ def explained(item, section):
 
 @pytest.mark.parametrize("name", [name for name, item in PUBLIC.items() if isinstance(item, type)])
 def test_a_class_explains_its_members(name):
-    """`help` shows no text of their own for members of enums and fields of tuples."""
+    """`help` shows no separate text for enum members and tuple fields."""
     item = PUBLIC[name]
     members = list(item.__members__) if issubclass(item, enum.StrEnum) else []
     members += [name for name, member in vars(item).items() if is_field(member)]
@@ -189,7 +189,7 @@ def test_a_class_explains_its_members(name):
 @pytest.mark.parametrize("name", [name for name, item in PUBLIC.items() if callable(item)])
 def test_signature_and_type_hints(name):
     item = PUBLIC[name]
-    if not (isinstance(item, type) and item.__init__ is Exception.__init__):  # Which has none before Python 3.13.
+    if not (isinstance(item, type) and item.__init__ is Exception.__init__):  # That has none before Python 3.13.
         inspect.signature(item)
     hints = typing.get_type_hints(item)
     if isinstance(item, FunctionType):

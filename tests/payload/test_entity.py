@@ -1,4 +1,4 @@
-"""Entities beside the readers of Google and of leveldb-export, which run in an environment of their own."""
+"""Entities, compared with Google's reader and leveldb-export's, which run in an environment of their own."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ needs_judge = pytest.mark.skipif(
 
 KEY_COLUMNS = {"__kind__", "__id__", "__name__", "__path__", "__key__"}
 
-# The key [Task 7] of the app "a", and the begin of a property "p".
+# The key [Task 7] of the app "a", and the beginning of a property "p".
 KEY = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c")
 
 
@@ -37,7 +37,7 @@ def judged(*arguments):
 
 
 def field(number, content):
-    """A field of a protocol buffer, with less than 16 KiB in it."""
+    """A protocol buffer field with less than 16 KiB of content."""
     length = len(content)
     prefix = bytes([length]) if length < 128 else bytes([length & 127 | 128, length >> 7])
     return bytes([number << 3 | 2]) + prefix + content
@@ -74,7 +74,7 @@ def test_exports_as_the_sdk_reads_them(path):
 
 
 def as_leveldb_export(value, *, is_nested=False):
-    """Takes from a value what leveldb-export loses in maps: empty texts, and that a time is one."""
+    """The value as leveldb-export returns it, which turns empty texts in maps into None."""
     if isinstance(value, dict) and value.keys() != {"latitude", "longitude"}:
         return {name: as_leveldb_export(item, is_nested=True) for name, item in value.items()}
     if isinstance(value, list):
@@ -112,7 +112,7 @@ def test_exports_in_a_table(path):
     assert table["__path__"].to_pylist() == [
         "/".join(map(str, (p for e in item.key.path for p in e))) for item in entities
     ]
-    # Only times there; texts and numbers in one column; maps.
+    # A column of times, one of texts and numbers, and maps.
     assert str(table.schema.field("year").type) == "timestamp[us, tz=UTC]"
     assert table["year"].to_pylist() == [item.properties.get("year") for item in entities]
     pages = [json.loads(text) for text in table["numberOfPages"].to_pylist() if text is not None]
@@ -174,7 +174,7 @@ def test_fields_that_are_not_interpreted_have_a_column(tmp_path):
 
 
 def test_bytes_have_one_form(tmp_path):
-    """Alone, in an array, in a map, and beside a text in one column."""
+    """On their own, in an array, in a map, and in a column that also contains text."""
     path = tmp_path / "output-0"
     blob = b"\x08\x0e" + b"\x20\x00" + field(5, field(3, b"abc"))
     in_array = b"\x08\x0e" + b"\x20\x01" + field(5, field(3, b"abc"))
@@ -193,7 +193,7 @@ def test_bytes_have_one_form(tmp_path):
         io.StringIO(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
     )
     assert [json.loads(first[name]) for name in "plm"] == [tagged, [tagged], {"x": tagged}]
-    # All of this column is bytes.
+    # This column contains only bytes.
     assert first["b"] == "YWJj"
     assert json.loads(second["p"]) == "abc"
 
@@ -241,9 +241,9 @@ def test_deep_nesting_is_refused():
     while "p" in value:
         value, depth = value["p"], depth + 1
     assert depth == 49
-    with pytest.raises(PayloadError, match="nested deeper"):
+    with pytest.raises(PayloadError, match="nested more deeply"):
         entity.decode(entity_of(b"\x08\x13\x20\x00" + field(5, field(3, record))))
-    with pytest.raises(PayloadError, match="nested deeper"):
+    with pytest.raises(PayloadError, match="nested more deeply"):
         entity.decode(KEY + b"\x0b" * 1_000_000)
 
 

@@ -1,4 +1,4 @@
-"""Tables of entities, made by the native module, beside those that are made of rows of Python: they must be equal."""
+"""Tables of entities: those that the native module makes must equal those made from rows in Python."""
 
 import io
 import itertools
@@ -46,7 +46,7 @@ paths = st.lists(st.tuples(texts, st.one_of(texts, integers, st.none())), max_si
 
 
 def key_of(path, app, namespace, database, number=13):
-    """A key in a message, all parts of which may be missing but the app."""
+    """A key in a message; every part except the app may be missing."""
     elements = b"".join(
         b"\x0b"
         + field(2, kind.encode())
@@ -92,7 +92,7 @@ plain = st.one_of(
     st.sampled_from([1e16, 1e15, 1e-4, 1e-5, 123456789012345680.0, 5e-324, -0.0]),
     texts,
     st.binary(max_size=5),
-    # A time; a text that is not UTF-8; what is unknown in a value.
+    # A time; text that is not UTF-8; an unknown field in a value.
     times.map(lambda time: Raw((7, b"\x08" + varint(time)))),
     st.just(Raw((None, field(3, b"\xff\xfe")))),
     st.just(Raw((None, field(31, b"?")))),
@@ -106,7 +106,7 @@ names = st.sampled_from(["a", "b", "c", "d", "ä.b", "", "__file__"])
 
 def nested(values):
     maps = st.dictionaries(names, values, max_size=3)
-    # No list is in a list but within a map, and none is empty but as a value of its own.
+    # A list is in another list only within a map, and is empty only as a whole value.
     items = st.lists(
         values.filter(lambda value: not isinstance(value, list) and value != EMPTY), min_size=1, max_size=4
     )
@@ -131,7 +131,7 @@ records = st.one_of(
 
 
 class Left:
-    """What is left out."""
+    """Collects the records that are left out."""
 
     def __init__(self):
         self.found = []
@@ -169,7 +169,7 @@ def by_records(log, target_len):
 
 
 def limited(fields, columns, levels, cells):
-    """What is too much, at less than it is."""
+    """Patches the limits to lower values."""
     limits = {"FIELD_COUNT_MAX": fields, "COLUMN_COUNT_MAX": columns, "LEVEL_COUNT_MAX": levels}
     stack = mock.patch.multiple(learner, **limits), mock.patch.multiple(entity_batches, **limits)
     return *stack, mock.patch.multiple(arrow, _CELL_COUNT_MAX=cells)
@@ -206,12 +206,12 @@ def test_both_ways_make_the_same_table(records, target_len, limits):
     table = pa.Table.from_batches(made, native_batches.schema)
     table.validate(full=True)
     assert table.schema.equals(expected.schema)
-    # As texts: NaN is equal to nothing, and 0.0 to -0.0.
+    # Compared as text: NaN equals nothing, and 0.0 equals -0.0.
     assert repr(table.to_pylist()) == repr(expected.to_pylist())
     assert [column.null_count for column in table.columns] == [column.null_count for column in expected.columns]
 
 
-# Values that differ a little.
+# Values that differ slightly.
 SIMILAR = [
     *[None, True, 1, 2**53 + 1, 0.5, "x", b"x", Raw((7, b"\x08\x01")), Raw((7, b"\x08" + varint(2**62)))],
     *[EMPTY, [1], [None, 0.5], ["x"], [1, "x"], [{"b": 1}], [{"c": None}]],
@@ -224,7 +224,7 @@ SIMILAR = [
 
 @pytest.mark.parametrize("limits", [(1_000, 10_000, 20, 1 << 22), (3, 14, 2, 1 << 22)])
 def test_what_is_new_is_learned_while_columns_are_made(limits):
-    """The columns, the table and the conflicts are those that are learned of all records beforehand."""
+    """The columns, the table and the conflicts are the same as if all records had been learned beforehand."""
     chance = random.Random(1)
     counts = {True: 0, False: 0}
     for values in [*itertools.product(SIMILAR, repeat=2), *(chance.choices(SIMILAR, k=3) for _ in range(1_000))]:
@@ -256,7 +256,7 @@ def test_what_is_new_is_learned_while_columns_are_made(limits):
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 50])
 def test_batches_of_many_records_are_made_ahead(count):
-    """In threads, and in their order."""
+    """In threads, and returned in order."""
     records = [entities.entity([("T", n + 1)], {"n": n, "t": None if n % 3 else f"text {n}"}) for n in range(count * 7)]
     logs = [written(records[at : at + 7]) for at in range(0, len(records), 7)]
     found = EntityColumns(None)
@@ -273,7 +273,7 @@ def test_batches_of_many_records_are_made_ahead(count):
 
 @pytest.mark.parametrize("at", [0, 1, 5, 9])
 def test_a_new_column_in_one_of_many(at):
-    """It is found before a later batch is returned, and a record that is no entity, too."""
+    """It is detected before a later batch is returned, and so is a record that is not an entity."""
     begin, new, junk = (entities.entity([("T", 1)], {"n": 1}), entities.entity([("T", 1)], {"m": 1}), b"junk")
     for other, expected in ((new, NewColumnsError), (junk, PayloadError)):
         found = EntityColumns(None)
@@ -305,7 +305,7 @@ def test_a_new_column_that_was_learned_for_a_later_batch(values):
 
 
 def test_names_of_every_length_are_told_apart():
-    """Also from those that differ in one letter, at a place where another record has them."""
+    """Even from names that differ in one letter, in the position that another record has them in."""
     for length in range(1, 40):
         alike = ["n" * at + "m" + "n" * (length - at - 1) for at in range(length)]
         log = written([entities.entity([("T", 1)], {name: name}) for name in ["n" * length, *alike, "n" * length]])
@@ -317,7 +317,7 @@ def test_names_of_every_length_are_told_apart():
 
 
 def test_a_batch_has_few_cells():
-    """A column takes room in each row of a batch, if it is in any."""
+    """A column that is in any row of a batch takes room in each row."""
     records = [entities.entity([("T", n + 1)], {f"p{n % 10}{m}": m for m in range(10)}) for n in range(100)]
     first, second, third = limited(1_000, 10_000, 20, 300)
     with first, second, third:
@@ -331,7 +331,7 @@ def test_a_batch_has_few_cells():
 
 
 def test_many_records_are_left_out():
-    """They are reported some at a time."""
+    """They are reported in groups."""
     log = written([b"junk", entities.entity([("T", 1)], {"n": 1}), *[b""] * 5_000])
     _, _, left, batches, chunks = by_records(log, 1 << 20)
     table = pa.Table.from_batches([batch for chunk in chunks for batch in batches.of(chunk)], batches.schema)
@@ -340,7 +340,7 @@ def test_many_records_are_left_out():
 
 
 def test_a_value_that_its_column_cannot_have():
-    """Only of a file that was changed since its columns were found."""
+    """Possible only if the file has changed since its columns were determined."""
     types = {"n": "int", "m": ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
     columns = all_columns("entity", types)
     time = datetime(2020, 1, 1, tzinfo=UTC)
@@ -353,7 +353,7 @@ def test_a_value_that_its_column_cannot_have():
 
 
 def test_what_changes_no_type_ends_no_batch():
-    """A field that is new in a column of conflicting types, which is JSON whatever it has."""
+    """For example a new field in a column of conflicting types, which is JSON whatever it contains."""
     beginning = [entities.entity([("T", 1)], {"c": value, "list": [value]}) for value in (1, {"a": 1})]
     others = [entities.entity([("T", 1)], {"c": {f"f{n}": n}, "list": [{f"f{n}": n}]}) for n in range(200)]
     [begin] = cordwood.Reader(written(beginning)).record_batches()

@@ -1,4 +1,4 @@
-"""Version edits: what the MANIFESTs of real databases say, against the files that are there."""
+"""Version edits: what the MANIFESTs of real databases say, compared with the files on disk."""
 
 import json
 import random
@@ -33,7 +33,7 @@ from cordwood.payload.version_edit import (
 
 
 def edits_of(path):
-    """All edits of a MANIFEST; each says the same again."""
+    """All edits of a MANIFEST; checks that each encodes to the same bytes."""
     with cordwood.open(path) as reader:
         edits = []
         for record in reader:
@@ -73,15 +73,15 @@ def deleted(level, number):
     [
         ([], []),
         ([new(0, 5) + new(1, 4)], [(0, 0, 5), (0, 1, 4)]),
-        # In one edit, a file is deleted first, whatever the order: what is new is there.
+        # Within an edit, deletions come first, whatever the order: the added file is there.
         ([new(0, 5), new(0, 5) + deleted(0, 5)], [(0, 0, 5)]),
         ([new(0, 5), new(1, 5) + deleted(0, 5)], [(0, 1, 5)]),
         ([new(0, 5), deleted(0, 5)], []),
         ([deleted(0, 5), new(0, 5)], [(0, 0, 5)]),
-        # Column families 0 and 1, of which one is dropped.
+        # Column families 0 and 1, one of which is dropped.
         ([new(0, 5), b"\xc8\x01\x01" + new(0, 6)], [(0, 0, 5), (1, 0, 6)]),
         ([new(0, 5), b"\xc8\x01\x01" + new(0, 6), b"\xca\x01\xc8\x01\x01"], [(0, 0, 5)]),
-        # Two edits that take effect together; then one of three that are not all there.
+        # Two edits that take effect together; then one of three, not all of which are there.
         ([b"\xac\x02\x01" + new(0, 5), b"\xac\x02\x00" + new(0, 6)], [(0, 0, 5), (0, 0, 6)]),
         ([new(0, 4), b"\xac\x02\x01" + new(0, 5)], [(0, 0, 4)]),
         ([b"\xac\x02\x02" + new(0, 5), new(0, 6), b"\xac\x02\x00" + new(0, 7)], [(0, 0, 6), (0, 0, 7)]),
@@ -109,7 +109,7 @@ def fields_of(edits, kind):
 
 
 def live_files(edits):
-    """What is in the levels of each column family after all edits."""
+    """The files in the levels of each column family after all edits."""
     families = {0: {}}
     for edit in edits:
         [family] = [field.value for field in edit.fields if field.kind is FieldKind.COLUMN_FAMILY] or [0]
@@ -162,8 +162,8 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
     database.compact_range()
     last_key = max(database.iterator(include_value=False))
     database.close()
-    # Files that are not needed any more are deleted when the database is opened. It may then begin a compaction, which
-    # leaves a file if it is closed meanwhile.
+    # Files that are no longer needed are deleted when the database is opened. It may then begin a compaction, which
+    # leaves an extra file if the database is closed meanwhile.
     for seconds in (0, 0.1, 1, 10):
         database = plyvel.DB(str(folder))
         time.sleep(seconds)
@@ -307,7 +307,7 @@ def test_blob_files_of_rocksdb(tmp_path):
     for blob in garbage:
         assert isinstance(blob, BlobFileGarbage)
         left[blob.file_number] -= blob.blob_count
-    # A file of which all is garbage is deleted.
+    # A file that is all garbage is deleted.
     assert {number for number, count in left.items() if count} == set(on_disk)
     assert sum(left.values()) == 50
     assert len(garbage) > 1
@@ -316,7 +316,7 @@ def test_blob_files_of_rocksdb(tmp_path):
 
 
 def test_atomic_flushes_of_rocksdb(tmp_path):
-    """The edits of a group say how many of it follow, down to 0."""
+    """Each edit of a group says how many more follow, down to 0."""
     folder = tmp_path / "db"
     settings = {"atomic_flush": True, "write_buffer_size": 64 << 10}
     database = Rdict(str(folder), options(**settings))
@@ -425,7 +425,7 @@ def test_a_field(record, kind, value):
 
 
 def test_what_is_wrong_is_said():
-    with pytest.raises(PayloadError, match="tag 8 is not known") as caught:
+    with pytest.raises(PayloadError, match="tag 8 is unknown") as caught:
         VersionEdit(varint(2) + varint(0) + varint(8))
     assert (caught.value.offset, caught.value.length, caught.value.reason) == (2, 1, "unknown_tag")
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""The records of a run of wandb: beside what was logged, and what wandb's own reader and messages have."""
+"""The records of a wandb run, compared with what was logged and with wandb's own reader and messages."""
 
 import json
 import math
@@ -70,7 +70,7 @@ def run(tmp_path_factory):
 
 
 def messages_in(path):
-    """The messages of a file, found by wandb's own reader and parsed by its own protocol."""
+    """The messages of a file, read by wandb's own reader and parsed by its own protocol."""
     return [Record.FromString(record) for record in scan_wandb(path)]
 
 
@@ -108,7 +108,7 @@ def test_summary_and_configuration(run):
     assert math.isnan(summary.pop("nan"))
     for name in "_timestamp", "_runtime", "_wandb":
         del summary[name]
-    # It has no values that are none.
+    # It contains no invalid values.
     assert summary == {
         "loss": 1 / 20,
         "count": 19,
@@ -129,7 +129,7 @@ def test_the_output_is_what_was_printed(run):
 
 
 def test_the_metrics_are_what_wandb_reports(run):
-    """As `send_stats` of `wandb/sdk/internal/sender.py` makes rows of them."""
+    """Rows are expected as made by `send_stats` in `wandb/sdk/internal/sender.py`."""
     messages = messages_in(run)
     [start] = [message.run.start_time.ToMicroseconds() for message in messages if message.HasField("run")]
     expected = []
@@ -153,7 +153,7 @@ def test_each_record_is_what_wandb_reads(path, request):
     expected = [MessageToDict(message, preserving_proto_field_name=True) for message in messages]
     assert [wandb.to_dict(record) for record in records] == expected
     assert len(messages) >= 10
-    # As JSON, with nothing that JSON does not have.
+    # It is valid JSON.
     assert json.loads(json.dumps(expected, allow_nan=False)) == expected
 
 
@@ -170,7 +170,7 @@ def test_a_run_without_history(path):
 
 
 def test_steps_of_older_versions():
-    # They had a key of one part, and the step beside the values.
+    # Old releases had keys of one part, and the step next to the values.
     history = HistoryRecord()
     item(history.item, "loss", 0.5)
     history.step.num = 7
@@ -299,7 +299,7 @@ def test_an_integer_of_thousands_of_digits():
     assert wandb.history_row(message_of(history=history)) == {"a": "1" * 5_000, "b": int("1" * 100)}
 
 
-# JSON as Python writes it, with NaN. Its names are such that no two metrics have the same one when taken apart.
+# JSON as Python writes it, with NaN. The names are such that no two metrics get the same name when flattened.
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inside: st.lists(inside, max_size=2) | st.dictionaries(st.text("abä", max_size=2), inside, max_size=2),
@@ -311,7 +311,7 @@ SECONDS = st.integers(-62_135_596_800, 253_402_300_799)
 
 @st.composite
 def items(draw, *, unique=False):
-    """Items of a history, a summary or a configuration: with one name, or with a path."""
+    """Items of a history, a summary or a configuration, with a single name or a path."""
     out = []
     for _ in range(draw(st.integers(0, 3))):
         path = draw(st.lists(NAMES, max_size=3))
@@ -371,14 +371,14 @@ MESSAGES = st.sampled_from(list(KINDS)).flatmap(
 
 
 def flattened(name, value):
-    """As `_flatten` of wandb's `sender.py`."""
+    """Like `_flatten` in wandb's `sender.py`."""
     if not isinstance(value, dict):
         return [(name, value)]
     return [leaf for key, inside in value.items() for leaf in flattened(f"{name}.{key}", inside)]
 
 
 def expected_of(messages):
-    """What wandb's own messages have: the history, the metrics, the summary, the configuration and the output."""
+    """What wandb's own messages contain: the history, the metrics, the summary, the configuration and the output."""
     rows, metrics, trees, text, start = [], [], {"summary": {}, "config": {}}, "", None
     for message in messages:
         kind = message.WhichOneof("record_type")
@@ -426,7 +426,7 @@ def change(tree, record):
 
 
 def comparable(values):
-    """As text, in which NaN equals itself, and 1 is neither 1.0 nor `True`."""
+    """The values as text, in which NaN equals itself, and 1 equals neither 1.0 nor `True`."""
     return json.dumps(values, sort_keys=True)
 
 
@@ -458,7 +458,7 @@ def test_the_kinds_that_can_be_decoded():
 
 
 def each_decoded(record):
-    """By each function; and nothing else than a `PayloadError` is raised, about bytes of the record."""
+    """The record, decoded by each function; only a `PayloadError` may be raised, about bytes within the record."""
     for function in FUNCTIONS:
         value = error = None
         try:
@@ -477,7 +477,7 @@ def test_any_bytes(record):
 
 @given(MESSAGES, st.data())
 def test_a_damaged_message(message, data):
-    """Cut anywhere, or with a byte that is another. What decodes is what wandb would read, if it reads it at all."""
+    """Cut anywhere, or with one byte changed. If it decodes, and wandb can read it, the results are the same."""
     whole = message.SerializeToString()
     for end in range(len(whole)):
         for _ in each_decoded(whole[:end]):
@@ -489,7 +489,7 @@ def test_a_damaged_message(message, data):
     found = list(each_decoded(bytes(damaged)))
     if None in found:
         return
-    # wandb checks texts that are not looked at here.
+    # wandb validates texts that cordwood does not read.
     with suppress(DecodeError):
         assert comparable(found) == comparable(expected_of([Record.FromString(bytes(damaged))]))
 
@@ -540,7 +540,7 @@ def test_without_wandb_and_protobuf(tmp_path):
     assert json.loads(lines.pop(0).replace("NaN", '"NaN"')) == [
         [{"_step": 0, "loss": "NaN"}], [json.loads(metrics)], {"a": {"b": 2}}, {"lr": 1}, "o\r50%ne\n\nt"
     ]  # fmt: skip
-    # What `cat` prints of a record: its value.
+    # Only the value of what `cat` prints for a record.
     printed = [line.partition('"value":')[2][:-1] or line for line in lines]
     assert printed[: printed.index(f"{path}: a log")] == [
         *['{"_step":0,"loss":"NaN"}'] * 2,

@@ -1,4 +1,4 @@
-"""Write batches: what the logs of real databases hold, and batches of ours that real databases read."""
+"""Write batches: what real databases' logs contain, and batches of ours that real databases read."""
 
 import json
 import pickle
@@ -52,7 +52,7 @@ def test_puts_and_deletes_of_a_real_log_are_those_of_the_judge(path):
         assert {operation.kind for operation in batch} <= {OperationKind.PUT, OperationKind.DELETE}
 
 
-# LevelDB and RocksDB wrote it -------------------------------------------------------------------
+# Written by LevelDB and RocksDB -----------------------------------------------------------------
 
 
 def test_the_log_of_leveldb_replayed_is_its_content(tmp_path):
@@ -96,7 +96,7 @@ def rocksdb_options():
 
 
 def replay(records):
-    """What is in each column family once all operations are done, and how often each kind was there."""
+    """The contents of each column family after all operations, and how often each kind occurred."""
     families, kinds = {}, {}
     for record in records:
         for operation in WriteBatch(record):
@@ -160,7 +160,7 @@ def test_wide_columns_of_rocksdb(tmp_path):
     assert operation == Operation("put_entity", key=b"key", value=b"\x01\x02\x01x\x01\x01y\x02122")
 
 
-# Ours, and they read it -------------------------------------------------------------------------
+# Written by cordwood, read by them --------------------------------------------------------------
 
 
 def test_leveldb_reads_what_is_built(tmp_path):
@@ -175,7 +175,7 @@ def test_leveldb_reads_what_is_built(tmp_path):
 
 
 def recovered_by_rocksdb(folder, operations):
-    """A database whose log had this batch at its end."""
+    """A database, opened with this batch at the end of its log."""
     database = Rdict(str(folder), rocksdb_options())
     database.create_column_family("users", rocksdb_options())
     database.close()
@@ -186,7 +186,7 @@ def recovered_by_rocksdb(folder, operations):
 
 
 def test_rocksdb_reads_what_is_built(tmp_path):
-    """RocksDB refuses a batch with a wrong count: it says the same of which operations count."""
+    """RocksDB refuses a batch with a wrong count, so it agrees on which operations count."""
     operations = [
         Operation("log_data", value=b"passed over"),
         Operation("put", key=b"a", value=b"1"),
@@ -212,7 +212,7 @@ def test_rocksdb_reads_what_is_built(tmp_path):
     assert dict(database.items()) == {b"b": b"2", b"t": b"6", b"entity": b""}
     assert dict(users.items()) == {b"e": b"5", b"t": b"7", b"entity": b""}
     assert database.get_entity(b"entity") == [(b"x", b"1")]
-    # Fourteen that count, the first of which has number 100.
+    # Fourteen operations count, the first of which has number 100.
     assert database.latest_sequence_number() == 113
     users.close()
     database.close()
@@ -238,7 +238,7 @@ def test_rocksdb_reads_what_it_can_use_only_with_other_options(tmp_path):
     ],
 )
 def test_rocksdb_knows_the_marks_of_transactions(begin, says, tmp_path):
-    """A prepared transaction is left to those who open the database with transactions."""
+    """A prepared transaction can be recovered only by opening the database with transactions."""
     operations = [Operation(begin), Operation("put", key=b"a", value=b"1"), Operation("end_prepare", xid=b"x1")]
     with pytest.raises(Exception, match=says):
         recovered_by_rocksdb(tmp_path / "db", operations)
@@ -347,7 +347,7 @@ def test_an_engine_takes_only_its_own_operations():
         WriteBatch.build(1, [Operation("put", key=b"", value=b"", column_family=1)], engine="pebble")
     with pytest.raises(ValueError, match="engine must be"):
         WriteBatch(bytes(12), engine="leveldb")
-    with pytest.raises(ValueError, match="no kind"):
+    with pytest.raises(ValueError, match="not a kind"):
         Operation("post", key=b"")
 
 
@@ -417,7 +417,7 @@ def test_a_dictionary_for_json():
 
 
 def test_an_iterator_is_free_while_an_error_is_made():
-    """Making an exception runs Python code, in which another thread may take a step."""
+    """Creating an exception runs Python code, during which another thread may take a step."""
     steps = []
 
     def profile(frame, event, argument):

@@ -1,4 +1,4 @@
-"""Logs on a server of S3 (moto, in this process), through s3fs and obstore: `make test-remote`."""
+"""Logs on an S3 server (moto, in this process), through s3fs and obstore: `make test-remote`."""
 
 import io
 import random
@@ -21,7 +21,7 @@ KINDS = ["URL", "obstore", "open_reader"]
 
 
 class Counted:
-    """The server, with the bytes of objects that it sends counted. `spoil` may change or drop a body."""
+    """The server; counts the bytes of objects that it sends. `spoil` may change or drop a body."""
 
     def __init__(self, app):
         self._app = app
@@ -46,13 +46,13 @@ class Counted:
 
 
 def short(headers, body):
-    """A body of half the length, which says so: it looks whole."""
+    """Half of the body, with its length in the header: it looks complete."""
     half = body[: len(body) // 2]
     return [(name, str(len(half)) if name.lower() == "content-length" else value) for name, value in headers], half
 
 
 def dropped(headers, body):
-    """The connection ends in the middle."""
+    """Half of the body: the connection ends in the middle."""
     return headers, body[: len(body) // 2]
 
 
@@ -70,9 +70,9 @@ def server():
 
 @pytest.fixture
 def bucket(server, monkeypatch):
-    """Puts an object, and gives the source for a kind of client."""
+    """A function that stores an object and returns a source for it, for a kind of client."""
     login = {"key": "testing", "secret": "testing"}
-    # Without these, a body that is always dropped is asked for for minutes.
+    # Without these, a body that is always dropped is requested for minutes.
     quick = {"config_kwargs": {"retries": {"max_attempts": 1}}, "client_kwargs": {"region_name": "us-east-1"}}
     monkeypatch.setitem(fsspec.config.conf, "s3", {"endpoint_url": server.url, **login, **quick})
     urllib.request.urlopen(urllib.request.Request(f"{server.url}/bucket", method="PUT"))  # noqa: S310
@@ -93,7 +93,7 @@ def bucket(server, monkeypatch):
         server.sent_len = 0
         if kind == "URL":
             return f"s3://bucket/{name}"
-        # Its buffer is the least that it requests.
+        # It requests at least its buffer's length.
         return (store, name) if kind == "obstore" else obstore.open_reader(store, name, buffer_size=BLOCK_LEN)
 
     put.store = store
@@ -126,7 +126,7 @@ def test_the_same_records(kind, bucket, log, server):
 def test_a_range_transfers_little_more_than_itself(kind, bucket, log, server):
     file, offsets = log
     start, end = 16 * MIB, 24 * MIB
-    # A look at the dialect takes 256 KiB of any file object.
+    # Detecting the dialect reads 256 KiB of any file object.
     dialect = "leveldb" if kind == "open_reader" else None
     with cordwood.open(bucket(kind, file), start=start, end=end, dialect=dialect) as reader:
         assert [record.offset for record in reader.records()] == [at for at in offsets if start <= at < end]
@@ -136,7 +136,7 @@ def test_a_range_transfers_little_more_than_itself(kind, bucket, log, server):
 @pytest.mark.parametrize("spoil", [short, dropped])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_body_that_is_not_whole_is_never_the_end(kind, spoil, bucket, log, server):
-    """Once, a client may ask again and get all; always, it is an error. A reader says what it has read before."""
+    """If it happens once, a client may retry and get everything; if always, it is an error after valid records."""
     file, _ = log
     expected = list(cordwood.open(file))
     spoiled = 0
@@ -161,7 +161,7 @@ def test_a_body_that_is_not_whole_is_never_the_end(kind, spoil, bucket, log, ser
                 assert records == expected[: len(records)]
                 assert reader.outcome.kind == "unfinished"
             else:
-                # obstore's own file object asks for the rest of a short body.
+                # obstore's own file object requests the rest of a short body.
                 assert spoiler is once or (kind, spoil) == ("open_reader", short)
                 assert records == expected
         server.spoil = None

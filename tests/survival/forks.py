@@ -1,8 +1,9 @@
-"""Forks with a writer or a reader open, lets the child do all sorts of things, and looks at what it leaves:
+"""Forks with a writer or a reader open, lets the child do all sorts of things, and checks what it leaves:
 `python forks.py FOLDER COUNT SEED`.
 
-The rules: a process that did not open a writer never changes its file. What would change it raises an OSError that says
-to reopen in this process; closing and dropping only release the descriptor, never the lock. The opener notices nothing.
+The rules: a process that did not open a writer never changes its file. Calls that would change it raise an OSError that
+says to reopen in this process; closing and dropping only release the descriptor, never the lock. The opener is not
+affected.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ import judge  # one of the helpers
 from judge import WrongRecordsError
 
 TIMEOUT = 20
-"""Seconds after which a process hangs."""
+"""Seconds after which a process is considered hung."""
 
 ADVICE = "reopen in this process"
 MINE = b"appended in a child, which must not be in the log"
 
 
 def has_ended(process: int) -> bool:
-    """Waits for that; not forever."""
+    """Waits for the process to end, but not forever."""
     descriptor = os.pidfd_open(process)
     ended = select.select([descriptor], [], [], TIMEOUT)[0]
     os.close(descriptor)
@@ -44,25 +45,25 @@ def has_ended(process: int) -> bool:
 
 
 # What the child does -----------------------------------------------------------------------------
-# Each returns what is wrong with what it saw, or nothing. The writer comes in a list, so that it can be let go.
+# Each function returns what went wrong, or None. The writer is in a list, so that it can be dropped.
 
 
 def refused(do: Callable[[], object]) -> str | None:
-    """A call that has to raise."""
+    """Makes a call that must raise."""
     try:
         do()
     except OSError as error:
         return None if ADVICE in str(error) else f"the message is {error}"
-    except Exception as error:  # noqa: BLE001 - it is what is looked for
+    except Exception as error:  # noqa: BLE001 - any of them is a finding
         return f"{type(error).__name__}: {error}"
     return "it did not raise"
 
 
 def allowed(do: Callable[[], object]) -> str | None:
-    """A call that must not raise."""
+    """Makes a call that must not raise."""
     try:
         do()
-    except Exception as error:  # noqa: BLE001 - it is what is looked for
+    except Exception as error:  # noqa: BLE001 - any of them is a finding
         return f"{type(error).__name__}: {error}"
     return None
 
@@ -93,7 +94,7 @@ def leave_with(held: list[cordwood.Writer]) -> str | None:
 
 
 def append(held: list[cordwood.Writer]) -> str | None:
-    """A record that is written at once raises, and is not in the way of closing; one that is kept raises then."""
+    """Writing a record at once raises, and closing still works; if the record is buffered, closing raises."""
     try:
         held[0].append(MINE)
     except OSError as error:
@@ -103,7 +104,7 @@ def append(held: list[cordwood.Writer]) -> str | None:
 
 
 def append_much(held: list[cordwood.Writer]) -> str | None:
-    """At the latest when it would write."""
+    """Raises at the latest when it would write."""
 
     def fill() -> None:
         for _ in range(40):
@@ -134,7 +135,7 @@ def all_of_it(held: list[cordwood.Writer]) -> str | None:
 
 
 def fork_again(held: list[cordwood.Writer]) -> str | None:
-    """As a daemon is made: the child ends at once, its child uses the writer."""
+    """Like starting a daemon: the child ends at once, and its own child uses the writer."""
     child = os.fork()
     if child == 0:
         flush(held)
@@ -175,7 +176,7 @@ VARIANTS = [
     ("wandb", "x", {"dialect": "wandb"}),
     ("leveldb", "w", {"flush": "close", "sync": "close", "preallocate_len": 1 << 20}),
 ]
-"""The dialect, the mode and the options of the writer."""
+"""The writer's dialect, mode and options."""
 
 
 HELD_TO_THE_END: list[cordwood.Writer] = []
@@ -185,7 +186,7 @@ HELD_TO_THE_END: list[cordwood.Writer] = []
 
 
 class Parent:
-    """The process that opened the writer, and all that it appends."""
+    """The process that opened the writer, and everything that it appends."""
 
     def __init__(self, path: Path, mode: str, options: dict[str, object], rng: random.Random) -> None:
         self.path = path
@@ -198,13 +199,13 @@ class Parent:
             with cordwood.open(path, "w") as writer:
                 writer.append(b"there already")
             self.records.append(b"there already")
-        # In a list, since a name on the stack would keep it in the child, too. Let go with this object or, if nobody
-        # clears it, at the very end of the interpreter.
+        # In a list, since a name on the stack would also keep it alive in the child. Released with this object or, if
+        # it is not cleared, at the very end of the interpreter.
         self.held = rng.choice([[], HELD_TO_THE_END])
         self.held[:] = [cordwood.open(path, mode, **options)]
 
     def append(self, count: int) -> None:
-        """What has returned is there."""
+        """Appends records; once the call has returned, they must survive."""
         for _ in range(count):
             record = b"%d " % len(self.records) + self.rng.choice([bytes, self.rng.randbytes])(
                 self.rng.randrange(3_000)
@@ -213,7 +214,7 @@ class Parent:
             self.records.append(record)
 
     def append_in_a_thread(self) -> None:
-        """Appends on and on, so that a fork meets it anywhere."""
+        """Appends continuously, so that a fork can happen at any point."""
 
         def run() -> None:
             try:
@@ -237,7 +238,7 @@ class Parent:
 
 
 def is_locked(path: Path) -> bool:
-    """Asked of the system, as another process would."""
+    """Whether the file is locked, according to the system, as another process would see it."""
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -247,13 +248,13 @@ def is_locked(path: Path) -> bool:
 
 
 def is_refused(path: Path) -> bool:
-    """The same, asked by a writer."""
+    """Whether the file is locked, according to a second writer."""
     try:
         cordwood.open(path, "a").close()
     except BlockingIOError:
         return True
     except (OSError, cordwood.CordwoodError):
-        pass  # Not for who has it open.
+        pass  # Refused for another reason than being open elsewhere.
     return False
 
 
@@ -280,7 +281,7 @@ class Child:
         self.reports, self.orders = here[0], there[1]
 
     def acts(self) -> None:
-        """Lets it act, and waits for what it says."""
+        """Lets it act, and waits for its report."""
         os.write(self.orders, b".")
         report = b""
         while True:
@@ -296,7 +297,7 @@ class Child:
             raise WrongRecordsError(f"in the child: {problem}")
 
     def ends(self) -> None:
-        """Lets it end, and waits for that."""
+        """Lets it end, and waits until it has."""
         os.close(self.orders)
         self.orders = -1
         if not has_ended(self.pid):
@@ -307,7 +308,7 @@ class Child:
             raise WrongRecordsError(f"the child ended by signal {-os.waitstatus_to_exitcode(status)}")
 
     def clear(self) -> None:
-        """After a problem."""
+        """Cleans up after a problem."""
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
@@ -317,7 +318,7 @@ class Child:
 
 
 def end(how: str) -> None:
-    """Normally, with all that the interpreter does at its end; at once; or by an exception that nobody catches."""
+    """Ends the process: normally, with the interpreter's cleanup; at once; or by an uncaught exception."""
     if how == "os._exit":
         os._exit(0)
     sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what an exception prints, and a warning at the end
@@ -327,7 +328,7 @@ def end(how: str) -> None:
 
 
 def scene(number: int) -> tuple[Callable[[list[cordwood.Writer]], str | None], tuple[str, str, dict[str, object]], str]:
-    """What goes by the number of the fork, so that few forks meet all of it."""
+    """The choices made by the number of the fork, so that a few forks cover them all."""
     return (
         ACTIONS[number % len(ACTIONS)],
         VARIANTS[number % len(VARIANTS)],
@@ -336,7 +337,7 @@ def scene(number: int) -> tuple[Callable[[list[cordwood.Writer]], str | None], t
 
 
 def fork_a_writer(path: Path, number: int, rng: random.Random) -> None:
-    """One fork, with a look at the log when both have gone on and ended."""
+    """One fork; checks the log after both processes have continued and ended."""
     action, (dialect, mode, options), how = scene(number)
     parent = Parent(path, mode, options, rng)
     parent.append(rng.randrange(30))
@@ -378,7 +379,7 @@ def fork_a_writer(path: Path, number: int, rng: random.Random) -> None:
 
 
 def look_at(path: Path, dialect: str, expected: list[bytes]) -> None:
-    """All is there, once, in order; and nothing else but what closes such a log."""
+    """Every record is there, once and in order, and nothing else except what closes such a log."""
     data = path.read_bytes()
     records = judge.records_in(data, dialect)
     found = [record.data for record in records]
@@ -409,7 +410,7 @@ WAYS_TO_READ: dict[str, Callable[[Path], Iterator[bytes]]] = {
 
 
 def fork_a_reader(path: Path, number: int, rng: random.Random) -> None:
-    """Both go on to the end, and read all of it, whoever is faster."""
+    """Both processes continue to the end and read everything, whichever is faster."""
     records = [b"%06d" % index + bytes(rng.randrange(2_000)) for index in range(6_000)]
     with cordwood.open(path, "w") as writer:
         writer.extend(records)
@@ -440,14 +441,14 @@ def fork_a_reader(path: Path, number: int, rng: random.Random) -> None:
 
 
 def main(folder: Path, count: int, seed: str) -> None:
-    """Forks and looks, and prints what was found. A file that fails is left there."""
+    """Forks, checks, and prints the results. A file that fails is left in place."""
     rng = random.Random(seed)
     opener = os.getpid()
     problems: dict[str, str] = {}
     first = 6 * rng.randrange(len(ACTIONS) * len(VARIANTS) * len(EXITS))
     for number in range(first, first + count):
         path = folder / f"forks-{number}.log"
-        readers = (number + 1) // 6  # Each sixth is one.
+        readers = (number + 1) // 6  # Every sixth fork is of a reader.
         try:
             if number % 6 == 5:
                 label = list(WAYS_TO_READ)[(readers - 1) % len(WAYS_TO_READ)]

@@ -1,8 +1,8 @@
-"""Kills a writing process over and over, and looks at what it leaves: `python kills.py FOLDER COUNT SEED`.
+"""Kills a writing process over and over, and checks what it leaves: `python kills.py FOLDER COUNT SEED`.
 
-A program of its own, since it forks: each child appends numbered records and says in shared memory, which no kill takes
-back, how many of its appends have returned. The parent kills it at any moment (SIGKILL). Then all that was promised
-must be there, in its order and only once, nothing else may be, and the next child must be able to go on.
+A program of its own, since it forks: each child appends numbered records and counts, in shared memory that survives a
+kill, how many of its appends have returned. The parent kills it at a random moment (SIGKILL). Then every promised
+record must be there, in order and only once, with nothing else, and the next child must be able to continue.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ import judge  # one of the helpers
 from judge import WrongRecordsError
 
 GENERATIONS = 6
-"""Children of one file, in sequence."""
+"""Children per file, one after another."""
 THREADS = 3
 APPENDS_MAX = 600
-"""Then a child waits to be killed: a log that nobody writes to just now."""
+"""After this many appends a child waits to be killed, so that some kills meet an idle log."""
 
 
 @functools.lru_cache(2_000)
 def record(thread: int, number: int) -> bytes:
-    """A record that tells its number and whose every byte is known. With one thread, some are empty."""
+    """A record that contains its number and whose every byte is known. With one thread, some are empty."""
     rng = random.Random(f"{thread} {number}")
     if thread == 0 and number % 50 == 7:
         return b""
     if number % 40 == 5:
-        # Long enough for the system to stop in the middle of the write, and made in no time.
+        # Long enough for a kill to interrupt the write in the middle, and quick to create.
         body = bytes([number % 251]) * 700_000
     else:
         length = rng.choice([*[rng.randrange(200)] * 12, *[rng.randrange(3_000)] * 7, rng.randrange(100_000)])
         body = rng.randbytes(length) if number % 3 else bytes(length)
-        if number % 9 == 4:  # A run of zeros within other bytes, as in a page of a database.
+        if number % 9 == 4:  # A run of zeros within other bytes, as in a database page.
             body += bytes(1_200) + body[:50]
     return struct.pack("<BII", thread, number, zlib.crc32(body)) + body
 
 
 class Plan:
-    """What all children of one file do alike."""
+    """What all children of one file have in common."""
 
     def __init__(self, rng: random.Random) -> None:
         self.dialect = rng.choice(["leveldb", "leveldb", "leveldb", "wandb"])
         self.threads = rng.choice([1, 1, THREADS])
         self.on_torn_tail = rng.choice(["truncate"] * 4 + ["pad"]) if self.dialect == "leveldb" else "truncate"
-        # Half of them with the options that nobody has to know.
+        # Half of them use the default options.
         self.options = rng.choice(
             [
                 *[{}] * 6,
@@ -76,32 +76,32 @@ class Plan:
 
 
 class Shared:
-    """Numbers of each thread that are there when its process is not. One store each: never half a number."""
+    """Numbers for each thread that outlive its process. Each is written in one store, so never only half."""
 
     def __init__(self) -> None:
         self.numbers = memoryview(mmap.mmap(-1, 4096)).cast("Q")
 
     def begin(self, numbers: list[int]) -> None:
-        """Nothing is promised yet, and nothing attempted."""
+        """Sets both to these numbers: nothing further is promised or attempted yet."""
         for thread in range(THREADS):
             self.promised(thread, numbers[thread])
             self.attempts(thread, numbers[thread])
 
     def promised(self, thread: int, number: int | None = None) -> int:
-        """All records before this one are there."""
+        """All records before this one must be there."""
         if number is not None:
             self.numbers[2 * thread] = number
         return self.numbers[2 * thread]
 
     def attempts(self, thread: int, number: int | None = None) -> int:
-        """This record and those after it are not."""
+        """This record and those after it must not be there."""
         if number is not None:
             self.numbers[2 * thread + 1] = number
         return self.numbers[2 * thread + 1]
 
 
 def write(path: Path, plan: Plan, seed: float, shared: Shared, *, is_new: bool) -> None:
-    """The child: appends records until it is killed. The dialect is named to a file in which it cannot be seen yet."""
+    """The child: appends records until it is killed. The dialect is named if it cannot yet be detected."""
     options = plan.options | ({"dialect": plan.dialect} if is_new else {})
     writer = cordwood.open(path, "a", on_torn_tail=plan.on_torn_tail, **options)
     threads = [
@@ -114,7 +114,7 @@ def write(path: Path, plan: Plan, seed: float, shared: Shared, *, is_new: bool) 
 
 
 def append(writer: cordwood.Writer, thread: int, plan: Plan, seed: float, shared: Shared) -> None:
-    """What has returned is promised; with `flush="close"`, what has been flushed or synced."""
+    """Appends records. Once an append returns, its record is promised; with `flush="close"`, once flushed or synced."""
     rng = random.Random(f"{seed} {thread}")
     number = shared.promised(thread)
     end = number + APPENDS_MAX
@@ -162,7 +162,7 @@ def run_child(path: Path, plan: Plan, numbers: list[int], rng: random.Random, sh
 
 
 def check(path: Path, plan: Plan, shared: Shared) -> tuple[list[int], bool]:
-    """Looks at the file: how many records of each thread there are, and whether something follows the last."""
+    """Checks the file: how many records of each thread it contains, and whether anything follows the last."""
     data = path.read_bytes() if path.exists() else b""
     records = judge.records_in(data, plan.dialect, skips=plan.on_torn_tail == "pad")
     counts = [0] * THREADS
@@ -181,7 +181,7 @@ def check(path: Path, plan: Plan, shared: Shared) -> tuple[list[int], bool]:
 
 
 def main(folder: Path, count: int, seed: str) -> None:
-    """Goes through files of some generations each, and prints what was found. A file that fails is left there."""
+    """Goes through files of several generations each, and prints the results. A file that fails is left in place."""
     rng = random.Random(seed)
     shared = Shared()
     kills = torn = kept = 0

@@ -1,8 +1,8 @@
 """Rotates a log over and over while it is followed: `python rotations.py FOLDER COUNT SEED`.
 
-A program of its own, since it forks: the child appends numbered records, closes the log when it has some length, gives
-it another name and begins a new one, as the rotation of logs does. The parent follows the name. It must get each record
-once and in order, and so must who reads the files afterwards.
+A program of its own, since it forks: the child appends numbered records, closes the log at a certain length, renames it
+and begins a new one, as log rotation does. The parent follows the name. It must get each record once and in order, and
+so must anyone who reads the files afterwards.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ import judge  # one of the helpers
 from judge import WrongRecordsError
 
 ROTATIONS = 5
-"""Of one log."""
+"""Rotations per log."""
 
 TIMEOUT = 10
-"""Seconds in which a record that was appended has to arrive."""
+"""Seconds within which an appended record must arrive."""
 
 DIALECTS = ["leveldb", "leveldb", "wandb", "swanlab"]
 
 
 def record(number: int) -> bytes:
-    """A record that tells its number and whose every byte is known."""
+    """A record that contains its number and whose every byte is known."""
     rng = random.Random(number)
     length = rng.choice([rng.randrange(100), rng.randrange(100), rng.randrange(3_000), rng.randrange(50_000)])
     return b"%08d" % number + (rng.randbytes(length) if number % 3 else bytes(length))
@@ -41,7 +41,7 @@ def record(number: int) -> bytes:
 def write(path: Path, dialect: str, seed: float, seen: int) -> int:
     """The child: returns how many records it has appended. It stays at most one file ahead of its follower.
 
-    A follower of a name that comes too late would find only the last of the files that had it.
+    A follower that is too late would find only the last of the files that had the name.
     """
     rng = random.Random(seed)
     number = 0
@@ -54,7 +54,7 @@ def write(path: Path, dialect: str, seed: float, seen: int) -> int:
                 number += 1
             if rng.random() < 0.05:
                 time.sleep(rng.random() / 500)
-        # The follower has a record of this file, which is still open: what was appended is there for others.
+        # The follower has a record of this file, which is still open: others can read what was appended.
         if not select.select([seen], [], [], TIMEOUT)[0]:
             raise WrongRecordsError(f"no record of file {rotation} arrives while its writer has it open")
         os.read(seen, 1)
@@ -69,7 +69,7 @@ def write(path: Path, dialect: str, seed: float, seen: int) -> int:
 
 
 def follow(path: Path, seen: int) -> list[bytes]:
-    """The records of all files that had this name, in the order in which they came."""
+    """The records of all files that had this name, in the order in which they arrived."""
     found: list[bytes] = []
     for _ in range(ROTATIONS):
         follower = open_when_it_is_there(path)
@@ -91,7 +91,7 @@ def follow(path: Path, seen: int) -> list[bytes]:
 
 
 def open_when_it_is_there(path: Path) -> cordwood.Follower:
-    """Between two files there may be none of this name."""
+    """Between two rotations there may briefly be no file with this name."""
     deadline = time.monotonic() + TIMEOUT
     while True:
         try:
@@ -103,7 +103,7 @@ def open_when_it_is_there(path: Path) -> cordwood.Follower:
 
 
 def rotate(path: Path, dialect: str, seed: float) -> int:
-    """A log with all its rotations; returns how many records there were."""
+    """Runs one log with all its rotations; returns how many records there were."""
     (told, telling), (seen, seeing) = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -141,7 +141,7 @@ def rotate(path: Path, dialect: str, seed: float) -> int:
 
 
 def main(folder: Path, count: int, seed: str) -> None:
-    """Goes through logs of some rotations each, and prints what was found. The files that fail are left there."""
+    """Goes through logs of several rotations each, and prints the results. Files that fail are left in place."""
     rng = random.Random(seed)
     kept = 0
     problems: dict[str, str] = {}

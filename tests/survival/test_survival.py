@@ -1,7 +1,7 @@
-"""What `append` returned is there, once, whatever is killed, forked or rotated, and threads read it as one does.
+"""A record whose `append` returned is there, once, after any kill, fork or rotation; threads read the same as one does.
 
-Each test is a program in the folder `survival`, since it forks. It judges with `reference.py`, not with cordwood.
-`make survival` does each many more times.
+Each test is a program in the folder `survival`, since it forks. It checks with `reference.py`, not with cordwood.
+`make survival` repeats each many more times.
 """
 
 import json
@@ -14,7 +14,7 @@ import pytest
 
 PROGRAMS = Path(__file__).parent
 
-# Full counts come in parts of a size that ends long before a test is taken to hang.
+# Full counts are divided into parts small enough to end long before a test is considered hung.
 FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
 KILLS = [200] * 10 if FULL else [60]
 FORKS = [100] * 3 if FULL else [30]
@@ -41,7 +41,7 @@ def survive(program, folder, count, seed, capsys):
 def test_kills(tmp_path, capsys, part):
     result = survive("kills.py", tmp_path, KILLS[part], 20261121 + part, capsys)
     assert result["records"] > 10 * KILLS[part]
-    if KILLS[part] >= 200:  # Fewer may all meet a writer between two writes.
+    if KILLS[part] >= 200:  # Fewer kills may all fall between two writes.
         assert result["torn"] > 0
 
 

@@ -1,9 +1,10 @@
 """Reads a log in threads over and over, while its file changes: `python threads.py FOLDER COUNT SEED`.
 
-A program of its own, since it forks. Each reading has another number of threads, other damage and another length of
-batches, and something happens to it: the file is replaced, grows or is truncated, the reader is closed or dropped, the
-process forks, or other Python threads read the same file. What is read must be what one thread reads record by record
-from the file as it was; of a file that is truncated, a part of that or an error. No thread may be left afterwards.
+A program of its own, since it forks. Each reading has a different number of threads, different damage and a different
+batch length, and something happens during it: the file is replaced, grows or is truncated, the reader is closed or
+dropped, the process forks, or other Python threads read the same file. The result must be what one thread reads record
+by record from the original file or, if the file is truncated, a part of that or an error. No thread may be left
+afterwards.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ import cordwood
 
 PART_LEN = 1 << 20
 FILE_LEN = 17 * PART_LEN
-"""Eight threads take part in reading from 16 MiB on."""
+"""From 16 MiB on, eight threads take part in reading."""
 
 TIMEOUT = 100
-"""Seconds after which a reading is taken to hang."""
+"""Seconds after which a reading is considered hung."""
 
 DIALECTS = ["leveldb", "wandb", "wandb_old", "swanlab"]
 EVENTS = ["one", "several", "replace", "grow", "truncate", "close", "drop", "fork"]
 
 
 class WrongReadingError(Exception):
-    """What was read is not what is there."""
+    """What was read is not what the file contains."""
 
 
 def make(path: Path, dialect: str, rng: random.Random) -> bytes:
-    """A log with records of all lengths, some of them longer than a part."""
+    """A log with records of all lengths, some longer than a part."""
     noise = rng.randbytes(3_000_000)
     with cordwood.open(path, "w", dialect=dialect, flush="close") as writer:
         while writer.tell() < FILE_LEN:
@@ -71,7 +72,7 @@ def digest_of(records: Any) -> tuple[int, str]:
 
 
 def in_threads(path: Path, rng: random.Random, **options: Any) -> tuple[int, str]:
-    """What several threads read."""
+    """The result of reading with several threads."""
     with cordwood.open(path, **options) as reader:
         batches = reader.record_batches(threads=rng.choice([2, 3, 8]), target_len=rng.choice([1_000, 1 << 20, 8 << 20]))
         return digest_of(record for batch in batches for record in batch)
@@ -83,7 +84,7 @@ def check(found: object, expected: object) -> None:
 
 
 def read_at_once(path: Path, expected: tuple[int, str], count: int, rng: random.Random, **options: Any) -> None:
-    """Readings of `path` in so many Python threads at the same time."""
+    """Reads `path` in `count` Python threads at the same time."""
     found: list[object] = []
 
     def read(seed: float) -> None:
@@ -100,7 +101,7 @@ def read_at_once(path: Path, expected: tuple[int, str], count: int, rng: random.
 def read_meanwhile(
     path: Path, file: bytes, expected: tuple[int, str], event: str, rng: random.Random, **options: Any
 ) -> None:
-    """A reading of `path` in which the event happens after the first batches."""
+    """Reads `path`; the event happens after the first batches."""
     reader = cordwood.open(path, **options)
     batches = reader.record_batches(threads=rng.choice([2, 3, 8]), target_len=rng.choice([1_000, 1 << 20]))
     first = [next(batches) for _ in range(rng.randrange(1, 3))]
@@ -127,19 +128,19 @@ def read_meanwhile(
         case "fork":
             child = os.fork()
             if child == 0:
-                # The threads are the parent's: the child reads by itself, or says that it cannot.
+                # The threads belong to the parent: the child reads on its own, or raises an error.
                 with contextlib.suppress(cordwood.CordwoodError, RuntimeError):
                     next(batches, None)
                 os._exit(0)
             check(os.waitpid(child, 0)[1], 0)
     found = [record for some in (first, batches) for batch in some for record in batch]
-    # What follows the old end may have been read, too.
+    # What follows the old end may also have been read.
     check(len(found) >= expected[0], True)
     check(digest_of(found if event != "grow" else found[: expected[0]]), expected)
 
 
 def check_part(found: list[bytes], file: bytes, **options: Any) -> None:
-    """Some of the records of `file`, in order: of a block that was truncated, a beginning may be missing."""
+    """Checks that these are some of the records of `file`, in order; after truncation, some may be missing."""
     with cordwood.open(file, **options) as reader:
         rest = iter(reader)
         for record in found:
@@ -147,7 +148,7 @@ def check_part(found: list[bytes], file: bytes, **options: Any) -> None:
 
 
 def thread_count() -> int:
-    """How many threads of cordwood run in this process."""
+    """How many cordwood threads run in this process."""
     names = []
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):

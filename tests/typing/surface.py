@@ -1,4 +1,4 @@
-"""The public surface as a type checker sees it: for pyright and mypy, both strict. Nobody runs this."""
+"""The public surface as a type checker sees it: for pyright and mypy, both strict. It is never run."""
 
 import io
 import mmap
@@ -102,18 +102,18 @@ assert_type(cordwood.open("example.log", "w", record_len_max=1), Writer)
 
 
 class Source:
-    """The least that can be read from."""
+    """The minimal source."""
 
     def read(self, size: int, /) -> bytearray:
-        """Gives nothing."""
+        """Returns nothing."""
         return bytearray(size)[:0]
 
 
 class Sink:
-    """The least that can be written to."""
+    """The minimal sink."""
 
     def write(self, data: memoryview, /) -> None:
-        """Takes all."""
+        """Accepts everything."""
 
 
 with Path("example.log").open("rb") as file:
@@ -132,7 +132,7 @@ cordwood.open(Path("example.log"), "x")
 cordwood.open(io.BytesIO(), "w")
 cordwood.open(Sink(), "w")
 
-# What is wrong is seen: strict checkers report an ignore that they do not need.
+# Errors are detected: strict checkers report an ignore comment that is not needed.
 cordwood.open("example.log", "r", flush="append")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 cordwood.open("example.log", "w", start=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 cordwood.open("example.log", on_corruption="x")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -141,7 +141,7 @@ writer.append("text")  # type: ignore[arg-type]  # pyright: ignore[reportArgumen
 
 
 def values(value: Record | SkippedRegion | Outcome) -> object:
-    """Takes each kind of value apart."""
+    """Uses the parts of each kind of value."""
     match value:
         case Record(offset, end_offset, data):
             assert_type(offset, int)
@@ -162,7 +162,7 @@ def values(value: Record | SkippedRegion | Outcome) -> object:
 
 
 def errors() -> None:
-    """Looks at each kind of error."""
+    """Uses each kind of error."""
     try:
         next(reader)
     except cordwood.CorruptionError as error:

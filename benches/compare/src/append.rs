@@ -1,9 +1,10 @@
-//! Appending to a file, beside rusty-leveldb and bare writes of the same bytes. Only rows of one policy are compared:
+//! Appending to a file, compared with rusty-leveldb and bare writes of the same bytes. Only rows of
+//! the same policy are compared:
 //!
-//! * `each record written`: it is with the operating system when its append returns. One write each.
+//! * `each record written`: the operating system has it when its append returns. One write each.
 //! * `gathered`: records wait in memory until there is a mebibyte of them, or the file is closed.
 //!
-//! The bare writes show what the system takes: the record's bytes are there already, header and all.
+//! The bare writes show what the system costs: the record's bytes are ready, including the header.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -17,15 +18,15 @@ use cordwood_bench::{SIZES, noise, records};
 use crate::rusty_leveldb::log::LogWriter;
 use crate::turns::{Contender, take_turns};
 
-/// Many enough that making a file does not count.
+/// Enough records to make the cost of creating a file negligible.
 const COUNT_MAX: usize = 20_000;
 
-/// What cordwood's writer gathers.
+/// How much cordwood's writer gathers.
 const BUFFER_LEN: usize = 1 << 18;
 
 pub(crate) fn compare() {
     let data = noise(4 << 20);
-    // In memory where the system has a folder for that: the disk is the same for all.
+    // In memory if the system has a folder for that: the disk is the same for all.
     let memory = Path::new("/dev/shm");
     let folder = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new("/tmp") }).expect("a folder");
     let path = folder.path().join("example.log");

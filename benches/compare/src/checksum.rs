@@ -16,7 +16,7 @@ const CONTENDERS: [(&str, Checksum); 3] = [
     }),
 ];
 
-/// The window that a pass goes through once: larger than the first cache, within the second.
+/// The window that a pass goes through once: larger than the first cache, but within the second.
 const WINDOW: usize = 128 << 10;
 
 pub(crate) fn compare() {

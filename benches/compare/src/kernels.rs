@@ -1,14 +1,14 @@
-//! Each kernel of CRC-32C beside the others and beside other crates, by length, alignment and cache. The kernels' thresholds
-//! come from here.
+//! Each CRC-32C kernel compared with the others and with other crates, by length, alignment and
+//! cache. The kernels' thresholds come from here.
 //!
-//! Each time is the least of many short turns, so that what else the machine does counts little.
+//! Each time is the minimum of many short turns, so that other load on the machine matters little.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use cordwood_bench::noise;
 
-/// Turns of each contender; longer ones meet more interruptions.
+/// Turns per contender; longer turns meet more interruptions.
 const ROUNDS: usize = 25;
 const TURN: Duration = Duration::from_micros(60);
 
@@ -18,10 +18,10 @@ const CACHES: [(&str, usize); 2] = [("L1", 24 << 10), ("L2", 384 << 10)];
 /// Where data begins, counted from a multiple of 64.
 const ALIGNMENTS: [usize; 4] = [0, 1, 7, 40];
 
-/// The most that another may be ahead, as a part of the time: the spread of equal code.
+/// The most that another may be ahead, as a fraction of the time: the spread of identical code.
 const TOLERANCE: f64 = 0.03;
 
-/// The lengths in bytes at which a kernel goes another way, and some between.
+/// The lengths in bytes at which a kernel takes a different path, and some in between.
 fn lens() -> Vec<usize> {
     let short = (0..160).step_by(3).chain([8, 16, 17, 32, 64, 127, 128, 143, 144]);
     let long = [
@@ -43,7 +43,7 @@ struct Contender {
     checksum: Checksum,
 }
 
-/// The first is what a user calls; then its kernels, then the other crates.
+/// First what a user calls, then its kernels, then the other crates.
 fn contenders() -> Vec<Contender> {
     let new = |name, checksum: Checksum| Contender { name, checksum };
     let mut contenders = vec![new("cordwood", Box::new(cordwood::crc32c::crc32c))];
@@ -71,7 +71,8 @@ pub(crate) fn compare() {
     });
 }
 
-/// Prints in which cells another crate is ahead: of each length to 256 bytes, and of 64 lengths to 64 KiB.
+/// Prints the cells in which another crate is ahead: for each length up to 256 bytes, and for 64
+/// lengths up to 64 KiB.
 pub(crate) fn check() {
     let contenders: Vec<Contender> = contenders()
         .into_iter()
@@ -95,7 +96,7 @@ fn for_each_cell(lens: &[usize], contenders: &[Contender], mut found: impl FnMut
     for (cache, window) in CACHES {
         for alignment in ALIGNMENTS {
             for &len in lens {
-                // Consecutive, but for what keeps the alignment.
+                // Consecutive, except for what keeps the alignment.
                 let stride = (len + 7).next_multiple_of(64);
                 let count = (window / stride).max(1);
                 let data = noise(count * stride + 128 + alignment + len);
@@ -114,11 +115,11 @@ fn for_each_cell(lens: &[usize], contenders: &[Contender], mut found: impl FnMut
     }
 }
 
-/// Nanoseconds of one checksum, for each contender; they take turns.
+/// Nanoseconds for one checksum, for each contender; they take turns.
 fn least_times(pieces: &[&[u8]], contenders: &[Contender]) -> Vec<f64> {
     let mut least = vec![f64::INFINITY; contenders.len()];
     let mut passes = vec![1; contenders.len()];
-    // The first round finds how many passes a turn has.
+    // The first round determines how many passes a turn has.
     for round in 0..=ROUNDS {
         for (index, contender) in contenders.iter().enumerate() {
             let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! Reading and writing a log in memory, beside the log module of rusty-leveldb.
+//! Reading and writing a log in memory, compared with the log module of rusty-leveldb.
 
 use std::hint::black_box;
 
@@ -32,7 +32,7 @@ pub(crate) fn compare() {
                 Contender::new("rusty-leveldb", || assert_eq!(read_rusty(black_box(file)), expected)),
             ],
         );
-        // The buffers are there already: fresh memory costs more than either writer.
+        // The buffers are allocated beforehand: fresh memory costs more than either writer.
         let (mut ours, mut theirs) = (file.to_vec(), theirs);
         take_turns(
             "write",
@@ -46,7 +46,7 @@ pub(crate) fn compare() {
     }
 }
 
-/// What a pass over the records gives: their bytes, and something of each.
+/// The result of a pass over the records: their lengths plus the first byte of each.
 fn sum(records: &[&[u8]]) -> usize {
     records.iter().map(|record| record.len() + usize::from(record[0])).sum()
 }

@@ -1,13 +1,15 @@
-//! cordwood beside other crates: checksums by length, and logs in memory and in files by the length of their records.
+//! cordwood compared with other crates: checksums by length, and logs in memory and in files by the
+//! length of their records.
 //!
-//! Each line is a contender at a size: nanoseconds for one checksum or one record, as the median of the rounds with the
-//! middle half, then the time as a multiple of cordwood's in the same round, likewise. The contenders take turns, so that
-//! what else the machine does falls on all alike, and each answer is checked before it is timed.
+//! Each line is a contender at a size: nanoseconds for one checksum or one record, as the median of
+//! the rounds with the middle half, then likewise the time as a multiple of cordwood's in the same
+//! round. The contenders take turns, so that other load on the machine affects all alike, and each
+//! answer is checked before it is timed.
 //!
 //! `cordwood-compare kernels` times each kernel of the checksum instead, and `cordwood-compare check` prints the lengths
 //! for which another crate's checksum is faster.
 
-// This program's output is what it is for.
+// Printing is this program's purpose.
 #![allow(clippy::print_stdout)]
 
 mod append;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 15;
 
-/// Long against the clock's own cost, short against what else the machine does.
+/// Long compared with the clock's own cost, short compared with other activity on the machine.
 const TURN: Duration = Duration::from_millis(20);
 
 /// One contender: a name without spaces, and one pass over the work.
@@ -22,8 +22,8 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Lets them take turns and prints a line for each. A pass is `steps` checksums or records; the first contender is the
-/// one that the others are compared with.
+/// Lets the contenders take turns and prints a line for each. A pass is `steps` checksums or
+/// records; the others are compared with the first contender.
 pub(crate) fn take_turns(verb: &str, size: &str, steps: usize, contenders: &mut [Contender<'_>]) {
     let mut rounds = vec![Vec::with_capacity(ROUNDS); contenders.len()];
     // The first round warms up caches and branch predictors.
@@ -46,7 +46,7 @@ pub(crate) fn take_turns(verb: &str, size: &str, steps: usize, contenders: &mut 
     }
 }
 
-/// Nanoseconds a step.
+/// Nanoseconds per step.
 fn turn(contender: &mut Contender<'_>, steps: usize) -> f64 {
     let begin = Instant::now();
     let mut passes = 0_u32;

@@ -1,5 +1,6 @@
-//! CRC-32C by length. The data lies as records in a log do: consecutive, unaligned, in the processor's cache. The time is that of
-//! one checksum. Other crates are beside it in `benches/compare`.
+//! CRC-32C by length. The data lies as records in a log do: consecutive, unaligned, in the
+//! processor's cache. The time is for one checksum. `benches/compare` compares it with other
+//! crates.
 
 use std::hint::black_box;
 

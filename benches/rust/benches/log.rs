@@ -1,4 +1,5 @@
-//! Reading and writing a log in memory, by length of the records. The time is that of one pass over 4 MiB of records.
+//! Reading and writing a log in memory, by record length. The time is for one pass over 4 MiB of
+//! records.
 
 use std::hint::black_box;
 
@@ -18,7 +19,7 @@ fn encoded(records: &[&[u8]]) -> Vec<u8> {
     file
 }
 
-/// How many records there are, and something of each.
+/// Reads all records; returns how many there are, and a sum over them.
 fn read(file: &[u8], verify_checksums: bool) -> (usize, usize) {
     let options = ReadOptions::default().with_verify_checksums(verify_checksums);
     let mut reader = Reader::from_slice(file, options);

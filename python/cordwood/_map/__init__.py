@@ -1,4 +1,4 @@
-"""`cordwood.map`: the picture of a log. What draws it is imported when the first one is drawn."""
+"""`cordwood.map`: the picture of a log. The code that draws is imported with the first picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LogMap(NamedTuple):
         path: The path; `None` if the source has none.
         dialect: How the bytes of the log are laid out.
         file_len: Bytes of the log.
-        damaged_len: Bytes that are damage, or lost with it: of severity `"corruption"`.
+        damaged_len: Bytes that are damaged, or lost with them: of severity `"corruption"`.
         torn_len: Bytes of the torn tail.
         svg: The picture: an SVG document in one `<svg>` element, to be written to a file or put into a page.
 
@@ -54,9 +54,9 @@ def map(  # noqa: A001 - as the verb of the command
 ) -> LogMap:
     """Draws a log: where its records are, and where the damage is.
 
-    It reads the log several times with the policy `"salvage"`, which takes about a second for each GiB, and no more
-    memory for a long log. The picture is the one of `cordwood map --svg`: it needs no script and no other file, and is
-    as wide as there is room.
+    It reads the log several times with the policy `"salvage"`, which takes about a second per GiB, and no more memory
+    for a long log. The picture is that of `cordwood map --svg`: it needs no script and no other file, and is as wide as
+    the page allows.
 
     Args:
         source: A path or a URL; the content of a file in memory; a file in a store. Not an open file.
@@ -71,7 +71,7 @@ def map(  # noqa: A001 - as the verb of the command
         DialectError: The file is not a log.
         OSError: The file is missing, or cannot be read.
         TypeError: `source` can be read only once, such as an open file.
-        ValueError: An option has no such value, or makes no sense in the dialect.
+        ValueError: An option has an invalid value, or makes no sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")

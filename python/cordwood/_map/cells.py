@@ -1,4 +1,4 @@
-"""What a picture of a log shows: its bytes in cells of one length, and the regions that are damaged. No drawing."""
+"""What a picture of a log shows: its bytes in cells of equal length, and the regions that are damaged. No drawing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
-"""Offset, end offset, name, reason, severity, number of fragments: what `cordwood._native.runs` gives."""
+"""Offset, end offset, name, reason, severity, number of fragments: what `cordwood._native.runs` returns."""
 
 
 class Category(IntEnum):
@@ -27,7 +27,7 @@ class Category(IntEnum):
     OTHER = 2
     """What is not user data: file headers, trailers, engine metadata."""
     ZEROS = 3
-    """Room that was never written."""
+    """Space that was never written."""
     STALE = 4
     """What is left of an older log."""
     TORN = 5
@@ -39,7 +39,7 @@ class Category(IntEnum):
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
-"""However few bytes of a cell they are. Of the others, the one with the most bytes is shown."""
+"""Shown however few bytes of a cell they are. Of the others, the one with the most bytes is shown."""
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
 
@@ -56,7 +56,7 @@ TITLES = {
 
 
 class Region:
-    """Bytes `[begin, end)` of one severity and reason that touch."""
+    """Adjacent bytes `[begin, end)` of one severity and reason."""
 
     __slots__ = "begin", "category", "end", "reason"
 
@@ -83,18 +83,18 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """The bytes of a log in cells of one length, which doubles as often as there would be too many cells.
+    """The bytes of a log in cells of equal length, which doubles whenever there would be too many cells.
 
-    So the length of the log need not be known before, and a picture of any log takes the same memory.
+    The length of the log therefore need not be known beforehand, and a picture of any log takes the same memory.
 
     Attributes:
         sums: For each cell, its bytes by category.
         totals: The bytes of the log by category.
-        regions: What is damaged or torn, as far as it is listed.
+        regions: What is damaged or torn, up to a limit.
         region_count: How many regions there are, listed or not.
     """
 
-    # Not a `dataclass`: the module of that takes longer to import than a small log to draw.
+    # Not a `dataclass`: importing `dataclasses` takes longer than drawing a small log.
     def __init__(self, cell_len: int, count_max: int, regions_max: int = 1000) -> None:
         self.cell_len: int = cell_len
         self.count_max = count_max
@@ -151,17 +151,17 @@ class Cells:
 
     @property
     def block_count(self) -> int:
-        """Blocks in the log, the last one whole or not."""
+        """Blocks in the log, including an incomplete last one."""
         return -(-self.file_len // BLOCK_LEN)
 
     @property
     def is_damaged(self) -> bool:
-        """Whether there is damage. A torn tail is none."""
+        """Whether there is damage. A torn tail is not damage."""
         return self.totals[Category.DAMAGE] + self.totals[Category.LOST] > 0
 
 
 def cells_of(source: Callable[[], Source], log: LogFormat, columns: int, row_count_max: int) -> tuple[Cells, int]:
-    """The cells of a log, and how many bytes a row of them is: a block; more of a long log, less of a short one."""
+    """The cells of a log, and how many bytes are in a row: a block; more for a long log, less for a short one."""
 
     def of(cell_len: int) -> Cells:
         return Cells.of(runs(source(), **log._asdict()), cell_len=cell_len, count_max=columns * row_count_max)
@@ -174,7 +174,7 @@ def cells_of(source: Callable[[], Source], log: LogFormat, columns: int, row_cou
 
 
 def category_of_cell(sums: list[int]) -> Category:
-    """The category of a cell with this many bytes of each."""
+    """The category of a cell with this many bytes of each category."""
     for category in SHOWN_FIRST:
         if sums[category]:
             return category

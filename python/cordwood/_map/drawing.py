@@ -22,17 +22,17 @@ class Picture(NamedTuple):
     cells: Cells
     drawing: svg.Drawing
     fragment_count: int
-    """Fragments that are drawn each by itself; 0 if there are too many."""
+    """Fragments that are drawn individually; 0 if there are too many."""
 
 
 def picture_of(source: Callable[[], Source], log: LogFormat, title: str, fragments_max: int) -> Picture:
-    """The picture of a log. Of more fragments than this, cells are drawn in their place.
+    """The picture of a log. If there are more fragments than `fragments_max`, cells are drawn in their place.
 
     Args:
         source: Opens the log, as often as it is called.
         log: Which log it is.
-        title: What is above it.
-        fragments_max: How many fragments are drawn each by itself.
+        title: The heading above it.
+        fragments_max: How many fragments are drawn individually.
     """
     cells, row_len = cells_of(source, log, svg.COLUMNS, svg.ROW_COUNT_MAX)
     boxes = _fragment_boxes(source, log, fragments_max)
@@ -43,7 +43,7 @@ def picture_of(source: Callable[[], Source], log: LogFormat, title: str, fragmen
 
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[svg.Box] | None:
-    """Each fragment by itself; `None` if there are too many."""
+    """A box for each fragment; `None` if there are too many."""
     boxes = [
         svg.Box(
             fragment.offset,
@@ -57,7 +57,7 @@ def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max:
 
 
 def _title(fragment: Fragment) -> str:
-    """The text that is shown while the pointer rests on a fragment."""
+    """The text shown while the pointer rests on a fragment."""
     lines = [f"{fragment.kind}, {quantity(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")

@@ -1,8 +1,8 @@
 """A picture of a log as SVG: cells or fragments in, one document out. Pure.
 
 It needs no script and no other file: the browser shows each `<title>` when the pointer rests on it, and `<style>` has
-the colours for light and for dark backgrounds. They are those of Okabe and Ito, which all kinds of colour vision tell
-apart; damage is hatched and has a mark in the margin besides.
+the colours for light and for dark backgrounds. They are those of Okabe and Ito, which people with any kind of colour
+vision can distinguish; damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FRAGMENTS_MAX = 4000
 """With more in a document, cells are drawn in place of fragments."""
 REGIONS_MAX = 16
 
-# In units that the browser scales: a document is as wide as there is room. At 500 pixels, letters still have 9.
+# In units that the browser scales: a document is as wide as the page allows. At 500 pixels, letters still have 9.
 _WIDTH = 720
 _LEFT, _BARS = 126, 560
 _TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
@@ -37,7 +37,7 @@ _CLASSES = {
     Category.DAMAGE: "damage",
 }
 
-# A document may be part of a page: nothing else in that has these names.
+# A document may be part of a page: nothing else in the page has these names.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
 .cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
@@ -71,7 +71,7 @@ _STYLE = """
 
 
 class Box(NamedTuple):
-    """Bytes `[begin, end)` that are drawn as one, and what is said of them."""
+    """Bytes `[begin, end)` that are drawn as one, and their description."""
 
     begin: int
     end: int
@@ -80,7 +80,7 @@ class Box(NamedTuple):
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Cells as boxes: those of a row that touch and have the same category are one."""
+    """Cells as boxes: adjacent cells of a row that have the same category are one box."""
     categories = cells.categories()
     begin = 0
     for index in range(1, len(categories) + 1):
@@ -98,7 +98,7 @@ def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
 
 
 class Drawing(NamedTuple):
-    """The picture of a log, of a document that may have several."""
+    """The picture of a log, in a document that may contain several."""
 
     title: str
     height: int
@@ -106,7 +106,7 @@ class Drawing(NamedTuple):
 
 
 def document(drawings: Sequence[Drawing]) -> str:
-    """The pictures in one document, each below the one before."""
+    """The pictures in one document, each below the previous one."""
     height = sum(drawing.height for drawing in drawings)
     # The hatching is the same in each document of a page.
     out = [
@@ -168,13 +168,13 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
 
 
 def _headline(y: int, style: str, text: str) -> str:
-    """A line about the log: drawn narrower, if it is too long."""
+    """A line about the log: drawn narrower if it is too long."""
     narrower = f' textLength="{_WIDTH - 32}" lengthAdjust="spacingAndGlyphs"' if len(text) > _LINE_LEN_MAX else ""
     return f'<text x="16" y="{y}" class="{style}"{narrower}>{text}</text>'
 
 
 def _shortened(title: str) -> str:
-    """The title within a line. The end of a path says more than its beginning."""
+    """The title, shortened to fit in a line. The end of a path says more than its beginning."""
     begin = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - begin - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:begin]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
@@ -188,7 +188,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
         end = min(box.end, (row + 1) * row_len)
         x = _LEFT + (begin % row_len) * _BARS / row_len
         width = (end - begin) * _BARS / row_len
-        # A gap tells one fragment from the next, where there is room for it.
+        # A gap separates one fragment from the next, where there is room for it.
         width = width - 0.8 if width > 2.4 else width
         if box.category in SHOWN_FIRST:
             width = max(width, 2.5)
@@ -201,7 +201,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
 
 
 def _legend(category: Category, length: int, y: int) -> Iterator[str]:
-    """One line of the legend: how a category is drawn, and how many bytes are of it."""
+    """One line of the legend: how a category is drawn, and how many bytes belong to it."""
     place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
     yield f'<rect class="{_CLASSES[category]}" {place}/>'
     if category is Category.DAMAGE:
@@ -227,5 +227,5 @@ def _number(value: float) -> str:
 def _text(text: str) -> str:
     """Text for XML, which has no way to write most control characters."""
     printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
-    # `html.escape` would import all entities of HTML.
+    # `html.escape` would import all HTML entities.
     return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

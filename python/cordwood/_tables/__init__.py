@@ -1,7 +1,7 @@
-"""Tables of what records hold: what `cordwood convert` and `scan(decode=)` are made of.
+"""Tables of the contents of records, for `cordwood convert` and `scan(decode=)`.
 
-* `rows` makes rows of records,
-* `learner` learns the columns that rows have, where they are not known beforehand,
-* `schema` has the types that a column can have,
-* `arrow` makes batches of Arrow of rows, with pyarrow.
+* `rows` turns records into rows,
+* `learner` learns the columns of rows, where they are not known beforehand,
+* `schema` defines the types that a column can have,
+* `arrow` turns rows into Arrow batches, with pyarrow.
 """

@@ -1,4 +1,4 @@
-"""Rows as batches of Arrow, made by pyarrow."""
+"""Rows as Arrow batches, made by pyarrow."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _Cell: TypeAlias = Callable[[Any], object]
 
 _SAME = frozenset(("bool", "int", "uint", "float", "bytes", "time"))
-"""Types whose values pyarrow takes as they are."""
+"""Types whose values pyarrow accepts as they are."""
 
-# Few of them, and the table would need more room for what Parquet notes of each column of each row group.
+# With fewer, the table would need more room for what Parquet records about each column of each row group.
 _CELL_COUNT_MAX = 1 << 22
 
 
 def utf8(text: str) -> str:
-    """JSON can escape half a character of two; UTF-8 cannot have it."""
+    """Escapes lone surrogates, which JSON can contain and UTF-8 cannot."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -42,7 +42,7 @@ class Batches:
         shapes: Shapes | None = None,
         known: Iterable[str] = (),
     ) -> None:
-        """`columns` are those of `Columns`, or a `pyarrow.Schema`. What else rows have, `known` or not, is left out."""
+        """`columns` are those of `Columns`, or a `pyarrow.Schema`. All else in rows, `known` or not, is left out."""
         pa: Any = import_module("pyarrow")
         self._pa = pa
         self._fields_of = (shapes or Shapes()).fields_of
@@ -61,7 +61,7 @@ class Batches:
         self._columns = columns
 
     def of(self, rows: list[dict[str, Any]] | EntityRecords) -> Iterator[Any]:
-        """The rows in batches, none of which has very many cells: a column takes room in each row, if it is in any."""
+        """The rows in batches, none with very many cells: a column that is in any row takes room in each."""
         if not isinstance(rows, list):
             yield from self._entity_batches.of(rows)
             return
@@ -92,10 +92,10 @@ class Batches:
         return EntityBatches(self._pa, self.schema, columns, _CELL_COUNT_MAX)
 
     def _batch(self, rows: list[dict[str, Any]], names: set[str]) -> Any:
-        """Rows that have values in these columns only. All other columns share one array for each type."""
+        """A batch of rows that have values only in these columns. All other columns share one array for each type."""
         nulls: dict[Any, Any] = {}
         arrays: list[Any] = []
-        # One column after another: as objects of Python, cells are larger than in Arrow.
+        # One column at a time: cells are larger as Python objects than in Arrow.
         for name, kind in self._types.items():
             if name in names:
                 cell = self._cells[name]
@@ -130,7 +130,7 @@ class Batches:
         }[kind]()
 
     def _cell(self, kind: ColumnType) -> _Cell | None:
-        """What makes of a value, which is not `None`, what pyarrow takes; `None` if it takes the value itself."""
+        """The function that converts a value other than `None` to what pyarrow accepts; `None` if none is needed."""
         if isinstance(kind, ListOf):
             return self._list_cell(self._cell(kind.item))
         if isinstance(kind, StructOf):
@@ -138,7 +138,7 @@ class Batches:
         return None if kind in _SAME else self._json_cell if kind == "json" else _text_cell
 
     def _given_cell(self, kind: Any) -> _Cell | None:  # noqa: PLR0911 - one for each type
-        """The same for a type of Arrow."""
+        """The same for an Arrow type."""
         types = self._pa.types
         if types.is_struct(kind):
             return self._struct_cell([(field.name, field.name, self._given_cell(field.type)) for field in kind])
@@ -146,7 +146,7 @@ class Batches:
             return self._list_cell(self._given_cell(kind.value_type))
         if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
             return lambda value: utf8(value) if isinstance(value, str) else self._json_cell(value)
-        # Of these, pyarrow would make other values.
+        # pyarrow would change values of these types.
         if types.is_integer(kind):
             return lambda value: _exactly(value, not isinstance(value, float) or value.is_integer())
         if types.is_floating(kind):
@@ -186,7 +186,7 @@ class Batches:
 
 def _exactly(value: object, is_exact: bool) -> object:  # noqa: FBT001 - the only thing to say of it
     if not is_exact:
-        raise ValueError(f"{value!r} would become another one")
+        raise ValueError(f"{value!r} would be changed")
     return value
 
 

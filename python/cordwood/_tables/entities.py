@@ -16,7 +16,7 @@ KEY_COLUMNS: dict[str, ColumnType] = {
     "__name__": "text",
     "__path__": "text",
 }
-"""What the key of an entity says, in columns of its own. No property may have such a name."""
+"""The parts of an entity's key that have columns of their own. No property may have such a name."""
 
 KEY = StructOf(
     (
@@ -40,7 +40,7 @@ def key_columns(key: Key | None) -> dict[str, Any]:
 
 
 def reserved_name(name: str, record: bytes) -> PayloadError:
-    """What is wrong with a record that has a property of this name, which is that of a column for the key."""
+    """The error for a record that has a property of this name, which is that of a column for the key."""
     message = f"a property has the name {name}, which a table has for the key"
     message += f" ({len(record)} bytes at offset 0 of the payload)"
     return PayloadError(message, offset=0, length=len(record), reason=PayloadReason.RESERVED_NAME)

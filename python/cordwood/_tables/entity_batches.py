@@ -1,6 +1,6 @@
-"""Entities as batches of Arrow, made of records by the native module: no row of Python is made of them.
+"""Entities as Arrow batches, which the native module makes from records, without rows in Python.
 
-The rows of `rows`, the columns of `learner` and the batches of `arrow` are the naive counterpart: the tables are equal.
+The naive counterpart is the rows of `rows`, the columns of `learner` and the batches of `arrow`: the tables are equal.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from cordwood._tables.schema import ColumnType, ListOf, StructOf, TooManyColumns
 from cordwood.errors import PayloadError
 
 ROW_COUNT_MAX = 1 << 16
-"""So many rows are in a batch of Arrow, at most."""
+"""The most rows in an Arrow batch."""
 
 _THREAD_COUNT = 2
-"""So many threads make batches. A third one writes them, and takes about as long as these."""
+"""How many threads make batches. A third thread writes them, which takes about as long."""
 
 
 class LeftOutRecord(NamedTuple):
-    """A record that is no entity."""
+    """A record that is not an entity."""
 
     offset: int
     data: bytes
 
 
 class NewColumnsError(Exception):
-    """A record has what is not in the columns that were found before."""
+    """A record has something that is not in the columns found before."""
 
 
 LeaveOut: TypeAlias = Callable[[LeftOutRecord, PayloadError], None]
 
 
 class EntityRecords(NamedTuple):
-    """Records of a log, of which rows are still to be made."""
+    """Records of a log that have not been turned into rows yet."""
 
     batch: RecordBatch
     first: Mapping[str, str | None]
     """What each row begins with."""
     leave_out: LeaveOut
     check_name: Callable[[str], None] = lambda _: None
-    """It gets a name that no column has, and may raise."""
+    """Called with a name that no column has; it may raise."""
     learner: EntityColumns | None = None
-    """If there is one, it learns from the records, and no other columns may come of it."""
+    """If there is one, it learns from the records, and must not find any further columns."""
 
 
 def leave_out_all(batch: RecordBatch, left_out: list[tuple[int, Any]], leave_out: LeaveOut) -> None:
-    """Has each record left out that is no entity."""
+    """Leaves out each record that is not an entity."""
     for index, error in left_out:
         record = LeftOutRecord(batch.record_offsets[index], batch[index])
         leave_out(record, reserved_name(error, record.data) if isinstance(error, str) else error)
@@ -61,7 +61,7 @@ class EntityColumns(Columns):
     """Learns the columns of entities from records."""
 
     def __init__(self, origin: str | None) -> None:
-        """`origin` is a column that the table has besides."""
+        """`origin` is a further column of the table."""
         super().__init__(SHAPES)
         self._origin = origin
         self._settled: dict[str, ColumnType] = {}
@@ -73,7 +73,7 @@ class EntityColumns(Columns):
         )
 
     def learn(self, batch: RecordBatch, leave_out: LeaveOut) -> bool:
-        """Takes records into account. Returns whether none has a property that is named as the other column.
+        """Takes records into account. Returns whether none has a property with the name of the further column.
 
         Raises:
             TooManyColumnsError: There are too many columns.
@@ -89,7 +89,7 @@ class EntityColumns(Columns):
         return True
 
     def finish(self) -> None:
-        """To be called before the columns are asked for."""
+        """Must be called before the columns are requested."""
         self.load(self.native.columns())
 
     def settle(self) -> dict[str, ColumnType]:
@@ -106,7 +106,7 @@ class EntityColumns(Columns):
 
 
 def is_native(columns: Mapping[str, ColumnType]) -> bool:
-    """Whether the native module can make these columns. Names with a zero in them have no form in Arrow's interface."""
+    """Whether the native module can make these columns. Names with a zero byte have no form in Arrow's interface."""
     return not any("\0" in name for name in _names(StructOf(tuple(columns.items()))))
 
 
@@ -120,7 +120,7 @@ def _names(kind: ColumnType) -> Iterator[str]:
 
 
 class _Capsules:
-    """What pyarrow takes for a table. A named tuple would be a list of arrays to it."""
+    """What pyarrow accepts as a table. It would take a named tuple for a list of arrays."""
 
     def __init__(self, capsules: tuple[object, object]) -> None:
         self._capsules = capsules
@@ -150,7 +150,7 @@ class EntityBatches:
     """Makes batches of entities, with the columns of a table."""
 
     def __init__(self, pa: Any, schema: Any, columns: Mapping[str, ColumnType | None], cell_count_max: int) -> None:
-        """Of `columns`, those without a type are known, but not in the table."""
+        """Those of `columns` that have no type are known, but not in the table."""
         self._pa = pa
         self._schema = schema
         self._columns = columns
@@ -161,7 +161,7 @@ class EntityBatches:
         """The rows of records in batches.
 
         Raises:
-            NewColumnsError: There is a learner, and it found others.
+            NewColumnsError: There is a learner, and it found other columns.
             ValueError: A value does not fit its column.
         """
         return self._made(records, _build(self._builder_of(records), records, 0))
@@ -169,10 +169,10 @@ class EntityBatches:
     def of_all(self, all_records: Iterable[EntityRecords]) -> Iterator[Any]:
         """The rows of all records in batches, in the order of the records.
 
-        Some are made ahead, in threads: the interpreter is free meanwhile.
+        Some are made ahead, in threads that leave the interpreter free.
 
         Raises:
-            NewColumnsError: There is a learner, and it found others.
+            NewColumnsError: There is a learner, and it found other columns.
             ValueError: A value does not fit its column.
         """
         ahead: deque[tuple[EntityRecords, Future[_Chunk]]] = deque()
@@ -187,15 +187,15 @@ class EntityBatches:
 
     def _builder_of(self, records: EntityRecords) -> EntityBuilder:
         if self._builder is None:
-            # What all rows begin with is no property.
+            # What all rows begin with is not a property.
             columns = [(name, kind) for name, kind in self._columns.items() if name not in records.first]
             self._builder = EntityBuilder(columns, row_count_max=ROW_COUNT_MAX, cell_count_max=self._cell_count_max)
         return self._builder
 
     def _made(self, records: EntityRecords, chunk: _Chunk) -> Iterator[Any]:
-        """The batches of all records, of which the first is built."""
+        """The batches of all records, the first of which is already built."""
         while True:
-            # What is new may have been learned for another batch before, which comes after this one.
+            # What is new may already have been learned for another batch, which comes after this one.
             if records.learner and (chunk.is_new or chunk.unknown is not None or chunk.misfit is not None):
                 records.learner.check_settled()
             leave_out_all(records.batch, chunk.left_out, records.leave_out)

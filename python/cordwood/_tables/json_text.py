@@ -1,4 +1,4 @@
-"""JSON in one line."""
+"""JSON on one line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-# One encoder for all values: making one takes as long as a line.
+# One encoder for all values: creating one takes as long as encoding a line.
 _encode: list[Callable[[object], str]] = []
 
 
 def json_text(value: object) -> str:
-    """A value as JSON, in one line."""
+    """A value as JSON, on one line."""
     if not _encode:
-        # Much that imports this module writes no JSON.
+        # Many of those who import this module write no JSON.
         import json
 
         _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)
@@ -21,7 +21,7 @@ def json_text(value: object) -> str:
 
 
 class Streamed(NamedTuple):
-    """An array of JSON that is made while it is written: it may be many times longer than fits in memory."""
+    """A JSON array that is produced while it is written: it may be many times longer than fits in memory."""
 
     items: Iterable[object]
     """The items, as JSON has them."""
@@ -31,7 +31,7 @@ _SOME = 256
 
 
 def json_pieces(value: object, array: list[object], streamed: Streamed) -> Iterator[str]:
-    """A value as JSON, in one line, in pieces. What is streamed belongs in `array`, the last in it, which is empty."""
+    """A value as JSON, on one line, in pieces. `streamed` goes into `array`, the last array in it, which is empty."""
     items = iter(streamed.items)
     array.extend(islice(items, _SOME))
     if len(array) < _SOME:

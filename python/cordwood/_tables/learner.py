@@ -1,4 +1,4 @@
-"""What learns the columns of a table from its rows."""
+"""Learns the columns of a table from its rows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf, TooManyColumnsError
 
 COLUMN_COUNT_MAX = 10_000
-"""No more columns: BigQuery has no more either, and what has is not of one form. Fields in columns count, too."""
+"""The most columns, as in BigQuery: records with more do not have one form. Fields in columns also count."""
 
 FIELD_COUNT_MAX = 1_000
-"""No more fields within one column: that is a mapping whose keys are data."""
+"""The most fields within one column: a column with more is a mapping whose keys are data."""
 
 LEVEL_COUNT_MAX = 20
-"""No more levels of lists and structures in a column. Datastore itself has no more."""
+"""The most levels of lists and structures in a column. Datastore itself allows no more."""
 
-# An integer up to this size is a floating-point number, too, without loss.
+# An integer up to this size is also a floating-point number, without loss.
 _EXACT_MAX = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
 
@@ -43,14 +43,14 @@ class _Node:
         self.fields: dict[str, _Node] = {}
 
     def nodes(self) -> Iterator[_Node]:
-        """What is in it."""
+        """The nodes in it."""
         if self.item is not None:
             yield self.item
         yield from self.fields.values()
 
 
 _Found: TypeAlias = tuple[list[str], Any, dict[str, Any]]
-"""What was seen, in items and in fields, too: what a `_Node` has."""
+"""What was seen, also in items and in fields: the content of a `_Node`."""
 
 
 def _node_of(found: _Found) -> _Node:
@@ -65,16 +65,16 @@ def _node_of(found: _Found) -> _Node:
 class Columns:
     """Learns the columns of a table from its rows.
 
-    A column in which all values are of one type has this type. Integers and floating-point numbers together are
-    floating-point, if no integer is too large for that. Lists are lists of one such type, and objects are structures of
-    all the fields that they have. Anything else is JSON in a text. It keeps numbers, texts and bytes apart, but not
-    what JSON has no form for: a time and NaN are texts there.
+    A column in which all values are of one type has that type. Integers and floating-point numbers together are
+    floating-point, unless an integer is too large for that. Lists are lists of one such type, and objects are
+    structures of all the fields that they have. Anything else is JSON text. It keeps numbers, text and bytes apart, but
+    not what JSON cannot represent: times and NaN are text there.
     """
 
     def __init__(self, shapes: Shapes | None = None) -> None:
         self._fields_of, self._fixed = shapes or Shapes()
         self._roots: dict[str, _Node] = {}
-        # Of the columns that have fields, how many; of those that have too many, nothing more is learned.
+        # The number of fields of each column that has any. Nothing more is learned about columns that have too many.
         self._field_counts: dict[str, int] = {}
         self._field_count = 0
         self._overfull: set[str] = set()
@@ -131,24 +131,24 @@ class Columns:
         return True
 
     def load(self, columns: Mapping[str, _Found | None]) -> None:
-        """Takes over what was learned elsewhere. A column with nothing has too many fields."""
+        """Takes over what was learned elsewhere. A column that is `None` has too many fields."""
         self._roots = {name: _Node() if node is None else _node_of(node) for name, node in columns.items()}
         self._overfull = {name for name, node in columns.items() if node is None}
 
     def finish(self) -> None:
-        """To be called after the last row, before the columns are asked for."""
+        """Must be called after the last row, before the columns are requested."""
 
     def types(self) -> dict[str, ColumnType]:
         """The columns by name, in the order in which they were first seen."""
         return {name: "json" if name in self._overfull else self._type_of(node) for name, node in self._roots.items()}
 
     def conflicts(self) -> dict[str, list[str]]:
-        """The types of the columns that have several, and none for all of them.
+        """The types of each column that has several without a common type.
 
         `a.b` is a field of `a`, and `a[]` are its items.
         """
         found: dict[str, list[str]] = {}
-        # Nothing here calls itself: there may be thousands.
+        # Not recursive: there may be thousands.
         nodes = [(name, node) for name, node in self._roots.items() if name not in self._overfull]
         while nodes:
             name, node = nodes.pop(0)
@@ -162,16 +162,16 @@ class Columns:
 
     @property
     def overfull(self) -> list[str]:
-        """The columns that are JSON since they would have too many fields."""
+        """The columns that are JSON because they would have too many fields."""
         return sorted(self._overfull)
 
     def _kind_of(self, value: object) -> str:
         if (kind := _KINDS.get(type(value))) is not None:
             return kind
-        # A bool is an int to Python, and is among those.
+        # A bool, which is an int to Python, is among those.
         if isinstance(value, int):
             return "int" if -_EXACT_MAX <= value <= _EXACT_MAX else "large" if value in _INT64 else "json"
-        # An enumeration, say.
+        # For example, an enumeration.
         for known, kind in _KINDS.items():
             if isinstance(value, known):
                 return kind

@@ -1,4 +1,4 @@
-"""The rows that a record of a log makes in a table, by the names of `--as` and of `decode=`."""
+"""The rows that a record of a log becomes in a table, by the names that `--as` and `decode=` accept."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from cordwood.payload import WriteBatch
 
 Row: TypeAlias = dict[str, Any]
-"""Values by the names of their columns: of Python's own types, or anything that `json_of` takes.
+"""Values by the names of their columns: of Python's built-in types, or anything that `json_of` accepts.
 
-One of them may be `Streamed`, where the columns are known beforehand; such a row can be written once.
+One of them may be `Streamed`, where the columns are known beforehand; such a row can be written only once.
 """
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
-"""Makes rows of a record. They may be many more than fit in memory: a record of some MiB can hold millions."""
+"""Turns a record into rows. There may be many more than fit in memory: a record of a few MiB can contain millions."""
 
 LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
 
 
 class Rows(NamedTuple):
-    """What makes the rows of a log."""
+    """Makes the rows of a log."""
 
     of_record: RowsOf
-    """Those of a record. It raises `PayloadError` for one that is not of the form."""
+    """The rows of a record. It raises `PayloadError` for a record that is not of the form."""
     at_end: Callable[[], Iterable[Row]] = tuple
-    """Those that are complete only after the last record."""
+    """The rows that are complete only after the last record."""
 
 
 ROW_KINDS = (
@@ -55,7 +55,7 @@ ROW_KINDS = (
     "entity",
     "json",
 )
-"""What `--as` can name."""
+"""The names that `--as` accepts."""
 
 
 KNOWN_COLUMNS: dict[str, dict[str, ColumnType]] = {
@@ -87,7 +87,7 @@ KNOWN_COLUMNS: dict[str, dict[str, ColumnType]] = {
     },
     "wandb-output": {"_timestamp": "float", "stream": "text", "line": "text"},
 }
-"""The columns of forms that have the same in every log, so that their tables go together."""
+"""The columns of those forms that have the same columns in every log, so that their tables can be combined."""
 
 
 _OF_RECORDS = ("raw", "write-batch", "version-edit", "wandb")
@@ -118,12 +118,12 @@ def all_columns(form: str, found: dict[str, ColumnType]) -> dict[str, ColumnType
 def rows_as(
     form: str, dialect: str, leave_out: LeaveOut, report: Callable[[str], None], *, on_corruption: str = "skip"
 ) -> Rows:
-    """What makes the rows of a log. `leave_out` gets each value that a row has to do without, `report` what is unsure.
+    """What makes the rows of a log. `leave_out` gets each value left out of a row, `report` what is uncertain.
 
-    With the policy "salvage", rows have what `known_columns` says.
+    With the policy "salvage", rows have the columns that `known_columns` adds.
 
     Raises:
-        ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
+        ModuleNotFoundError: It needs a package that is not installed; the message says which extra has it.
     """
     makers: dict[str, Callable[[], Rows]] = {
         "raw": lambda: Rows(_raw),
@@ -154,12 +154,11 @@ def _with_salvaged(rows_of: RowsOf) -> RowsOf:
 
 
 def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], WriteBatch]:
-    """What reads the write batches of a log in this dialect, each to its end. It raises `PayloadError`.
+    """Returns a function that reads write batches of a log in this dialect, each to its end, or raises `PayloadError`.
 
-    A few tags mean one thing to RocksDB and another to Pebble. A log of Pebble that was not closed is laid out like
-    one of RocksDB, an old one like one of LevelDB. Then the batches themselves say whose they are: those that only one
-    of the two can read. Where none has said so yet, RocksDB is assumed, and if it makes a difference, `report` is
-    called with that, once.
+    A few tags mean one thing to RocksDB and another to Pebble. A Pebble log that was not closed is laid out like a
+    RocksDB log, an old one like a LevelDB log. The batches then decide: those that only one of the two engines can
+    read. As long as there is none, RocksDB is assumed, and if that makes a difference, `report` says so, once.
     """
     from cordwood.payload.write_batch import WriteBatch
 
@@ -191,7 +190,7 @@ def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callabl
             is_sure = True
             return batch
         if not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
-            report("RocksDB and Pebble read this log differently, and it may be of either; taken for one of RocksDB")
+            report("RocksDB and Pebble read this log differently, and it is read as one from RocksDB")
             is_reported = True
         return batch
 
@@ -206,9 +205,9 @@ def _write_batch(dialect: str, report: Callable[[str], None]) -> RowsOf:
     batch_of = write_batches(dialect, report)
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        # It has been read to its end: no error comes after the first row.
+        # It has been read to its end: no error can follow the first row.
         batch = batch_of(record.data)
-        # A batch of nothing is a row, too.
+        # An empty batch is also a row.
         if not batch:
             return [{"offset": record.offset, "sequence": batch.sequence}]
         return (
@@ -227,7 +226,7 @@ def _version_edit() -> RowsOf:
 
 
 def _live_files() -> Rows:
-    """One row for each table that a database has after all edits of its MANIFEST."""
+    """One row for each table that a database has after all edits in its MANIFEST."""
     from cordwood.payload.version_edit import LiveFiles, VersionEdit
 
     state = LiveFiles()
@@ -297,10 +296,10 @@ def _wandb_values(kind: str, leave_out: LeaveOut) -> Rows:
 
 
 def _wandb_lines() -> Rows:
-    """One row for each line that was printed, with the time of its beginning. Lines end where stdout and stderr do."""
+    """One row for each printed line, with the time of its beginning. The end of a stream also ends its last line."""
     from cordwood.payload.wandb import output_piece
 
-    # Of each stream, when its last line began, and the parts of it.
+    # For each stream, when its last line began, and the parts of that line.
     unfinished: dict[str, tuple[float | None, list[str]]] = {}
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
@@ -308,7 +307,7 @@ def _wandb_lines() -> Rows:
         return [] if piece is None else lines(**piece)
 
     def lines(_timestamp: float | None, stream: str, text: str) -> Iterator[Row]:
-        # Only a newline ends a line: a carriage return writes over it.
+        # Only a newline ends a line: a carriage return overwrites it.
         for part in io.StringIO(text, newline="\n"):
             unfinished.setdefault(stream, (_timestamp, []))[1].append(part)
             if part.endswith("\n"):
@@ -348,7 +347,7 @@ def _json() -> RowsOf:
 
 
 def json_of(form: str) -> Callable[[Any], object]:
-    """What makes JSON of a value of a row."""
+    """Returns the function that converts a row's value to JSON."""
     if form == "entity":
         from cordwood.payload.entity import to_json
 
@@ -373,8 +372,8 @@ def origin_column(form: str) -> str:
 
 
 def origin_of(path: str, column: str) -> str:
-    """What is in that column: the path, or the id of a run, from the name that wandb gives its file."""
+    """The value of that column: the path, or the ID of a run, from the name that wandb gives its file."""
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", os.path.basename(path))):  # noqa: PTH119
         path = match[1]
-    # A name need not be text.
+    # A name need not be valid text.
     return path.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""What `scan` returns with `decode=`: made of the same rows and columns as the tables of `cordwood convert`.
+"""What `scan` returns with `decode=`: the same rows and columns as in the tables of `cordwood convert`.
 
 The other modules are imported when a scan is made: this one is part of `import cordwood`.
 """
@@ -30,10 +30,10 @@ _Reopened: TypeAlias = tuple[Any, int | None, bool]
 
 
 class DecodedScan:
-    """What the records of logs hold as a table, for everything that reads Arrow: what `scan` returns with `decode=`.
+    """The decoded records of logs as a table, for everything that reads Arrow: what `scan` returns with `decode=`.
 
     Its rows and columns are those of `cordwood convert --as`. It is made by pyarrow, which must be installed. Where the
-    columns differ from log to log, the sources are read once for them, the first time that they are needed.
+    columns differ from log to log, the sources are read once to find them, when they are first needed.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class DecodedScan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """What was not returned: a tuple of `SkippedRegion` for each source, in their order.
 
-        Of the reading that began last, as far as it has come; empty if none has begun.
+        This covers the reading that began last, up to its position; empty if none has begun.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
 
@@ -99,25 +99,25 @@ class DecodedScan:
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
         """Which records are not what `decode` says: for each source, their file offsets and what is wrong.
 
-        Of the reading that began last, as far as it has come; empty if none has begun. Of each source, the first 1,000
-        are listed. A value that cannot be read is left out of its row, and listed, too. With `on_corruption="raise"`,
-        they are raised instead.
+        This covers the reading that began last, up to its position; empty if none has begun. The first 1,000 of each
+        source are listed. A value that cannot be read is left out of its row, and is also listed. With
+        `on_corruption="raise"`, the errors are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found, and nothing was left out.
+        """Whether no damage was found and nothing was left out.
 
-        Of the reading that began last, as far as it has come.
+        This covers the reading that began last, up to its position.
         """
         return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How reading each source has ended: an `Outcome` for each, in their order.
+        """How the reading of each source ended: an `Outcome` for each, in their order.
 
-        Of the reading that began last; `"unfinished"` for a source of which it has not reached the end. Empty if none
+        This covers the reading that began last; `"unfinished"` for a source whose end it has not reached. Empty if none
         has begun.
         """
         unfinished = Outcome(kind="unfinished", offset=self._options["start"])
@@ -285,7 +285,7 @@ def _new_column(log: _Log, name: str) -> ValueError:
 
 
 def _has_column(log: _Log, name: str | None) -> ValueError:
-    return ValueError(f"{log.name}: the rows have a column {name!r} of their own: scan each by itself")
+    return ValueError(f"{log.name}: the rows have a column {name!r} of their own: scan each on its own")
 
 
 class _Log:
@@ -342,12 +342,12 @@ def decoded_scan(
     columns: Sequence[str] | None,
     **options: Any,
 ) -> DecodedScan:
-    """The native `scan` calls it, with `decode`.
+    """Called by the native `scan` if `decode` is given.
 
     Raises:
         ModuleNotFoundError: pyarrow is not installed.
-        TypeError: `schema` is no schema of pyarrow.
-        ValueError: There is no such `decode`, or the options contradict each other.
+        TypeError: `schema` is not a pyarrow schema.
+        ValueError: `decode` has an invalid value, or the options contradict each other.
     """
     from cordwood._tables.rows import origin_column
 

@@ -13,15 +13,15 @@ class ListOf(NamedTuple):
 
 
 class StructOf(NamedTuple):
-    """The type of a column of structures: the names of their fields, and the types of these."""
+    """The type of a column of structures: the names and the types of their fields."""
 
     fields: tuple[tuple[str, ColumnType], ...]
 
 
 ColumnType: TypeAlias = str | ListOf | StructOf
-"""`bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` or `json`, or what has others in it.
+"""`bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` or `json`, or a type that contains others.
 
-`uint` is only in tables whose columns are known beforehand.
+`uint` occurs only in tables whose columns are known beforehand.
 """
 
 
@@ -31,21 +31,21 @@ class Shapes(NamedTuple):
     fields_of: Callable[[object], Mapping[str, Any] | None] = lambda value: (
         cast("dict[str, Any]", value) if isinstance(value, dict) else None
     )
-    """The fields of a value, or `None` if it is no structure."""
+    """The fields of a value, or `None` if it is not a structure."""
     fixed: Mapping[type, tuple[str, StructOf]] = {}
     """Classes whose values always have the same fields, with a name for messages and the type."""
 
 
 ToJson: TypeAlias = Callable[[Any], object]
-"""Makes of a value what JSON has."""
+"""Converts a value to one that JSON has."""
 
 
 class TooManyColumnsError(ValueError):
-    """A log of which a table would have too many columns."""
+    """A log whose table would have too many columns."""
 
 
 def leaf_count(kind: ColumnType) -> int:
-    """How many columns Parquet makes of one of this type."""
+    """How many Parquet columns a column of this type becomes."""
     if isinstance(kind, ListOf):
         return leaf_count(kind.item)
     return sum(leaf_count(inside) for _, inside in kind.fields) if isinstance(kind, StructOf) else 1

@@ -1,10 +1,10 @@
-"""The command `cordwood`: what is done with whole logs, at the terminal and in scripts.
+"""The command `cordwood`: work with whole logs, at the terminal and in scripts.
 
-Each verb is a module of this package, imported only when it is asked for:
+Each verb is a module of this package, imported only when it is used:
 
-* its docstring is the verb's help: the first line in the list of all verbs, the whole in its own,
+* its docstring is the verb's help: the first line in the list of all verbs, all of it in the verb's own,
 * `EXAMPLES` is printed below it,
-* `add_arguments` says what it takes, `run` does the work and returns the exit status.
+* `add_arguments` defines its arguments, `run` does the work and returns the exit status.
 
 Data goes to stdout, messages go to stderr. The exit statuses are those of `Status`.
 """
@@ -52,7 +52,7 @@ exit status:
   3  it was done, and damage was found or data was lost: stderr or the report
      says what; an incomplete record at the end, as a crash leaves it, is
      reported, but is not damage
-  130 after Ctrl-C; 141 if nobody reads the output any more
+  130 after Ctrl-C; 141 if the reader of the output has closed it
 
 examples:
   cordwood info database/
@@ -72,7 +72,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cordwood {cordwood.__version__}")
-    # Without `prog`, argparse would format the usage now, and import for it what only help needs.
+    # Without `prog`, argparse would format the usage here, and import what only help needs.
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
     parser.is_verb = False
     for verb in verbs:
@@ -94,8 +94,8 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help that fits in a terminal.
 
-    The paragraphs of a description are folded, but what is indented stays as it is: examples. The choices of an
-    option that has many are part of its text, so that they are folded, too.
+    The paragraphs of a description are folded, but indented ones stay as they are: examples. If an option has many
+    choices, they are part of its text, so that they are also folded.
     """
 
     def _split_lines(self, text: str, width: int) -> list[str]:
@@ -112,7 +112,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         return f"{action.help}; one of %(choices)s" if _has_many_choices(action) else action.help
 
     def __init__(self, prog: str) -> None:
-        # It would import `shutil` for it, for each option that is added.
+        # Otherwise, argparse would look up the width with `shutil`, for each option that is added.
         super().__init__(prog, width=terminal_width() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
@@ -148,7 +148,7 @@ class _Parser(argparse.ArgumentParser):
         self, args: Any = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         options, unknown = super().parse_known_args(args, namespace)
-        # To argparse the names of sources end at the first option that follows one of them.
+        # To argparse, the names of sources end at the first option that follows one of them.
         if self.is_verb and hasattr(options, "sources") and not any(_is_option(word) for word in unknown):
             names = [*options.sources, getattr(options, "destination", None), *unknown]
             options.sources = [name for name in names if name is not None]
@@ -162,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
         return options, unknown
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        # argparse does not tell when --help or --version cannot be written.
+        # argparse does not report that --help or --version cannot be written.
         if message and file is sys.stdout:
             print(message, end="", flush=True)
         else:
@@ -170,7 +170,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _drop_output() -> None:
-    """Python flushes stdout again when it exits, and would report the same error again."""
+    """Drops pending output: Python flushes stdout again when it exits, and would report the same error again."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -178,7 +178,7 @@ def _drop_output() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Opens what the shell has closed (`>&-`), so that it fails when it is used and no other file gets its number.
+    """Opens streams that the shell has closed (`>&-`), so that using them fails and no other file gets their numbers.
 
     Python has `None` for such a stream. Messages to a closed stderr are lost.
     """
@@ -198,16 +198,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None:
             arguments = sys.argv[1:]
         _open_closed_streams()
-        # A path need not be text: what cannot be shown is escaped.
+        # A path need not be valid text: what cannot be shown is escaped.
         for stream in sys.stdout, sys.stderr:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        # One verb is imported, not all: each takes some milliseconds.
+        # Only one verb is imported: each takes a few milliseconds.
         first = arguments[:1]
         verbs = () if first == ["--version"] else first if first and first[0] in VERBS else VERBS
         parser = make_parser(verbs)
         if not arguments:
-            # Nothing was done, and a script that relies on it is wrong.
+            # Nothing was done, and a script that relies on this is wrong.
             parser.print_help(sys.stderr)
             return Status.USAGE
         if verbs is VERBS and not arguments[0].startswith("-"):
@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who read our output has enough, as `head` does.
+        # The reader of our output has closed it, as `head` does.
         _drop_output()
         return Status.BROKEN_PIPE
     except KeyboardInterrupt:
@@ -228,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return Status.FAILURE
     except ValueError as error:
-        # Options that make no sense together, as an end before the start.
+        # Options that make no sense together, such as an end before the start.
         complain(error)
         return Status.USAGE
     return status

@@ -40,7 +40,7 @@ class Condition(NamedTuple):
     """The value as bytes: those of the text, or of the hexadecimal digits after `0x`."""
 
     def holds(self, value: object, to_json: Callable[[Any], object]) -> bool:
-        """Whether it holds of what a row has in the column; never of a row that has nothing there."""
+        """Whether it is true of the value that a row has in the column; never for a row that has none there."""
         if value is None:
             return False
         if isinstance(value, bytes):
@@ -56,7 +56,7 @@ class Condition(NamedTuple):
         return self._compares(_text_of(to_json(value)), self.text)
 
     def misfit(self, value: object) -> str | None:
-        """Why it cannot hold of what a row has in the column, nor of its like; `None` if it can."""
+        """Why it cannot be true of this value in the column, nor of any like it; `None` if it can."""
         if self.operator in ("!=", "~"):
             return None
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -68,7 +68,7 @@ class Condition(NamedTuple):
 
     def _compares(self, value: Any, other: Any) -> bool:
         if other is None:
-            # A number or a time, and what is none.
+            # A number or a time, and something that is not.
             return self.operator == "!="
         if self.operator == "~":
             return other in value
@@ -78,15 +78,15 @@ class Condition(NamedTuple):
 
 
 def _text_of(value: object) -> str:
-    """A value that JSON has as text: a text itself, of anything else its JSON."""
+    """The text of a JSON value: text as it is, anything else as its JSON."""
     return value if isinstance(value, str) else json_text(value)
 
 
 def parse(text: str) -> Condition:
-    """What `--where` was given.
+    """Parses a value of `--where`.
 
     Raises:
-        argparse.ArgumentTypeError: It is no condition.
+        argparse.ArgumentTypeError: It is not a condition.
     """
     match = re.fullmatch(r"([^=!<>~]+?) *(!=|<=|>=|=|<|>|~)(.*)", text, re.DOTALL)
     if match is None:
@@ -96,7 +96,7 @@ def parse(text: str) -> Condition:
     column, comparison, value = match.groups()
     if (wrong := comparison + value[:1]) in ("==", "!==", "=~", "=<", "=>", "<>", "<<", ">>"):
         raise argparse.ArgumentTypeError(
-            f"there is no operator {wrong}, only = != < <= > >= ~; a value that begins with {value[0]} takes a space "
+            f"there is no operator {wrong}, only = != < <= > >= ~; a value that begins with {value[0]} needs a space "
             "before it"
         )
     value = value.removeprefix(" ")

@@ -1,8 +1,9 @@
-"""The metadata in an export of Datastore or Firestore: which files it consists of, and how many entities they hold.
+"""The metadata in an export of Datastore or Firestore: which files it consists of, and how many entities they contain.
 
-Each folder with entities has a file `*.export_metadata`, one message of protocol buffers, that lists the files
+Each folder with entities has a file `*.export_metadata`, a single protocol buffer message that lists the files
 `output-0`, `output-1` and so on. The folder of the whole export has `*.overall_export_metadata`, a log of two records:
-a version, and a message with the number of entities. The field numbers are those of exports of the Firestore emulator.
+a version, and a message with the number of entities. The field numbers were taken from exports of the Firestore
+emulator.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _LEN_MAX = 16 << 20
-"""A list of files is not longer, in bytes: it would name a million of them."""
+"""The longest list that is read, in bytes. One of this length names about a million files."""
 
 
 def listed_files(path: str) -> list[str]:
-    """The names of the files that a list names, relative to its folder.
+    """The files named in a list, relative to its folder.
 
     Raises:
         OSError: The list cannot be read.
@@ -32,42 +33,42 @@ def listed_files(path: str) -> list[str]:
 
 
 class Entities(NamedTuple):
-    """How many entities there are, and the length in bytes of the files that hold them."""
+    """A number of entities, and the length in bytes of the files that contain them."""
 
     entity_count: int
     file_len: int
 
 
 def total(entities: Iterable[Entities]) -> Entities:
-    """How many these are together."""
+    """The sums."""
     counts, lens = list(zip(*entities, strict=True)) or ((), ())
     return Entities(sum(counts), sum(lens))
 
 
 def stated(record: bytes) -> Entities:
-    """What the second record of `*.overall_export_metadata` states.
+    """The numbers in the second record of `*.overall_export_metadata`.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The record is not such a message.
     """
     folders = (dict(_fields(folder)) for folder in _messages(record, 1))
     return total(Entities(_number(folder.get(3)), _number(folder.get(4))) for folder in folders)
 
 
 def _number(value: int | bytes | None) -> int:
-    """The value of a field of numbers, of which those that are 0 may be left out."""
+    """The value of a number field. A field whose value is 0 may be absent."""
     if isinstance(value, bytes):
-        raise ValueError("it is no number")  # noqa: TRY004 - it is about the message
+        raise ValueError("not a number field")  # noqa: TRY004 - the message is wrong, not an argument
     return value or 0
 
 
 def _messages(message: bytes, wanted: int) -> list[bytes]:
-    """The strings, or messages, of one field."""
+    """The values of one field of strings or messages."""
     return [value for number, value in _fields(message) if number == wanted and isinstance(value, bytes)]
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message: the number and the value of each."""
+    """The fields of a message, each with its number and its value."""
     at = 0
     value: int | bytes
     while at < len(message):
@@ -90,7 +91,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+    """A variable-length number, and where it ends."""
     value = 0
     for index in range(10):
         if at + index >= len(message):

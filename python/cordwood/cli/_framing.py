@@ -9,7 +9,7 @@ DELIMITERS = {"lines": b"\n", "nul": b"\0"}
 """The forms that end each record with a byte, which a record must not contain."""
 
 RECORD_LEN_MAX = 1 << 30
-"""No longer record is taken from stdin: readers refuse it."""
+"""A longer record is not accepted from stdin: readers would refuse it."""
 
 _CHUNK_LEN = 1 << 20
 
@@ -24,7 +24,7 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 
 
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
-    """The records that a stream holds, as many at a time as there are before it has to be waited for.
+    """The records in a stream, as many at a time as are available without waiting.
 
     Raises:
         ValueError: The stream ends within a record that states its length, or a record is too long.

@@ -1,4 +1,4 @@
-"""What is said on stderr, and how the command ends."""
+"""Messages on stderr, and exit statuses."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Status(IntEnum):
     FAILURE = 1
     """It could not be done."""
     USAGE = 2
-    """The command line is wrong. argparse exits with it by itself."""
+    """The command line is wrong. argparse itself exits with it."""
     DAMAGE = 3
     """It was done, and damage was found or data was lost."""
     INTERRUPTED = 130
     """Ctrl-C, as a shell reports it: 128 and the number of the signal."""
     BROKEN_PIPE = 141
-    """Nobody reads stdout any more, as a shell reports it."""
+    """The reader of stdout has closed it, as a shell reports it."""
 
 
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
-    """What could not be done, and is no error of the operating system or of a log; the message says all."""
+    """A failure that is not an error of the operating system or of a log; the message is complete."""
 
 
 before_message: Callable[[], None] | None = None
-"""What is to be done before a message is printed: a progress bar is removed."""
+"""Called before a message is printed, to remove a progress bar."""
 
 
 def complain(message: object, *, advice: str | None = None) -> None:
@@ -43,7 +43,7 @@ def complain(message: object, *, advice: str | None = None) -> None:
     elif isinstance(message, cordwood.CordwoodError):
         place = f"{message.path}: " if message.path else ""
         message = place + with_options(str(message).removeprefix(place))
-    # On a terminal, what was printed before comes first. If that fails, it is reported when it is tried again.
+    # On a terminal, what was printed before comes first. If flushing fails, that is reported when it is tried again.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:
@@ -59,7 +59,7 @@ _OPTIONS = {
 
 
 def with_options(text: str) -> str:
-    """A message of the library, without a path, with the options of the command for the parameters of Python."""
+    """A message of the library, without a path, with the command's options in place of Python's parameters."""
     return re.sub("|".join(_OPTIONS), lambda match: _OPTIONS[match[0]], text)
 
 
@@ -74,7 +74,7 @@ def _advice(error: OSError) -> str:
 
 
 def escaped(text: str, kept: str = "") -> str:
-    """The text with what is no printable character as in JSON, so that it cannot command a terminal or break a line."""
+    """The text with unprintable characters as in JSON, so that it cannot control a terminal or break a line."""
     if text.isprintable():
         return text
     return "".join(
@@ -93,7 +93,7 @@ def _escape(character: str) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """What may have been meant, as the end of a message; nothing if none of the known words is close."""
+    """The word that may have been meant, as the end of a message; nothing if none of the known words is close."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -6,7 +6,7 @@ import os
 import re
 
 _ENGINE_NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}
-"""How databases name their logs, by what the records of these are."""
+"""How databases name their logs, by what their records are."""
 
 _LOG_NAME = (
     r"(?is)(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+(?:[^a-z0-9].*)?"
@@ -26,10 +26,10 @@ def is_engine_name(path: str, payload: str | None = None) -> bool:
 
 
 def is_list_of_export(path: str) -> bool:
-    """Whether a file has the name of the list of files that a folder of an export of Datastore or Firestore has."""
+    """Whether a file is named like the list of the files in one folder of a Datastore or Firestore export."""
     return path.endswith(".export_metadata")
 
 
 def is_metadata_of_export(path: str) -> bool:
-    """Whether a file has the name of the log that describes such an export as a whole."""
+    """Whether a file is named like the log that describes a whole export."""
     return path.endswith(".overall_export_metadata")

@@ -1,4 +1,4 @@
-"""The options that several verbs have, and how their values are parsed."""
+"""The options that several verbs share, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cordwood.typing import DialectName
 
 
 def complete_file_names(action: argparse.Action) -> None:
-    """Says that an argument is a file, for the completion scripts of shtab, which asks `complete`."""
-    # None, if it was looked for and is not there.
+    """Marks an argument as a file, for the completion scripts of shtab, which reads its attribute `complete`."""
+    # None if it was searched for and is not installed.
     if shtab := sys.modules.get("shtab"):
         action.complete = shtab.FILE  # type: ignore[attr-defined]
 
@@ -22,7 +22,7 @@ def add_source_arguments(
     parser: argparse.ArgumentParser,
     what: str = "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL; - for stdin",
 ) -> None:
-    """The sources of a verb that takes several."""
+    """Adds the sources of a verb that accepts several."""
     complete_file_names(parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what))
 
 
@@ -48,22 +48,22 @@ def add_dialect_argument(
 def _log_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
-    # A header has room for the low half.
+    # A header has room only for the low half.
     return int(text) & 0xFFFFFFFF
 
 
 def log_options(options: argparse.Namespace) -> dict[str, Any]:
-    """`--dialect` and `--log-number`, as options of what reads or writes a log."""
+    """`--dialect` and `--log-number`, as options of functions that read or write a log."""
     return {"dialect": options.dialect, "log_number": options.log_number}
 
 
 def reading_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The same and `--record-len-max`, as options of what reads records."""
+    """The same and `--record-len-max`, as options of functions that read records."""
     return {**log_options(options), "record_len_max": options.record_len_max}
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a log is read."""
+    """Adds the options for how a log is read."""
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
     parser.add_argument(
@@ -97,7 +97,7 @@ def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def check_range(options: argparse.Namespace) -> None:
-    """Whether there can be anything between `--start` and `--end`.
+    """Checks that there can be anything between `--start` and `--end`.
 
     Raises:
         ValueError: There cannot.
@@ -117,7 +117,7 @@ def add_strict_argument(parser: argparse.ArgumentParser) -> None:
 
 
 THREADS_MAX = 256
-"""The library takes no more."""
+"""The library accepts no more."""
 
 
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:

@@ -29,7 +29,7 @@ class Output(Protocol):
 
 
 def stdout() -> Output:
-    """stdout, for data. On a terminal, control characters are escaped, and what is not UTF-8."""
+    """stdout, for data. On a terminal, control characters and bytes that are not UTF-8 are escaped."""
     return _Terminal() if sys.stdout.isatty() else sys.stdout.buffer
 
 
@@ -44,18 +44,18 @@ class _Terminal:
 
 
 def print_json(value: object) -> None:
-    """One line of JSON, in UTF-8, on stdout. A path that is no text is escaped."""
+    """Prints one line of JSON, in UTF-8, on stdout. A path that is not valid text is escaped."""
     from cordwood._tables.json_text import json_text
 
     stdout().write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
 
 
 def check_destination(source: str, destination: str, *, overwrite: bool) -> None:
-    """Whether a new file can have this name. It is asked before the log is read, which may take long.
+    """Checks that a new file can have this name, before the log is read, which may take long.
 
     Raises:
         FileExistsError: There is a file, and it is not to be replaced.
-        ValueError: It is the log itself, or no name at all.
+        ValueError: It is the log itself, or the name is empty.
     """
     if not destination:
         raise ValueError("the name of the DESTINATION is empty")
@@ -72,13 +72,13 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
 
 
 def check_no_log(destination: str, what: str, advice: str = "") -> None:
-    """Whether what is to be replaced by `what` is not a log: a shell may have put one of several logs there.
+    """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
 
     Raises:
         ValueError: It is one, or may be one: a flipped bit explains why nothing at its beginning is valid, its only
             record is incomplete, or it has the name that a database gives to a log.
     """
-    refusal = f"which --overwrite does not replace by a {what}{advice}"
+    refusal = f"which --overwrite does not replace with a {what}{advice}"
     # detect() raises for a file that is not a log or cannot be read; either may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         if not os.path.isfile(destination):  # noqa: PTH113 - pathlib is slow to import
@@ -93,14 +93,14 @@ def _may_be_log(path: str) -> bool:
     """Whether a file that nothing was detected in may be a log: its only record is incomplete, or one bit is wrong."""
     report = cordwood.verify(path, on_corruption="salvage")
     if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:
-        # A short text can pass for one: but the header of a record is hardly ever text.
+        # A short text can look like one, but the header of a record is hardly ever text.
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
             return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
     return _has_flipped_bit(report)
 
 
 _HEADER_LEN_MAX = 11
-"""Of a header with a log number."""
+"""The length of a header with a log number."""
 
 _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
 """Bytes that no text has."""
@@ -111,7 +111,7 @@ def _has_flipped_bit(report: cordwood.Report) -> bool:
 
 
 def has_flipped_bit(path: str) -> bool:
-    """Whether one flipped bit explains a region of a file that is skipped: by chance, that is seldom."""
+    """Whether one flipped bit explains a skipped region of a file: by chance, that is rare."""
     return _has_flipped_bit(cordwood.verify(path, on_corruption="salvage"))
 
 
@@ -120,7 +120,7 @@ WIDTH = 80
 
 
 def terminal_width() -> int:
-    """How many columns the terminal has: `shutil.get_terminal_size`, whose module is slow to import."""
+    """How many columns the terminal has: like `shutil.get_terminal_size`, whose module is slow to import."""
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
@@ -135,7 +135,7 @@ def has_color() -> bool:
 
 
 def red(text: str, *, color: bool | None = None) -> str:
-    """Damage, as it is printed on stdout: red, if there are colours. `color` says so; `None`: as `has_color` does."""
+    """The text of damage, as printed on stdout: red if `color`, or, if that is `None`, if `has_color()`."""
     return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
 
 
@@ -154,9 +154,9 @@ def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None
 
 @contextlib.contextmanager
 def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
-    """The file to be written; removed, if it does not become whole. Of `-`, stdout.
+    """The file to be written, which is removed if it does not become complete; for `-`, stdout.
 
-    With `overwrite`, a file that is there is replaced once the new one is whole.
+    With `overwrite`, an existing file is replaced once the new one is complete.
     """
     if name == "-":
         yield stdout()
@@ -169,10 +169,10 @@ def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
             with file:
                 yield file
         except BaseException as error:
-            # What is no file of ours stays: a link, a device.
+            # What is not a regular file stays: a link, a device.
             if stat.S_ISREG(os.lstat(name).st_mode):
                 os.unlink(name)  # noqa: PTH108
-            # A failed write has no name of a file. These come from no read.
+            # The error of a failed write has no file name. No read raises these.
             if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
                 error.filename = name
             raise
@@ -183,9 +183,9 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 @contextlib.contextmanager
 def replacement(name: str) -> Generator[str]:
-    """The name of a file that is to be written, and then takes the place of the file `name`, if any, in one step.
+    """The name of a file to write, which then replaces the file `name`, if there is one, in one step.
 
-    It is in a folder of its own, and has the same last part, which may state the number of a log.
+    It is in a folder of its own, and has the same base name, which may state the number of a log.
     """
     target = os.path.realpath(name)
     folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120

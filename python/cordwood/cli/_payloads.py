@@ -1,4 +1,4 @@
-"""What records hold, as `--as` names it."""
+"""What records contain, by the names of `--as`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAYLOADS = {
     "wandb-output": "cordwood.payload.wandb",
     "json": "cordwood.payload._json_parser",
 }
-"""What `--as` can name, and the modules that decode a record."""
+"""The names that `--as` accepts, and the modules that decode a record."""
 
 AUTO = "auto"
 """The choice of `--as` that leaves it to the first record of a log."""
@@ -40,7 +40,7 @@ def report_engine(name: str, text: str) -> None:
 
 
 def wandb_values(payload: str) -> Callable[[bytes], dict[str, Any] | None]:
-    """What decodes those records of a run that a form of `--as` is about. Of any other record it makes `None`."""
+    """Returns a decoder for the records of a run that a form of `--as` is about. It returns `None` for any other."""
     from cordwood.payload import wandb
 
     metrics_row = wandb.metrics_rows()
@@ -63,9 +63,9 @@ DESCRIPTIONS = {
 
 
 def other_payload(record: bytes, payload: str, dialect: str | None) -> str | None:
-    """What a record is that is not what `--as` says, and how to say it; `None` if it is nothing, or may be several.
+    """What a record is, if not what `--as` says, and the option for it; `None` if it is unknown or ambiguous.
 
-    Files of Weights & Biases have a dialect of their own, which says so whatever the record may be decoded as.
+    Files of Weights & Biases have a dialect of their own, which decides, whatever else the record may be decoded as.
     """
     if payload.startswith("wandb") and dialect and dialect.startswith("wandb"):
         return None
@@ -81,9 +81,9 @@ def _advice(payload: str) -> str:
 
 
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
-    """What `for_each_source` asks of a log in a folder; `None` if `--as` names nothing that a log may not hold.
+    """The `other_kind` of `for_each_source`; `None` if every log contains what `--as` names.
 
-    Once there are as many rows as there may be, no log is opened. A database has write batches in one file and version
+    Once the limit of rows is reached, no log is opened. A database has write batches in one file and version
     edits in another, and nothing is wrong with either.
     """
     wanted = _kind_of(options.payload)
@@ -113,11 +113,11 @@ LOST_EDITS = (
 
 
 def hint_at_payload(options: argparse.Namespace) -> None:
-    """On a terminal, says how the records of the first log are decoded, where that is known; a script gets no hint."""
+    """On a terminal, says how to decode the records of the first log, if that is known; a script gets no hint."""
     if not sys.stderr.isatty():
         return
     for file in named_files(options.sources):
-        # To open a pipe again would wait for another writer.
+        # Opening a pipe again would wait for another writer.
         if not os.path.isfile(file.name):  # noqa: PTH113 - pathlib is slow to import
             continue
         # What cannot be read has been reported.
@@ -140,9 +140,9 @@ def _kind_of(payload: str | None) -> str | None:
 
 
 def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> str | None:
-    """What `--as auto` takes the records of a log for; `None` for bytes.
+    """What `--as auto` takes the records of a log to be; `None` for bytes.
 
-    It is what the first record can be. Where that is several, the name of the file decides, if a database gave it.
+    It is what the first record can be. If that is several things, the name of the file decides, if a database gave it.
     """
     fits = payloads_of(first or b"", dialect)
     named = [payload for payload in fits if is_engine_name(name, payload)]
@@ -153,17 +153,17 @@ def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> s
 
 
 def report_payload(name: str, payload: str | None, *, has_records: bool = True) -> None:
-    """Reports what the records of a log are taken for."""
-    why = "its first record is not of just one known form" if has_records else "there are no records"
+    """Reports what the records of a log are taken to be."""
+    why = "its first record does not have exactly one known form" if has_records else "there are no records"
     text = f"read with --as {payload}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")
 
 
 def payloads_of(record: bytes, dialect: str | None) -> list[str]:
-    """What a record can be: names of `--as`, none of a record of nothing. The dialects of Weights & Biases say it."""
+    """What a record can be: names of `--as`, none for an empty record. The dialects of Weights & Biases decide it."""
     if dialect and dialect.startswith("wandb"):
         return ["wandb"]
-    # The modules of the payloads hold what a value is made of, and are imported once there is one.
+    # The payload modules define the types of values, and are imported once there is a value.
     from cordwood._native import VersionEdit, WriteBatch, decode_entity
 
     checks: dict[str, Callable[[bytes], object]] = {
@@ -173,7 +173,7 @@ def payloads_of(record: bytes, dialect: str | None) -> list[str]:
     }
     fits: list[str] = []
     for name, check in checks.items():
-        # Of nothing, a version edit is made, too.
+        # An empty record would also be a version edit.
         if record:
             with contextlib.suppress(PayloadError):
                 check(record)

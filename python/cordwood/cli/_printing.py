@@ -30,14 +30,14 @@ from cordwood.cli._sources import display_name, source_name
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
+    # The data of a record as JSON; the last array in it, and the items that are still to go into that array, if any.
     _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
-    # The same of what is in the data.
+    # The same for the value in the data.
     _Value: TypeAlias = tuple[object, list[object], Streamed | None]
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """How records are printed."""
+    """Adds the options for how records are printed."""
     parser.add_argument(
         "--format",
         choices=("lines", "nul", "len", "raw"),
@@ -66,7 +66,7 @@ _FIELDS = ("source", "offset", "end_offset", "len", "salvaged")
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
-    """What is wanted of the records, which are rows here: the columns are the fields of `--json`."""
+    """The selection of records, which are rows here: the columns are the fields of `--json`."""
     data = [options.encoding] if options.encoding else ["text", "base64"]
     if options.payload:
         data = ["value", "error", *data]
@@ -74,10 +74,10 @@ def selection_of(options: argparse.Namespace) -> Selection:
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Whether the options of `add_output_arguments` go together.
+    """Checks that the options of `add_output_arguments` go together.
 
     Raises:
-        ValueError: One of them would be without effect.
+        ValueError: One of them would have no effect.
     """
     if options.format != "lines" and (options.json or options.payload):
         raise ValueError(
@@ -90,16 +90,16 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 def print_held_back(selection: Selection) -> None:
-    """Prints the records of which nothing is in the columns that are wanted."""
+    """Prints the records that have nothing in the wanted columns."""
     for _ in selection.held_back():
         stdout().write(b"{}\n")
 
 
 def end_selection(selection: Selection) -> None:
-    """To be called after the last record.
+    """Must be called after the last record.
 
     Raises:
-        ValueError: A name that was asked for was in none of them.
+        ValueError: A requested name was in none of them.
     """
     selection.check_names()
     print_held_back(selection)
@@ -107,10 +107,10 @@ def end_selection(selection: Selection) -> None:
 
 
 class DataPrinter:
-    """Prints the data of those records of a source that are wanted, as `--format` says.
+    """Prints the data of the wanted records of a source, as `--format` says.
 
     Attributes:
-        status: Of the records so far.
+        status: The exit status for the records so far.
     """
 
     def __init__(self, options: argparse.Namespace, name: str, selection: Selection) -> None:
@@ -146,7 +146,7 @@ class JsonPrinter:
     """Prints the records of a source as JSON. Those that `--as` cannot decode are reported, and decide the status.
 
     Attributes:
-        status: Of the records so far.
+        status: The exit status for the records so far.
     """
 
     def __init__(self, options: argparse.Namespace, name: str, dialect: str | None, selection: Selection) -> None:
@@ -155,7 +155,7 @@ class JsonPrinter:
         self._source = source_name(name)
         self._selection = selection
         self._is_selecting = selection.is_active
-        # Then all of a value that may be streamed is needed.
+        # If so, all of a value that could be streamed is needed.
         self._needs_value = selection.names("value")
         self._payload: str | None = options.payload
         self._dialect = dialect
@@ -205,7 +205,7 @@ class JsonPrinter:
             self._report(record, data["error"])
 
     def _report_other_kind(self, first: cordwood.Record) -> None:
-        """Reports a log that is no run: its records may decode as those of a run, of other kinds."""
+        """Reports a log that is not a run: its records may decode as records of a run, but of other kinds."""
         if (
             self._payload
             and self._payload.startswith("wandb-")
@@ -215,7 +215,7 @@ class JsonPrinter:
             self.status = Status.DAMAGE
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first errors; only the first, if the record is something else that is known."""
+        """Reports the first errors; only the very first if the record is known to be something else."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -230,7 +230,7 @@ class JsonPrinter:
             self._reported_max = 1
 
     def close(self) -> None:
-        """Reports how many records in all could not be decoded, if not each of them was reported."""
+        """Reports how many records in all could not be decoded, unless each of them was reported."""
         if self._error_count > self._reported_max:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 
@@ -238,14 +238,14 @@ class JsonPrinter:
 def printer(
     options: argparse.Namespace, name: str, dialect: str | None, selection: Selection
 ) -> JsonPrinter | DataPrinter:
-    """What prints the records of a source one by one."""
+    """Returns what prints the records of a source one by one."""
     if options.json or options.payload:
         return JsonPrinter(options, name, dialect, selection)
     return DataPrinter(options, name, selection)
 
 
 def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
-    """What decodes a record. `None` stands for one that is not printed: of a run, it is not what `--as` is about."""
+    """Returns a decoder. It returns `None` for a record that is not printed: one of a run that `--as` is not about."""
     as_text = _encoder(None)
 
     def decoder(value_of: Callable[[bytes], _Value | None]) -> Callable[[bytes], _Encoded | None]:

@@ -15,8 +15,9 @@ from cordwood.cli._sources import display_name
 class Progress:
     """A bar on stderr with rate and time left, once the work takes longer than a second.
 
-    Only on a terminal, and only where tqdm is installed (the extra `cli`). Where records go to the same terminal, they
-    are the progress. It leaves nothing on the terminal, however the work ends, and gives way to messages.
+    It is shown only on a terminal, and only if tqdm is installed (the extra `cli`), but not if records are printed on
+    the terminal: they show the progress. It leaves nothing on the terminal, however the work ends, and gives way to
+    messages.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:
@@ -31,12 +32,12 @@ class Progress:
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )
-        # Room for what the terminal itself shows of Ctrl-C.
+        # Room for what the terminal itself prints on Ctrl-C.
         if self._bar.ncols:
             self._bar.ncols = max(self._bar.ncols - 3, 1)
 
     def __call__(self, done_len: int) -> None:
-        """Adds the number of bytes that have been done since the last call."""
+        """Adds the number of bytes that have been read since the last call."""
         if self._bar is not None:
             self._bar.update(done_len)
 
@@ -52,10 +53,10 @@ class Progress:
 
     def _clear(self) -> None:
         """Removes the bar from the terminal until it is drawn again."""
-        # Ctrl-C may come while it is drawn, and tqdm does not know yet that it is there.
+        # Ctrl-C may come while the bar is being drawn, before tqdm knows that it is there.
         if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
             return
-        # The rest of the line, too: `^C`.
+        # Also the rest of the line: `^C`.
         is_dumb = os.environ.get("TERM") == "dumb"
         print(
             "\r" + (" " * (self._bar.ncols or 0) + "\r" if is_dumb else "\x1b[K"), end="", file=sys.stderr, flush=True

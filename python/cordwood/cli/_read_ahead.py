@@ -1,4 +1,4 @@
-"""Several files at a time, each in a thread, with the results in the order of the files."""
+"""Reads several files at a time, each in a thread, with the results in the order of the files."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEN_MIN = 1 << 21
-"""A shorter file is read when it is its turn: to hand it to a thread takes longer than to read it."""
+"""A shorter file is read when its turn comes: handing it to a thread takes longer than reading it."""
 
 _POLL_SECONDS = 0.1
 """How often the progress bar of the current file is updated."""
 
 
 class ReadAhead(Generic[T]):
-    """Reads files in several threads, before it is their turn.
+    """Reads files in several threads, before their turn comes.
 
     Each thread reads a file of its own: it waits for no other thread, and a log with log numbers cannot be split
-    between several. Only a long file has more threads, as many as its share of the bytes that are left to read. Short
-    files, anything that is not a regular file, and files in folders that do not have the name of a log are read when it
-    is their turn.
+    between several. Only a long file gets more threads, in proportion to its share of the bytes that are left to read.
+    Short files, anything that is not a regular file, and files in folders that do not have the name of a log are read
+    when their turn comes.
 
     Args:
         files: All files, in their order.
-        read: Reads the file of a name with a number of threads, and calls its third argument with the number of
+        read: Reads the file of this name with this number of threads, and calls its third argument with the number of
             bytes of each read. It is called in other threads, and must not print.
         threads: The number of threads. Another file is begun while fewer are reading.
     """
@@ -51,7 +51,7 @@ class ReadAhead(Generic[T]):
         for file in files:
             self._places.setdefault(file.name, len(self._places))
         long_files = {file.name: file for file in files if _is_read_ahead(file)} if threads > 1 else {}
-        # All that follows is also used by the threads, if there are any, when they have read a file.
+        # Everything below is also used by the threads, if there are any, after they have read a file.
         self._lock: AbstractContextManager[object] = nullcontext()
         self._waiting: deque[_Job[T]] = deque(_Job(name, file.file_len) for name, file in long_files.items())
         self._waiting_len = sum(job.file_len for job in self._waiting)
@@ -82,7 +82,7 @@ class ReadAhead(Generic[T]):
             self._pool.shutdown(cancel_futures=True)
 
     def result(self, name: str) -> T:
-        """What was read from a file, with a progress bar as long as that takes.
+        """Returns what was read from a file, with a progress bar until it is available.
 
         The files before it, which may have been rejected, are abandoned: a later call for one of them reads it again.
 
@@ -125,7 +125,7 @@ class ReadAhead(Generic[T]):
     def _begin(self) -> None:
         """Begins to read files while there are free threads."""
         with self._lock:
-            # One result more than there are threads, so that none is idle while another is printed.
+            # One more result than there are threads, so that no thread is idle while a result is printed.
             while self._pool and self._waiting and self._free_count > 0 and len(self._begun) <= self._threads:
                 job = self._waiting.popleft()
                 job.threads = max(1, round(self._threads * job.file_len / self._waiting_len))
@@ -136,7 +136,7 @@ class ReadAhead(Generic[T]):
                     job.future = self._pool.submit(self._run, job)
                 except RuntimeError:
                     # The system has no more threads: this file and all others are read in turn. The pool has the job
-                    # all the same, and may come to it.
+                    # nevertheless, and may come to it.
                     job.is_cancelled = True
                     self._free_count += job.threads
                     job.threads = 0
@@ -164,14 +164,14 @@ class _Job(Generic[T]):
         self.is_cancelled = False
 
     def __call__(self, done_len: int) -> None:
-        """Notes the number of bytes of a read."""
+        """Adds the number of bytes of a read."""
         if self.is_cancelled:
             raise _CancelledError
         self.done_len += done_len
 
 
 class _CancelledError(Exception):
-    """Nobody waits for the result any more."""
+    """The result is no longer needed."""
 
 
 def _is_read_ahead(file: Named) -> bool:

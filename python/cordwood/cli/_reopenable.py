@@ -19,7 +19,7 @@ class Reopenable:
     """A source that can be read several times.
 
     A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is
-    copied, have one: the next begins when the one before has ended.
+    copied, can have only one: the next begins when the previous one has ended.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -29,17 +29,17 @@ class Reopenable:
         self._begin = 0 if is_path or not file else file.tell()
 
     def open(self) -> Source:
-        """The source, at its beginning."""
+        """Returns the source, at its beginning."""
         if self._is_path or not self._file:
             return self._name
         self._file.seek(self._begin)
         return self._file
 
     def check_same(self, end: int) -> None:
-        """Whether a file by name is still the one that it was, and as long: to be called when it has been opened again.
+        """Checks that a named file is still the same, and not shorter: must be called after it has been opened again.
 
         Raises:
-            Failure: It is not. The file that was here first is open all the time, so that no other has its number.
+            Failure: It is not. The original file stays open, so that no other file has its number.
         """
         if not self._is_path or not self._file:
             return
@@ -55,7 +55,7 @@ class Reopenable:
 
 
 def changed_meanwhile(name: str, what: str) -> Failure:
-    """What is to be said of a file that was changed between two passes."""
+    """The error for a file that was changed between two passes."""
     return Failure(
         f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
         "one found other records: convert it again when nobody changes it"

@@ -60,7 +60,7 @@ def place_text(region: cordwood.SkippedRegion) -> str:
 
 def reason_text(region: cordwood.SkippedRegion) -> str:
     """Why a region was not returned."""
-    # The text of the region ends in its place.
+    # The text of the region ends with its place.
     reason = with_options(re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region)))
     flip = region.bit_flip
     if flip is None:
@@ -70,7 +70,7 @@ def reason_text(region: cordwood.SkippedRegion) -> str:
 
 
 REPORTED_MAX = 10
-"""So much of what is wrong with a file is reported one by one on stderr, and the rest in one line."""
+"""At most this many faults of a file are reported one by one on stderr, and the rest in one line."""
 
 
 class Skipped(NamedTuple):
@@ -92,8 +92,8 @@ def skipped_by(reader: cordwood.Reader) -> Skipped:
 
 
 def report_skipped(name: str, skipped: Skipped) -> Status:
-    """Reports the regions that hold something which was not returned. Damage decides the exit status."""
-    # There may be 100,000: what is the same for each is not looked up again.
+    """Reports the regions that contain something that was not returned. Damage decides the exit status."""
+    # There may be 100,000: what is the same for each is looked up once.
     info = cordwood.Severity.INFO
     count, rest_len = 0, 0
     for region in skipped.regions:
@@ -114,7 +114,7 @@ def report_skipped(name: str, skipped: Skipped) -> Status:
 
 
 def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
-    """The number of another log, if the log begins with a fragment of that."""
+    """The number of another log, if the file begins with a fragment of it."""
     if log.log_number is None:
         return None
     first = next(iter(cordwood.fragments(source, **log._asdict())), None)
@@ -123,7 +123,7 @@ def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
 
 
 def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -> str:
-    """The message about a file that belongs to another log as a whole."""
+    """The message about a file that belongs entirely to another log."""
     return f"{display_name(name)}: {'; '.join(other_log_parts(own, number, is_named=is_named))}"
 
 
@@ -174,7 +174,7 @@ def salvageable_count(
 
 
 def sha256_of(name: str, length: int | None, on_read: Callable[[int], object] | None = None) -> str | None:
-    """The SHA-256 of the first `length` bytes of a file. `None` if it is no regular file, or not so long any more.
+    """The SHA-256 of the first `length` bytes of a file. `None` if it is not a regular file, or has become shorter.
 
     `on_read` is called with the number of bytes of each read.
     """
@@ -201,7 +201,7 @@ _HASHED_LEN = 1 << 20
 def report_left_out(
     name: str, log: cordwood.LogFormat, count: int, skipped: Skipped, options: argparse.Namespace, *, end: int | None
 ) -> Status:
-    """Reports what a verb has left out of a log of which it read `count` records, and what would return more of it.
+    """Reports what a verb left out of a log from which it read `count` records, and what would return more.
 
     Reading ended at the file offset `end`, if that is given. Damage decides the exit status.
     """
@@ -218,14 +218,14 @@ def report_left_out(
             end=end,
         )
         complain(f"{display_name(name)}: {policy_note(options.on_corruption, more)}")
-    # Nothing is wrong with a range that holds only an older log.
+    # Nothing is wrong with a range that contains only an older log.
     if not (count or options.start or is_stream(name)):
         report_other_log(name, log.log_number, other_log(name, log), options)
     return status
 
 
 def policy_note(policy: str, more: int | None) -> str:
-    """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable_count`."""
+    """How damage was treated, and what more the policy "salvage" would read: `more` is from `salvageable_count`."""
     note = f"read with the policy {policy}"
     if more is None:
         return f"{note}; --on-corruption salvage may return more records"
@@ -240,7 +240,7 @@ def print_policy(policy: str, more: int | None) -> None:
 
 
 class Totals:
-    """The sums over several logs, which `verify` and `stat` end with."""
+    """The sums over several logs, which verbs print at the end."""
 
     def __init__(self) -> None:
         self._sums: dict[str, int | None] = dict.fromkeys(
@@ -248,13 +248,13 @@ class Totals:
         )
 
     def add(self, read: cordwood.Report | cordwood.Stat, damaged_len: int) -> None:
-        """Takes a log into account. The sum is not known once the length of a file is not."""
+        """Takes a log into account. The sum of the lengths is unknown once that of a file is."""
         for name, total in self._sums.items():
             value = damaged_len if name == "damaged_len" else getattr(read, name)
             self._sums[name] = None if value is None or total is None else total + value
 
     def print(self, tally: Tally, *, as_json: bool, names_others: bool, damaged: str) -> None:
-        """Prints them on stdout, and which files are not logs, if that is wanted. `damaged` is what makes status 3."""
+        """Prints them on stdout, and, if wanted, which files are not logs. `damaged` names what causes status 3."""
         if as_json:
             counts = {name: getattr(tally, name) for name in ("log_count", "damaged_count", "failed_count")}
             others = [{"source": name, "format": what} for name, what in tally.other_files]
@@ -283,7 +283,7 @@ class Totals:
 
 
 def _print_names(files: list[tuple[str, str]]) -> None:
-    """Prints the first files that are not logs: before all others those that could be."""
+    """Prints the first files that are not logs, beginning with those that could be."""
     ordered = sorted(files, key=lambda file: file[1] not in (NO_FRAGMENT, "unknown"))
     for name, what in ordered[:REPORTED_MAX]:
         print(f"    {display_name(name)}: {what}")
@@ -300,7 +300,7 @@ def for_each_source_with_totals(
     names_others: bool = False,
     damaged: str = "damaged",
 ) -> Status:
-    """Does the work for each source, and prints the totals, unless the command line names a single file."""
+    """Does the work for each source and prints the totals, unless the command line names a single file."""
     tally = for_each_source(
         options.sources, work, files=files, dialect=options.dialect, as_json=options.json, has_totals=True
     )

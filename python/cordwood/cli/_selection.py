@@ -1,4 +1,4 @@
-"""`--limit`, `--columns` and `--where`: which rows are wanted, and what of each."""
+"""`--limit`, `--columns` and `--where`: which rows are wanted, and which parts of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTED_MAX = 50
 """A message names at most this many columns."""
 
 _SEEN_MAX = 10_000
-"""It guesses from at most this many."""
+"""It makes guesses from at most this many."""
 
 _MISSING = object()
 
@@ -49,28 +49,28 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or not int(text):
-        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a number of at least 1 is needed, not {text!r}")
     return int(text)
 
 
 def _names(text: str) -> list[str]:
     names = [name.strip(" ") for name in text.split(",")]
     if "" in names:
-        raise argparse.ArgumentTypeError(f"names with a comma between any two are needed, not {text!r}")
+        raise argparse.ArgumentTypeError(f"names separated by commas are needed, not {text!r}")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise argparse.ArgumentTypeError(f"it names {twice!r} twice")
     return names
 
 
 def _condition(text: str) -> Condition:
-    # Few commands have one, and what it takes is slow to import.
+    # Rarely needed, and slow to import.
     from cordwood.cli._conditions import parse
 
     return parse(text)
 
 
 def fields_of_object(value: object) -> Mapping[str, Any] | None:
-    """The names in an object of JSON."""
+    """The fields of a JSON object; `None` for any other value."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
@@ -80,7 +80,7 @@ class Selection:
     Attributes:
         columns: The names of the columns, in their order; `None` for all.
         has_names: Whether it looks into rows at all.
-        is_active: Whether it does, or counts them.
+        is_active: Whether it does, or counts rows.
     """
 
     def __init__(
@@ -93,18 +93,18 @@ class Selection:
         always: Collection[str] = (),
         fields_of: Callable[[object], Mapping[str, Any] | None] = fields_of_object,
     ) -> None:
-        """Begins with no row.
+        """Begins before the first row.
 
         Args:
             options: Those of `add_selection_arguments`.
-            to_json: What makes JSON of a value.
+            to_json: Converts a value to JSON.
             known: The names of all columns, if they are known before the first row.
-            nested: Those of them whose values have names in them, which are not known.
-            always: If they are not known, the names of those that are there even if no row has a value.
-            fields_of: The names in a value that has any, and what they name; else `None`.
+            nested: Those of `known` whose values contain further names, which are not known.
+            always: If they are not known, the names of the columns that exist even if no row has a value.
+            fields_of: Returns the fields of a value by name, or `None` if it has none.
 
         Raises:
-            ValueError: A name is none of them.
+            ValueError: A name is not among them.
         """
         self.columns: list[str] | None = options.columns
         self._conditions: list[Condition] = options.where
@@ -114,9 +114,9 @@ class Selection:
         self._fields_of = fields_of
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = self._is_asked = False
-        # For each condition, why it has held for no value so far.
+        # For each condition, why it has been true of no value so far.
         self._misfits: dict[Condition, str | None] = {}
-        # The names that are asked for and were in no row yet, and those that there were.
+        # The requested names that were in no row yet, and the names that were.
         self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
         self._seen: dict[str, None] = dict.fromkeys(always)
         for name in always:
@@ -131,16 +131,16 @@ class Selection:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many rows as there may be: then nothing more is to be read."""
+        """Whether the limit is reached: then nothing more needs to be read."""
         return self._limit is not None and self._count >= self._limit
 
     def names(self, beginning: str) -> bool:
-        """Whether a name that is asked for begins so."""
+        """Whether a requested name has this beginning."""
         names = [*(self.columns or ()), *(condition.column for condition in self._conditions)]
         return any(name.startswith(beginning) for name in names)
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """What is wanted of a row, which then counts; `None` if it is not wanted, or if `held_back` will return it."""
+        """The wanted part of a row, which then counts; `None` if it is not wanted, or if `held_back` will return it."""
         self._is_asked = True
         if self._wanted:
             self._learn(row)
@@ -163,15 +163,15 @@ class Selection:
         return wanted
 
     def held_back(self) -> Iterable[dict[str, Any]]:
-        """The empty rows that `take` has held back, each once: while a column was in no row, it may not exist.
+        """The empty rows that `take` has held back, each once: a column that was in no row yet may not exist.
 
-        They come before the next row that it returns, or after the last one, once the names have been checked.
+        They belong before the next row that it returns, or after the last one, once the names have been checked.
         """
         count, self._held_count = self._held_count, 0
         return repeat({}, count)
 
     def in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """What of a row is in the columns that are wanted."""
+        """The part of a row that is in the wanted columns."""
         if self.columns is None:
             return row
         found = ((name, value_in(row, name, self._fields_of)) for name in self.columns)
@@ -188,26 +188,26 @@ class Selection:
                 self._see(f"{head}.{field}" for field in inside)
 
     def _see(self, names: Iterable[str]) -> None:
-        # There may be any number of them, and the message is about a few.
+        # There may be any number of them, and the message names only a few.
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def of_columns(self, columns: dict[str, Any], otherwise: Any) -> dict[str, Any]:
-        """What is wanted of the columns of a table, each with its type; `otherwise` for one without a value."""
+        """The wanted columns of a table, each with its type, or `otherwise` for one without a value."""
         if self.columns is None:
             return columns
         return {name: columns.get(name, otherwise) for name in self.columns}
 
     def check_names(self) -> None:
-        """To be called after the last row.
+        """Must be called after the last row.
 
         Raises:
-            ValueError: A name that was asked for was in no row, and there were rows.
+            ValueError: A requested name was in no row, and there were rows.
         """
         if self._has_rows:
             self._check(self._wanted)
 
     def report_nothing(self) -> None:
-        """To be called after the last row. Reports that none was as `--where` says, if there were any."""
+        """Must be called after the last row. Reports that no row was as `--where` says, if there were any."""
         if not self._conditions or not self._is_asked or self._count:
             return
         texts = [condition.text for condition in self._conditions]
@@ -226,7 +226,7 @@ class Selection:
             )
 
     def report_stop(self, name: str, offset: int | None, noun: str) -> None:
-        """Reports, once, that the limit was reached: after what begins before this offset of a log, or before it."""
+        """Reports, once, that the limit was reached: at this offset of a log, or before the log was read."""
         if not self._is_reported:
             place = "before it was read" if offset is None else f"at offset {offset}"
             complain(
@@ -239,7 +239,7 @@ class Selection:
 def value_in(
     row: Mapping[str, Any], name: str, fields_of: Callable[[object], Mapping[str, Any] | None] = fields_of_object
 ) -> Any:
-    """The value of this name; else, what is before one of its dots names a value with fields, and the rest one of them.
+    """The value of this name, or, if its part before a dot names a value with fields, of the field that the rest names.
 
     `_MISSING` if there is none.
     """
@@ -253,7 +253,7 @@ def value_in(
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """At each dot, from the last to the first."""
+    """The name split at each dot, from the last to the first."""
     at = name.rfind(".")
     while at >= 0:
         yield name[:at], name[at + 1 :]

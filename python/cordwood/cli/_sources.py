@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """A file that the command line names, by itself or with a pattern or a folder."""
+    """A file that the command line names, directly or with a pattern or a folder."""
 
     name: str
     """Its path or URL, or `-` for stdin."""
     relative: str
-    """Its path below the folder, or below the part of the pattern that is none; else the last part of its name."""
+    """Its path below the folder, or below the part of the pattern without wildcards; else the last part of its name."""
     is_in_folder: bool = False
     """It was found in a folder: then it need not be a log."""
     what: str | None = None
-    """What it is, if no look into the file is needed to see that it is not a log."""
+    """What it is, if it is known not to be a log without reading it."""
     error: OSError | None = None
     """It is a folder that cannot be listed."""
     file_len: int = 0
@@ -48,11 +48,11 @@ class Tally:
 
     Attributes:
         log_count: Logs that were read, damaged ones among them.
-        damaged_count: How many of these are damaged.
+        damaged_count: How many of those are damaged.
         failed_count: Sources that could not be read.
         others: How many files in folders are not logs, by what they are.
-        other_files: The name of each of these, and what it is.
-        other_kinds: Logs in folders that hold something else than was asked for, by what that is.
+        other_files: The name of each of those files, and what it is.
+        other_kinds: Logs in folders that contain something other than what was requested, by what that is.
         status: The exit status: the worst of all, and a failure is worse than damage.
     """
 
@@ -85,11 +85,11 @@ class Tally:
 
 
 METADATA = "metadata of an export"
-"""A file in the folder of an export that describes it, in place of holding entities."""
+"""A file of an export that describes the export and contains no entities."""
 
 
 def stdin_or_path(name: str) -> Source:
-    """What a reader takes for a source that the user named."""
+    """What to pass to a reader for a source that the user named."""
     if name != "-":
         return name
     # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
@@ -98,14 +98,14 @@ def stdin_or_path(name: str) -> Source:
 
 
 def is_stream(name: str) -> bool:
-    """Whether a source can be read only once: stdin, or a pipe or device, of which to read more may take forever."""
+    """Whether a source can be read only once: stdin, or a pipe or device, where reading more may take forever."""
     if name == "-":
         return True
     return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113
 
 
 def first_stream(files: Iterable[Named]) -> str | None:
-    """The first of these that would be read and can be read only once, as lines for people name it."""
+    """The display name of the first of these that would be read and can be read only once."""
     return next((display_name(file.name) for file in files if not file.what and is_stream(file.name)), None)
 
 
@@ -125,11 +125,11 @@ def is_one_file(names: Sequence[str]) -> bool:
 
 
 def named_files(names: Iterable[str]) -> list[Named]:
-    """The files that are named, in the order in which they are named, each once, also if it has several names.
+    """The named files, in the order in which they are named, each once, even if it has several names.
 
-    A pattern is replaced by what it matches, as many shells do it, in sorted order, and a folder by all the files in
-    it and in the folders in it, in the order of their paths. What is named or matched as well as found in a folder is
-    taken as named.
+    A pattern is replaced by its matches, in sorted order, as in many shells, and a folder by all files in it and in its
+    subfolders, in the order of their paths. A file that is named or matched as well as found in a folder counts as
+    named.
     """
     files: list[Named] = []
     places: dict[_Identity, int] = {}
@@ -154,17 +154,17 @@ def for_each_source(
 ) -> Tally:
     """Does the work for each source that is named.
 
-    One that fails does not stop the others. What is found in a folder and is not a log is counted. With `dialect`, all
-    that is named is read in it, and of what is found in a folder, all that is a log.
+    One that fails does not stop the others. Files in folders that are not logs are counted. With `dialect`, all named
+    files are read in it, and those files in folders that are logs.
 
     Args:
         names: Files, patterns and folders.
         work: What to do with a file.
         files: What `named_files` returned for the names, if it has been called.
         dialect: The value of `--dialect`.
-        other_kind: Of a log in a folder, what it holds if that is not what is asked for: then it is left out, and
-            reported. `None` if it is to be read.
-        as_json: A source that fails has an object, too: its `source`, and the `error`.
+        other_kind: Returns what a log in a folder contains if that is not what was requested: the log is then left out,
+            and reported. `None` if it is to be read.
+        as_json: A source that fails also has an object: its `source`, and the `error`.
         has_totals: The caller says how many files are not logs. Otherwise that is reported on stderr.
     """
     tally = Tally()
@@ -185,11 +185,11 @@ def for_each_source(
 
 
 _NO_FILE = "pipe, socket or device"
-"""It is opened only if it is named itself: that may take forever."""
+"""It is opened only if it is named directly: opening it may take forever."""
 
 
 def _is_pattern(name: str) -> bool:
-    # A file of that name comes first.
+    # A file of that name takes precedence.
     return name != "-" and _has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
@@ -200,13 +200,13 @@ def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:
             for match in matches:
                 relative = os.path.relpath(match, above)
                 if os.path.isdir(match):  # noqa: PTH112 - pathlib is slow to import
-                    # `**` matches what is in the folder, too.
+                    # `**` also matches what is in the folder.
                     if "**" not in name:
                         yield from _in_folder(match, relative)
                 elif match != "-" and is_stream(match):
                     yield Named(match, relative, is_in_folder=True, what=_NO_FILE), None
                 else:
-                    # A file of the name `-` is not stdin.
+                    # A file named `-` is not stdin.
                     yield _named("./-" if match == "-" else match, relative)
         elif os.path.isdir(name):  # noqa: PTH112
             yield from _in_folder(name, "")
@@ -215,7 +215,7 @@ def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:
 
 
 def _has_magic(name: str) -> bool:
-    """As `glob.has_magic`: the module is imported only for patterns."""
+    """Like `glob.has_magic`, whose module is imported only for patterns."""
     return not _MAGIC.isdisjoint(name)
 
 
@@ -229,7 +229,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _without_magic(pattern: str) -> str:
-    """The folder that holds all that a pattern can match."""
+    """The folder that contains everything that a pattern can match."""
     folder = os.path.dirname(pattern)  # noqa: PTH120
     while _has_magic(folder):
         folder = os.path.dirname(folder)  # noqa: PTH120
@@ -256,7 +256,7 @@ def identity_of(name: str) -> _Identity | None:
 
 
 def _identity(status: os.stat_result) -> _Identity | None:
-    """What two names of one file have in common. A pipe may be read twice, and some file systems have no inodes."""
+    """What two names of one file have in common; `None` if it may be read twice, as a pipe may, or has no inode."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
@@ -298,7 +298,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, _Identity | None]]:
 
 
 def _list_of_files(path: str) -> tuple[str, list[tuple[str, OSError]]]:
-    """What the list of an export's files is, and those files in it that are missing, each with the error."""
+    """What to call the list of an export's files, and the listed files that are missing, each with its error."""
     from cordwood.cli._exports import listed_files
 
     folder, name = os.path.split(path)
@@ -312,7 +312,7 @@ def _list_of_files(path: str) -> tuple[str, list[tuple[str, OSError]]]:
 
 
 def metadata_of_export(file: Named) -> str | None:
-    """What a file in a folder is, if that is the log that describes an export: it has no records to be decoded."""
+    """`METADATA` if a file in a folder is the log that describes an export; none of its records can be decoded."""
     return METADATA if file.is_in_folder and is_metadata_of_export(file.name) else None
 
 
@@ -322,7 +322,7 @@ def _file_in(folder: str, above: str, path: str, name: str, what: str | None) ->
 
 
 def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], str | None] | None) -> str | None:
-    """What a log in a folder holds, if that is not what is asked for.
+    """What a log in a folder contains, if that is not what was requested.
 
     Raises:
         DialectError: It is not a log, which reading it in the `dialect` would not show.
@@ -339,32 +339,32 @@ NO_FRAGMENT = "no valid fragment"
 
 
 def without_fragment(file: Named) -> str | None:
-    """`NO_FRAGMENT`, if a file in a folder has none that is valid in any dialect, and has no name of a log.
+    """`NO_FRAGMENT` if a file in a folder has no fragment that is valid in any dialect, nor the name of a log.
 
     Raises:
-        DialectError: It is something else, which is known.
+        DialectError: It is known to be something else.
     """
     name = file.name
     if not file.is_in_folder or file.error or is_log_name(name):
         return None
     if cordwood.detect(name) is not None:
         return None
-    # Detection looks only at the beginning of a file, and at those of its blocks.
+    # Detection looks only at the beginning of a file, and at the beginnings of its blocks.
     is_valid = any(
         fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
         for dialect in get_args(DialectName)
         for fragment in cordwood.fragments(name, dialect=dialect)
     )
-    # So that no flipped bit in the only record of a log makes it no log.
+    # A flipped bit in the only record of a log must not hide that it is one.
     return None if is_valid or has_flipped_bit(name) else NO_FRAGMENT
 
 
 class SourceFailure(Failure):
-    """One source fails, and others may not. The message does not name it."""
+    """One source fails, and others may not. The message does not name the source."""
 
 
 def check_url(name: str) -> None:
-    """Whether a source, if it is a URL, is one that can be read. Nothing is requested.
+    """Checks that a source, if it is a URL, can be read. Nothing is requested.
 
     Raises:
         SourceFailure: Its protocol is not known, or the package that reads it is not installed.
@@ -402,7 +402,7 @@ def _attempt(
         if error.filename is None and name != "-":
             raise
         complain(error)
-        # That of `salvage` may be about the new log.
+        # An error of `salvage` may be about the new log.
         is_other = error.filename is not None and error.filename != name and error.strerror
         text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
     except (cordwood.CordwoodError, SourceFailure) as error:

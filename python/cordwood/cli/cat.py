@@ -34,7 +34,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `cat` takes."""
+    """Adds the arguments of `cat`."""
     add_source_arguments(parser)
     add_output_arguments(parser)
     add_reading_arguments(parser)
@@ -98,9 +98,9 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _file_len(name: str) -> float:
-    """How long a file is now: what is printed may come back to it, as in `cat log | write --append log`.
+    """The length of a file at first: what is printed may be appended to it, as in `cat log | write --append log`.
 
-    It is no `end` for the reader: only at the end of a file are stale bytes known to be what a recycled log leaves.
+    It is not an `end` for the reader: only at the end of a file are stale bytes known to be left by a recycled log.
     """
     if name == "-" or is_url(name):
         return math.inf

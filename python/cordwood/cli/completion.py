@@ -17,7 +17,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `completion` takes."""
+    """Adds the arguments of `completion`."""
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 

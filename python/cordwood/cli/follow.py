@@ -1,6 +1,6 @@
 """Print the records of a log while it is written, each as soon as all of it is there.
 
-Without --timeout it runs until Ctrl-C. The end_offset of the last record of --json is the --start to continue from.
+Without --timeout, it runs until Ctrl-C. With --json, the end_offset of the last record is the --start to continue from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `follow` takes."""
+    """Adds the arguments of `follow`."""
     complete_file_names(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
     add_output_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
@@ -81,12 +81,12 @@ def run(options: argparse.Namespace) -> Status:
                 break
             except (cordwood.CorruptionError, cordwood.RecordTooLargeError) as error:
                 if follower.tell() <= error.offset:
-                    # Refused, not skipped: the next step would say the same.
+                    # Refused, not skipped: the next step would raise the same error.
                     raise
                 complain(error)
                 status = Status.DAMAGE
                 continue
-            # Before the first record, there is nothing that the dialect could be detected by.
+            # Before the first record, there is nothing from which the dialect could be detected.
             print_record = print_record or printer(options, options.source, follower.dialect, selection)
             print_record(record)
             status = max(status, print_record.status)
@@ -95,14 +95,14 @@ def run(options: argparse.Namespace) -> Status:
                 selection.report_stop(options.source, record.end_offset, "record")
                 break
     end_selection(selection)
-    # Damage, or a record, says more than what its beginning looks like.
+    # Damage or a record says more than what the beginning of the file looks like.
     return status if is_log or print_record or status else Status.FAILURE
 
 
 def _may_be_log(options: argparse.Namespace) -> bool:
-    """Whether what is in the file so far may be the beginning of a log; reports if it is something else.
+    """Whether what is in the file so far may be the beginning of a log; if it is something else, reports it.
 
-    A follower waits for more: only the format of a file with a signature is an error.
+    A follower waits for more: only a file with the signature of another format is an error.
     """
     if options.dialect or not os.path.isfile(options.source):  # noqa: PTH113 - pathlib is slow to import
         return True

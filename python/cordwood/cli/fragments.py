@@ -1,9 +1,9 @@
 """List the fragments of logs, with what is wrong with them.
 
-One line for each fragment, and for each part of a block that is not one; together they are the whole file. What the
-reader skips has its reason at the end of the line; with damage, the policy is "salvage". The payload is as long as the
-header states, right or wrong, and the checksum is that of the header, without its mask: --json has the other one, and
-more. Exit status 3 if there is damage.
+One line for each fragment, and for each part of a block that is not one; together they cover the whole file. For what
+the reader skips, the line ends with the reason; damage is treated with the policy "salvage". The payload length is the
+one that the header states, right or wrong, and the checksum is that of the header, without its mask: --json also has
+the computed one, and more. Exit status 3 if there is damage.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADING = "       offset  bytes kind              payload checksum reason"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `fragments` takes."""
+    """Adds the arguments of `fragments`."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     parser.add_argument("--damaged", action="store_true", help="only what is damaged")

@@ -1,8 +1,8 @@
 """Say in a few lines what files and folders are.
 
-Of a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records hold, how
-many there are, when they were logged, how much is damaged, and the commands that show more. Of several logs, the first
-ten runs have a line each. All logs are read, with the policy "salvage". Exit status 3 if one is damaged.
+For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records contain,
+how many there are, when they were logged, how much is damaged, and the commands that show more. Among several logs, the
+first ten runs have a line each. All logs are read, with the policy "salvage". Exit status 3 if one is damaged.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ HOLDS = {
     "export-metadata": METADATA,
     "other": "other records",
 }
-"""What the records of a log hold, by the names of `--as` where there is one."""
+"""What the records of a log contain, by the names of `--as` where there is one."""
 
 FOLDERS = {
     "version-edit": ("a database", {"version-edit", "write-batch"}),
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""What a folder is in which a log holds this, and what the others in it hold."""
+"""What a folder is if a log in it contains this, and what the others in it may contain."""
 
 RUNS_MAX = 10
-"""So many runs have a line each."""
+"""At most this many runs have a line each."""
 
 
 class _Run(NamedTuple):
@@ -73,7 +73,7 @@ class _Run(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `info` takes."""
+    """Adds the arguments of `info`."""
     add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
     parser.add_argument("--json", action="store_true", help="one JSON object for each SOURCE")
 
@@ -95,20 +95,19 @@ def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cor
 
 
 class _Logs:
-    """What the logs of a source hold, together.
+    """What the logs of a source contain, together.
 
     Attributes:
         counts: The sums over all logs, as `--json` names them.
         dialects: How many logs are in each dialect.
-        payloads: How many hold what, by the keys of `HOLDS`.
+        payloads: How many contain what, by the keys of `HOLDS`.
         runs: The runs of Weights & Biases.
-        entities: How many entities each log of an export holds.
-        stated_entities: How many an export should hold, by its metadata.
-        databases: The folders that hold a MANIFEST. Write batches may be elsewhere: RocksDB keeps old ones in a folder
+        entities: How many entities each log of an export contains.
+        stated_entities: How many an export should contain, according to its metadata.
+        databases: The folders that contain a MANIFEST. Write batches may be elsewhere: RocksDB keeps old ones in
             `archive`.
         damaged_manifests: The paths of damaged ones.
-        numbers: Of each log that belongs to another one as a whole: the number that its name says, and that of its
-            fragments.
+        numbers: For each file that belongs entirely to another log: the number in its name, and that in its fragments.
     """
 
     def __init__(self, read_ahead: ReadAhead[cordwood.Report]) -> None:
@@ -125,7 +124,7 @@ class _Logs:
         self.numbers: list[tuple[int | None, int]] = []
 
     def add(self, path: str) -> Status:
-        """Reads a log, and adds what it holds."""
+        """Reads a log, and adds what it contains."""
         report = self._read_ahead.result(path)
         payload = self._payload(path, report)
         if payload:
@@ -148,7 +147,7 @@ class _Logs:
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     def _payload(self, path: str, report: cordwood.Report) -> str | None:
-        """What the records hold, by the keys of `HOLDS`; `None` if there are none and nothing else says it."""
+        """What the records contain, by the keys of `HOLDS`; `None` if there are none and the dialect does not say."""
         log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
         with cordwood.Reader(path, **log) as reader:
             first, second = (next(reader.records(), None) for _ in range(2))
@@ -156,7 +155,7 @@ class _Logs:
             with contextlib.suppress(ValueError):
                 self.stated_entities.append(stated(second.data))
                 return "export-metadata"
-        # Of a log without records it is known only if the dialect says it.
+        # For a log without records, it is known only if the dialect says it.
         fits = payloads_of(first.data if first else b"", report.dialect)
         if not (first or fits):
             return None
@@ -226,7 +225,7 @@ def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) ->
         _print("number", _numbers(logs.numbers))
     if tally.others:
         _print("others", tally.others_text())
-    # They are to be copied, and not folded.
+    # They are meant to be copied, so they are not folded.
     commands = _commands(name, tally.damaged_count, logs.payloads, logs.numbers)
     for label, command in zip(("more", ""), commands, strict=False):
         print(f"  {label:9}{command}")
@@ -237,7 +236,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _folder(payloads: dict[str, int], database_count: int) -> str | None:
-    """What a folder is whose logs hold this; `None` if that is several things, or mostly nothing that is known.
+    """What a folder is whose logs contain this; `None` if that is several things, or mostly unknown.
 
     A database has all its logs in one folder.
     """
@@ -250,7 +249,7 @@ def _folder(payloads: dict[str, int], database_count: int) -> str | None:
 
 
 def _held(payloads: dict[str, int], log_count: int) -> str:
-    """What records hold, and of several logs how many hold it."""
+    """What the records contain, and, for several logs, in how many logs they do."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)
@@ -270,7 +269,7 @@ def _print_runs(runs: list[_Run]) -> None:
 
 
 def _export(found: Entities, should: Entities) -> str:
-    """How much an export holds, and how much it should hold."""
+    """How much an export contains, and how much it should contain."""
 
     def text(entities: Entities) -> str:
         noun = "entity" if entities.entity_count == 1 else "entities"
@@ -289,7 +288,7 @@ def _live_files_text(manifests: list[str]) -> str:
 
 
 def _listed(counts: dict[str, int]) -> str:
-    """Names, with how many there are of each where there are several names."""
+    """The names, each with its count if there are several."""
     return ", ".join(name if len(counts) == 1 else f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
@@ -305,9 +304,9 @@ def _damage(damaged_count: int, counts: dict[str, Any]) -> str:
 
 
 def _numbers(numbers: list[tuple[int | None, int]]) -> str:
-    """What is to be known of logs in which no record is found."""
+    """A text about logs in which no record is found."""
     if len(numbers) > 1:
-        return f"{quantity(len(numbers), 'log')} belong to logs of other numbers than their names say"
+        return f"{quantity(len(numbers), 'log')} belong to logs with other numbers than their names say"
     own, other = numbers[0]
     return f"1 log belongs to log {other}, and its name says {own}"
 
@@ -315,7 +314,7 @@ def _numbers(numbers: list[tuple[int | None, int]]) -> str:
 def _commands(
     name: str, damaged_count: int, payloads: dict[str, int], numbers: list[tuple[int | None, int]]
 ) -> list[str]:
-    """What shows more of it: where the damage is, and what the records hold."""
+    """The commands that show more: where the damage is, and what the records contain."""
     import shlex
 
     path = display_name(shlex.quote(name))

@@ -1,16 +1,16 @@
 """Write all that can be read of damaged logs to new logs.
 
-The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete,
+The source is not changed. The new log is on the disk before it gets its name, so a file with that name is complete,
 also with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
 damage was found in it.
 
-The new log keeps the dialect of the source, its log number, and what the engine wrote for itself. What cannot be kept
-is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of
-the old, in another folder: under the name of another log they would find no record in it.
+The new log keeps the dialect of the source, its log number, and what the engine wrote for its own use. What cannot be
+kept is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new log the name
+of the old one, in another folder: under the name of another log, they would find no record in it.
 
-Several logs, or all logs in a folder, are salvaged to a folder, which is made if there is none. They keep their names,
-and their paths below the folder or pattern that was named. Only logs are written there: what else a database has, such
-as its tables and the file CURRENT, is not copied.
+Several logs, or all logs in a folder, are salvaged to a folder, which is created if it does not exist. They keep their
+names, and their paths below the folder or pattern that was named. Only logs are written there: the other files of a
+database, such as its tables and the file CURRENT, are not copied.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NOT_KEPT = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `salvage` takes."""
+    """Adds the arguments of `salvage`."""
     add_source_arguments(parser)
     complete_file_names(
         parser.add_argument("destination", metavar="DESTINATION", help="the new log; of several, the folder for them")
@@ -77,12 +77,12 @@ def run(options: argparse.Namespace) -> Status:
     destinations = _destinations(files, options)
     if options.overwrite and len(files) > 1:
         _check_no_source(files, destinations.values())
-    # Of each new log, by its real path, the old one.
+    # The old log of each new one, by the real path of the new one.
     salvaged: dict[str, str] = {}
     totals = Totals()
 
     def salvage(name: str) -> Status:
-        # No folder is made for what is not a log. What can be read only once is not looked at before.
+        # No folder is created for what is not a log. What can be read only once is not checked in advance.
         if not (options.dialect or is_stream(name)):
             cordwood.detect(name)
         destination = destinations[name]
@@ -90,8 +90,8 @@ def run(options: argparse.Namespace) -> Status:
         place = os.path.realpath(destination)
         if place in salvaged:
             raise SourceFailure(
-                f"{salvaged[place]} has been salvaged to {destination}, where this one would go, too; "
-                "salvage it by itself, to another folder"
+                f"{salvaged[place]} has been salvaged to {destination}, where this one would also go; "
+                "salvage it on its own, to another folder"
             )
         check_destination(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
@@ -127,16 +127,16 @@ def _payload_of(path: str, report: cordwood.Report) -> str | None:
 
 
 def _new_log(path: str) -> dict[str, object]:
-    """What JSON says of the new log."""
+    """What JSON says about the new log."""
     length = os.path.getsize(path)  # noqa: PTH202 - pathlib is slow to import
     return {"destination": path, "destination_len": length, "destination_sha256": sha256_of(path, length)}
 
 
 def _destinations(files: Sequence[Named], options: argparse.Namespace) -> dict[str, str]:
-    """The new log for each source. Its folder is not made here.
+    """The new log for each source. Its folder is not created here.
 
     Raises:
-        ValueError: Several logs are to go to one file, or into the folder that they are from.
+        ValueError: Several logs would go to one file, or into the folder that they are from.
     """
     destination: str = options.destination
     folders = [name for name in options.sources if os.path.isdir(name)]  # noqa: PTH112 - pathlib is slow to import

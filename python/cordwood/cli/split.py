@@ -1,11 +1,11 @@
-"""Cut logs into byte ranges that workers can read alone.
+"""Cut logs into byte ranges that workers can read independently.
 
-A record belongs to the range in which it begins, so that the ranges give each record once: `cordwood cat --start START
---end END SOURCE`, or `cordwood.open(source, start=start, end=end)`. Of a log only the beginning is read, and no file is
-written. A log with log numbers (RocksDB or Pebble) is always one range; if that is longer than --len, it is reported.
+A record belongs to the range in which it begins, and so to exactly one: `cordwood cat --start START --end END SOURCE`,
+or `cordwood.open(source, start=start, end=end)`. Only the beginning of a log is read, and no file is written. A log
+with log numbers (RocksDB or Pebble) is always one range; if it is longer than --len, that is reported.
 
-One line for each range: source, start and end, with tabs between them. A name that has no place in such a line, since
-it has a tab, a newline or another control character in it, takes --json.
+One line for each range: source, start and end, with tabs between them. A name that contains a tab, a newline or another
+control character does not fit in such a line, and needs --json.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `split` takes."""
+    """Adds the arguments of `split`."""
     add_source_arguments(
         parser, "a log, a regular file or a URL; a folder, for all logs in it; a pattern such as '*.log'"
     )
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _split_len(text: str) -> int:
     length = parse_len(text)
     if not length:
-        raise argparse.ArgumentTypeError("a range has at least 1 byte")
+        raise argparse.ArgumentTypeError("a range must have at least 1 byte")
     return length
 
 

@@ -2,8 +2,8 @@
 
 Exit status 3 if one is damaged: `cordwood verify` says where.
 
-Of a folder, all logs in it are counted, and in the folders in it; of other files only how many there are. Several logs
-end with their totals.
+In a folder, all logs are counted, also those in its subfolders; of other files, only the number is shown. After several
+logs, their totals are printed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COUNTS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `stat` takes."""
+    """Adds the arguments of `stat`."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:
-    """The counts in four lines."""
+    """Prints the counts in four lines."""
     file_len = "not read to its end" if stat.file_len is None else quantity(stat.file_len, "byte")
     blocks = "" if stat.block_count is None else f" in {quantity(stat.block_count, 'block')}"
     print(

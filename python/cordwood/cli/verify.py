@@ -3,8 +3,8 @@
 One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
 incomplete record at the end is what a crash leaves; it is reported, but is not damage, unless --strict is given.
 
-Of a folder, all logs in it are checked, and in the folders in it; other files are counted. Several logs end with their
-totals.
+In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
+totals are printed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `verify` takes."""
+    """Adds the arguments of `verify`."""
     add_source_arguments(parser)
     add_reading_arguments(parser)
     add_threads_argument(parser)
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Read(NamedTuple):
-    """What was read of a log."""
+    """What was read from a log."""
 
     report: cordwood.Report
     more: int | None
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> Status:
             policy=options.on_corruption,
             more=more,
             sha256=sha256,
-            # Nothing is wrong with a range that holds only an older log.
+            # Nothing is wrong with a range that contains only an older log.
             names_other_log=not options.start,
             must_be_complete=options.strict,
         )
@@ -139,12 +139,12 @@ def print_report(
     must_be_complete: bool = False,
     fields: Mapping[str, object] | None = None,
 ) -> None:
-    """A report on stdout.
+    """Prints a report on stdout.
 
     Args:
         name: The name of the log.
         report: What `verify` or `salvage` returned.
-        options: Of these, `json` and `log_number` are used.
+        options: Only `json` and `log_number` are used.
         policy: How damage was treated.
         more: How many more records the policy "salvage" reads.
         sha256: The SHA-256 of what was read, for JSON.
@@ -179,7 +179,7 @@ def print_report(
             }
         )
         return
-    # Not "DAMAGED, 1 record", which may be read as the damage.
+    # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
     records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
     payload = quantity(report.payload_len, "byte")
     advice = None

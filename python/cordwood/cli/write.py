@@ -1,7 +1,7 @@
 """Write the records on stdin to a log.
 
 Records are written to the file as they arrive, unless --flush says otherwise. A log that cannot be written
-is an error; a destination that exists is one, too, unless --append or --overwrite says what to do with it.
+is an error, as is a destination that exists, unless --append or --overwrite says what to do with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `write` takes."""
+    """Adds the arguments of `write`."""
     complete_file_names(parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout"))
     parser.add_argument(
         "--format",

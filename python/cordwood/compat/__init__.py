@@ -6,10 +6,10 @@
 * `cordwood.compat.ccl`: `LogFile` of ccl_chromium_reader.
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
 
-None needs the package that it stands in for. On an undamaged file each gives what the original gives. Where an
-original returns damaged data, crashes, or stops silently, its drop-in does not: each module lists all that
-it does in another way. What is so in all of them is said only here:
+None needs the package that it replaces. On an undamaged file, each returns what the original returns. Where an
+original returns damaged data, crashes, or stops silently, its drop-in does not: each module lists everything that
+it does differently. What applies to all of them is listed only here:
 
 * **limit**: A record longer than 1 GiB counts as damage, with the reason `record_too_large`.
-* **private**: What is private in the originals is not there, but for the few names that scripts are seen to use.
+* **private**: The private names of the originals are missing, except for the few that scripts have been seen to use.
 """

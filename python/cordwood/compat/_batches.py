@@ -1,4 +1,4 @@
-"""What the readers of LevelDB's write-ahead logs share: batches and their operations, with file offsets."""
+"""Shared by the readers of LevelDB's write-ahead logs: batches and their operations, with file offsets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def batches(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
 
 
 def batch_of(offset: int, record: bytes, path: str) -> WriteBatch | None:
-    """The batch in a record. `None`, and a word to the logger, if there is none."""
+    """The batch in a record. If there is none, `None`, and a message to the logger."""
     try:
         return WriteBatch(record)
     except PayloadError as error:
@@ -50,7 +50,7 @@ def operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
 
     RocksDB's no-operations and log data are skipped: they have no key and no sequence number. (In each batch of its
     TransactionDB, a no-operation comes first.) Offsets are those of tags, counted from `offset` on through the batch,
-    as if it were in one piece.
+    as if it were contiguous.
     """
     at = BATCH_HEADER_LEN
     sequence = batch.sequence
@@ -70,5 +70,5 @@ def operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
 
 
 def _prefixed_len(data: bytes) -> int:
-    """Bytes of some data with its length in front, as a varint."""
+    """The length of some data with its length before it, as a varint."""
     return max(1, (len(data).bit_length() + 6) // 7) + len(data)

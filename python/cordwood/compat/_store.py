@@ -1,4 +1,4 @@
-"""What `cordwood.compat.wandb` reads with: a header of seven bytes, then records, one call each."""
+"""How `cordwood.compat.wandb` reads: a header of seven bytes, then records, one per call."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cordwood.typing import DialectName
 
 HEADER_LEN = 7
 
-# So many regions `Reader.skipped` lists at most.
+# `Reader.skipped` lists at most this many regions.
 LISTED_MAX = 100_000
-# Each access to the list after a region builds it again: from this many regions on, it begins empty.
+# Each access to the list after another region builds it again: once it has this many, it begins empty.
 LISTED_ENOUGH = 1_000
 
 
@@ -34,12 +34,12 @@ def check_file_header(
 
 
 def name_of(file: str | bytes | os.PathLike[str] | os.PathLike[bytes] | int) -> str:
-    """What `open` was given, as text for messages."""
+    """The argument of `open`, as text for messages."""
     return str(file) if isinstance(file, int) else os.fsdecode(file)
 
 
 class _Whole:
-    """A file from its beginning on, with a position of its own: others may move the file."""
+    """A file from its beginning, with its own position: others may move that of the file."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -63,17 +63,16 @@ class _Whole:
 
 
 class Scanner:
-    """The records of one file, one a call, from any offset; what is appended later is found.
+    """The records of one file, one per call, from any offset; records appended later are found.
 
-    Valid records after damage in the same block are returned, too: users of the original trust the
-    length in a header and continue after it, so they must not get less. Damage is raised all the
-    same, in its turn.
+    Valid records after damage in the same block are also returned: users of the original trust the length in a header
+    and continue after it, so they must not get less. Damage is still raised, in its turn.
 
     Attributes:
-        file: The file, which stays open. It is read, whatever has become of its name.
+        file: The file, which stays open. It is read whatever happens to its name.
         name: Its name, for messages.
-        reader: The reader below.
-        offset: The file offset after what was returned, in bytes; of damage that was raised, where it begins.
+        reader: The underlying reader.
+        offset: The file offset after what was returned, in bytes; after damage was raised, where it begins.
     """
 
     def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[DialectName, ...], offset: int) -> None:
@@ -124,7 +123,7 @@ class Scanner:
             )
         if found is None:
             self.offset = self.reader.tell()
-            self._begins_anew = True  # The file may have grown when the next one is asked for.
+            self._begins_anew = True  # The file may have grown by the next call.
             return None
         self.offset = found.end_offset
         return found.data
@@ -136,14 +135,14 @@ class Scanner:
             return None  # As in the original, there is nothing after the end.
 
     def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
-        """The damage that has been skipped since the last time, and the record after it."""
+        """The damage that has been skipped since the last call, and the record after it."""
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
         reported: list[cordwood.SkippedRegion | cordwood.Record | None] = [
             region for region in regions if region.severity == cordwood.Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # There may be more before the record, which is not listed: that is read again.
+            # There may be more damage before the record that is not listed: it is read again.
             self.seek(regions[-1].end_offset)
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len
@@ -152,5 +151,5 @@ class Scanner:
         return [*reported, record]
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Releases the file."""
         self.reader.close()

@@ -1,7 +1,7 @@
 """`RecordsReader` and `RecordsWriter` of App Engine, the format of Datastore's exports and of MapReduce.
 
-They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. That
-runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3, and is what the tests compare with. The
+They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
+SDK runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3, and is what the tests compare with. The
 bytes of the writer are compared with those of LevelDB. Change
 
     from google.appengine.api.files import records
@@ -19,25 +19,25 @@ to
 >>> list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, the reader returns and the writer writes what theirs do. Damage is skipped up to the next
-block, and told to a logger, as theirs do. The deviations:
+On an undamaged file, the reader returns and the writer writes what Google's do. Like Google's, the reader skips damage
+up to the next block and reports it to a logger. The deviations:
 
-* **logger**: The logger is `cordwood`, not the root. `RecordsReader.reader.skipped` lists what was skipped.
-* **unknown-type**: A fragment of an unknown type is skipped alone, as LevelDB does. Theirs skips the rest
-  of its block.
-* **joined**: A record in the middle of which something was skipped is not returned. Theirs joins the pieces around
-  a block of zeros.
+* **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists what was skipped.
+* **unknown-type**: Only the fragment of an unknown type is skipped, as in LevelDB. The original skips the rest of
+  its block.
+* **joined**: A record is not returned if anything in the middle of it was skipped. The original joins the pieces
+  around a block of zeros.
 * **read-ahead**: The file is read ahead: `RecordsReader.tell` says where the records are, the file's own `tell`
-  does not. The file must not be moved but by `RecordsReader.seek`.
-* **torn-tail**: At the end, `tell` is where an incomplete record begins, and once it is whole, `read` returns it,
-  if the file can seek. Theirs is after what it could read, and returns nothing more.
-* **tell**: In damage, `tell` may be elsewhere: it is after what was skipped so far.
-* **append**: A writer on a file that is not at the beginning of a block continues in the next one, and fills this one
-  with zeros; so does one that is written to after `close`. Theirs mistakes the one place for the beginning of a block,
-  the other for the middle of one, and readers lose what is written there.
-* **close**: Closing twice fills one block. Theirs writes as many zeros again, after the end of the block.
-* **only-read**: A file needs no `tell`. Its position is then offset 0; theirs raises an `AttributeError`.
-* **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
+  does not. Only `RecordsReader.seek` may change the file's position.
+* **torn-tail**: At the end, `tell` is where an incomplete record begins, and once the record is whole, `read`
+  returns it, if the file can seek. The original's `tell` is after what it could read, and it returns nothing more.
+* **tell**: At damage, `tell` may differ: it is after what was skipped so far.
+* **append**: A writer on a file that is not at the beginning of a block fills this block with zeros and continues in
+  the next one; so does a writer that is used after `close`. The original takes the first place for the beginning of a
+  block, the second for the middle of one, and readers lose what is written there.
+* **close**: Closing twice fills one block. The original writes as many zeros again, after the end of the block.
+* **only-read**: A file needs no `tell`: without it, its position is offset 0. The original raises an `AttributeError`.
+* **bytes**: Records are bytes: `str` raises a `TypeError`, and so does a file opened in text mode.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class Error(Exception):
 
 
 class InvalidRecordError(Error):
-    """What no reader raises, neither here nor in the original: damage is skipped."""
+    """No reader raises it, neither here nor in the original: damage is skipped."""
 
 
 class FileWriter:
     """What a writer needs. A file need not be one of these."""
 
     def write(self, data: bytes) -> object:
-        """Takes all of `data`."""
+        """Writes all of `data`."""
         raise NotImplementedError
 
 
@@ -85,7 +85,7 @@ class FileReader:
     """What a reader needs. A file need not be one of these."""
 
     def read(self, size: int) -> bytes:
-        """The next bytes; fewer than `size` at the end only."""
+        """The next bytes; fewer than `size` only at the end."""
         raise NotImplementedError
 
     def tell(self) -> int:
@@ -102,7 +102,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """A file as the log that begins at its offset 0, wherever its position is. It is moved only if necessary."""
+    """A file as the log that begins at its offset 0, wherever its position is, which is moved only if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -116,7 +116,7 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        # A reader begins with the byte before, which shows that the file goes so far. It is not looked at.
+        # A reader begins with the byte before, which shows that the file extends that far. Its value is ignored.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
@@ -136,18 +136,18 @@ class _Log:
 
 
 class RecordsReader:
-    """Reads the records of a log. Iterating gives those from the current position on, as `bytes`.
+    """Reads the records of a log. Iterating yields those from the current position on, as `bytes`.
 
     Args:
-        reader: A binary file, or another object with `read`. With `tell`, the position is that of the file; offsets are
-            counted from the file's beginning.
+        reader: A binary file, or another object with `read`. If it has `tell`, the position is that of the file;
+            offsets are counted from the file's beginning.
     """
 
     def __init__(self, reader: Readable) -> None:
         self._log = _Log(reader)
         position = self._log.position
         self.reader: cordwood.Reader = cordwood.Reader(self._log, dialect="leveldb", on_corruption="skip")
-        """The reader below: `skipped` and `outcome` say what was not returned."""
+        """The underlying reader: `skipped` and `outcome` say what was not returned."""
         if position:
             self.reader.seek(position)
 
@@ -182,7 +182,7 @@ class RecordsReader:
 
         Args:
             offset: In bytes.
-            whence: From where on it counts, as for a file.
+            whence: What the offset is relative to, as for a file.
 
         Raises:
             AttributeError: The file has no `seek`.
@@ -201,7 +201,7 @@ class _Writable(Protocol):
 
 
 class _OnlyWrite:
-    """A file without its other methods, which gets `bytes`, as from the original."""
+    """A file without its other methods, which is passed `bytes`, as by the original."""
 
     def __init__(self, file: _Writable) -> None:
         self._write = file.write
@@ -211,7 +211,7 @@ class _OnlyWrite:
 
 
 class RecordsWriter:
-    """Writes records to a log, inside a `with` statement. Each is handed to the file at once.
+    """Writes records to a log, inside a `with` statement. Each is handed to the file immediately.
 
     Args:
         writer: A binary file, or another object with `write`. It stays open.
@@ -260,7 +260,7 @@ class RecordsWriter:
         self.close()
 
     def __del__(self) -> None:
-        # Theirs need not be closed, so neither must this one warn that it was not. If the last write failed, that has
+        # The original need not be closed, so this one must not warn that it was not. If the last write failed, that has
         # been raised; it fails again here.
         with contextlib.suppress(Exception):
             self._writer.close()

@@ -17,26 +17,27 @@ to
 7 Live b'key' b'value' 19
 8 Deleted b'old' b'' 30
 
-On an undamaged log it gives what ccl_leveldb gives, but for **offset**. That is on no package index: the tests compare
-with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The deviations:
+On an undamaged log, it returns what ccl_leveldb returns, except for **offset**. ccl_leveldb is on no package index: the
+tests compare with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The
+deviations:
 
-* **checksums**: Checksums are verified. ccl_leveldb does not look at them, and returns damaged data as good.
+* **checksums**: Checksums are verified. ccl_leveldb ignores them, and returns damaged data as valid.
 * **goes-on**: Damage is skipped and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All valid
-  records are returned, also those after damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
-  `ValueError` at much of it, and what follows is lost.
-* **torn-tail**: What a crash has left of a last record is not returned. ccl_leveldb returns it as if it were whole,
+  records are returned, including those after damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
+  `ValueError` for much of it, and what follows is lost.
+* **torn-tail**: What a crash has left of the last record is not returned. ccl_leveldb returns it as if it were whole,
   or raises a `struct.error`.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
-* **not-a-batch**: A record that is not a batch, and in a batch what is neither a put nor a delete, is skipped and
-  reported to the logger, up to the next batch; RocksDB's no-operations and log data are skipped alone.
-  ccl_leveldb raises, or makes something of it.
-* **count**: All operations of a batch are given, and the logger reports if their number is not the one that the batch
-  states. ccl_leveldb gives as many as are stated, and raises an `IndexError` if there are fewer.
-* **offset**: The offset of an operation in a batch of several fragments is that of the batch, and the bytes of the
-  batch before it, without the headers between the fragments, as chromium-reader gives it. ccl_leveldb multiplies
-  that of the batch by 32,768.
-* **path**: The path may be `str`. ccl_leveldb takes a `pathlib.Path` only.
-* **only-logs**: What reads tables, MANIFESTs and whole databases is not here: `LdbFile`, `Block`, `BlockHandle`,
+* **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is the rest of a batch
+  from an operation on that is neither a put nor a delete. After RocksDB's no-operations and log data, which are
+  skipped, the batch continues. ccl_leveldb raises an error, or misinterprets the bytes.
+* **count**: All operations of a batch are returned; if their number is not the one that the batch states, that is
+  reported to the logger. ccl_leveldb returns as many as are stated, and raises an `IndexError` if there are fewer.
+* **offset**: The offset of an operation in a batch of several fragments is that of the batch plus the bytes of the
+  batch before it, without the headers between the fragments, as in chromium-reader. ccl_leveldb multiplies the offset
+  of the batch by 32,768.
+* **path**: The path may be `str`. ccl_leveldb accepts only a `pathlib.Path`.
+* **only-logs**: What reads tables, MANIFESTs and whole databases is missing: `LdbFile`, `Block`, `BlockHandle`,
   `RawBlockEntry`, `ManifestFile`, `VersionEdit`, `VersionEditTag`, `RawLevelDb`, `read_le_varint` and
   `read_length_prefixed_blob`. `cordwood.payload.VersionEdit` reads the records of a MANIFEST.
 """
@@ -126,19 +127,19 @@ class Record:
 
 
 class LogFile:
-    """A write-ahead log. Iterating gives its records, from the beginning each time.
+    """A write-ahead log. Iterating yields its records, from the beginning each time.
 
     Args:
         file: Its path. The name without suffix is a hexadecimal number.
 
     Raises:
-        FileNotFoundError: There is none.
-        ValueError: The name is no number.
+        FileNotFoundError: The file does not exist.
+        ValueError: The name is not a number.
 
     Attributes:
         path: The path.
         file_no: The number in the name.
-        reader: The reader below: `skipped` and `outcome` say what was not returned.
+        reader: The underlying reader: `skipped` and `outcome` say what was not returned.
     """
 
     LOG_ENTRY_HEADER_SIZE = 7
@@ -150,7 +151,7 @@ class LogFile:
         self.reader: cordwood.Reader = cordwood.Reader(file, dialect="leveldb", on_corruption="salvage")
 
     def _get_batches(self) -> Iterator[tuple[int, bytes]]:
-        """The records and their offsets. Private in ccl_leveldb, too, but the only way to records of other kinds."""
+        """The records and their offsets. Also private in ccl_leveldb, but the only way to records of other kinds."""
         self.reader.seek(0)
         return batches(self.reader)
 
@@ -164,5 +165,5 @@ class LogFile:
                     yield Record.log_record(found.key, found.value, found.sequence, state, self.path, found.offset)
 
     def close(self) -> None:
-        """Closes the file. Closing twice is no error."""
+        """Closes the file. Closing twice is not an error."""
         self.reader.close()

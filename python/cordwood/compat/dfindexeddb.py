@@ -17,27 +17,27 @@ to
 7 VALUE b'key' b'value' 19
 8 DELETED b'old' b'' 30
 
-On an undamaged log it gives what dfindexeddb gives, but for the first of the deviations:
+On an undamaged log, it returns what dfindexeddb returns, except for the first of the deviations:
 
-* **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses what is
-  after it; where a record begins with one, in the last seven bytes of a block, it gives the offset of another
+* **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses what
+  follows; where a record begins with one, in the last seven bytes of a block, it returns the offset of another
   record.
-* **checksums**: Checksums are verified. dfindexeddb does not, and returns damaged data as good. (One that is 0
-  ends the block for it.)
-* **goes-on**: Damage is skipped and reported to the logger `cordwood`. All that is valid is returned, also what is
-  after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
-  `ValueError` at much of it, and what follows is lost.
-* **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
+* **checksums**: Checksums are verified. dfindexeddb does not verify them, and returns damaged data as valid. (It takes
+  a checksum of 0 for the end of the block.)
+* **goes-on**: Damage is skipped and reported to the logger `cordwood`. Everything valid is returned, including what
+  follows damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
+  `ValueError` for much of it, and what follows is lost.
+* **torn-tail**: What a crash has left of the last record ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins the fragments it has.
-* **not-a-batch**: A record that is not a batch, and in a batch what is neither a put nor a delete, is skipped and
-  reported to the logger, up to the next batch; RocksDB's no-operations and log data are skipped alone.
-  dfindexeddb raises a `ValueError` or `DecoderError`.
-* **count**: All operations of a batch are given, and the logger reports if their number is not `WriteBatch.count`,
-  the one that the batch states. dfindexeddb gives as many as are stated, and raises a `DecoderError` if there are
-  fewer.
-* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are not here, nor are the modules for
-  tables and descriptors, `errors` and `utils`. `definitions` has `InternalRecordType` and `LogFilePhysicalRecordType`
-  only.
+* **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is the rest of a batch
+  from an operation on that is neither a put nor a delete. After RocksDB's no-operations and log data, which are
+  skipped, the batch continues. dfindexeddb raises a `ValueError` or `DecoderError`.
+* **count**: All operations of a batch are returned; if their number is not `WriteBatch.count`, the one that the batch
+  states, that is reported to the logger. dfindexeddb returns as many as are stated, and raises a `DecoderError` if
+  there are fewer.
+* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing, and so are the modules for
+  tables and descriptors, `errors` and `utils`. `definitions` contains only `InternalRecordType` and
+  `LogFilePhysicalRecordType`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class InternalRecordType(enum.IntEnum):
 
 
 class definitions:  # noqa: N801 - the name of a module
-    """What of dfindexeddb's `definitions` concerns logs."""
+    """The part of dfindexeddb's `definitions` that concerns logs."""
 
     InternalRecordType = InternalRecordType
     LogFilePhysicalRecordType = LogFilePhysicalRecordType
@@ -129,7 +129,7 @@ class PhysicalRecord:
 
 @dataclass
 class Block:
-    """A block, the last one whole or not."""
+    """A block. The last one may be incomplete."""
 
     offset: int
     data: bytes

@@ -20,20 +20,20 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 ...     list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file it returns what leveldb-export's returns. Its deviations are those of
+On an undamaged file, it returns what leveldb-export's returns. Its deviations are those of
 `cordwood.compat.appengine.RecordsReader`, of which leveldb-export has a copy, and:
 
-* **checksums**: Checksums are always verified. leveldb-export does so only with `no_check_crc=False`, and else
-  returns damaged data as good. The parameter is taken, and changes nothing.
-* **seek**: It has `seek`, as App Engine's has. leveldb-export's has not.
-* **documents**: `parse_leveldb_documents` reads keys with numbers; leveldb-export raises a `TypeError`. In maps, an
-  empty text is `""`, a place, a key or a user is there, and bytes that are no text are bytes; leveldb-export has
+* **checksums**: Checksums are always verified. leveldb-export does so only with `no_check_crc=False`, and otherwise
+  returns damaged data as valid. The parameter is accepted and has no effect.
+* **seek**: `RecordsReader` has `seek`, as in App Engine. leveldb-export's does not.
+* **documents**: `parse_leveldb_documents` reads keys with numbers; leveldb-export raises a `TypeError`. In maps,
+  empty text is `""`, places, keys and users are present, and bytes that are not text are bytes; leveldb-export returns
   `None`, or leaves out what is not UTF-8.
 * **values**: Places, keys and users are those of `cordwood.payload.entity`, since those of the App Engine SDK would
-  need it. All text is `str`.
-* **not-an-entity**: A record that is no entity raises a `cordwood.PayloadError`.
-* **names**: `parse_entity_field` of `leveldb_export.export` and the module `leveldb_export.utils` are not here: they
-  take values of the App Engine SDK.
+  require the SDK. All text is `str`.
+* **not-an-entity**: A record that is not an entity raises a `cordwood.PayloadError`.
+* **names**: `parse_entity_field` of `leveldb_export.export` and the module `leveldb_export.utils` are missing: they
+  work on values of the App Engine SDK.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class RecordsReader(appengine.RecordsReader):
-    """Reads the records of a log. Iterating gives those from the current position on, as `bytes`.
+    """Reads the records of a log. Iterating yields those from the current position on, as `bytes`.
 
     Args:
         reader: As for `appengine.RecordsReader`.
@@ -104,7 +104,7 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
 
     Raises:
         OSError: The file cannot be opened or read.
-        PayloadError: A record is no entity.
+        PayloadError: A record is not an entity.
         RuntimeError: A document has a property `_key`.
     """
     if isinstance(path_or_fp, str):
@@ -129,7 +129,7 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
 
 
 def _value(value: entity.Value, *, in_map: bool = False) -> object:  # noqa: PLR0911 - one for each type
-    """A value as leveldb-export has it: a time without a time zone; in a map, microseconds, and bytes as text."""
+    """A value as leveldb-export returns it: a time without a time zone; in a map, microseconds, and bytes as text."""
     match value:
         case entity.Entity():
             return {name: _value(item, in_map=True) for name, item in value.properties.items()}

@@ -8,8 +8,8 @@ to
 
     from cordwood.compat.wandb import DataStore
 
-and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. The records hold
-protocol buffers: `wandb.proto.wandb_internal_pb2` reads them, which newer versions of wandb still have.
+and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. The records are
+protocol buffers: `wandb.proto.wandb_internal_pb2`, which newer versions of wandb still have, reads them.
 
 >>> from cordwood.compat.wandb import DataStore
 >>> class Message:
@@ -27,38 +27,38 @@ protocol buffers: `wandb.proto.wandb_internal_pb2` reads them, which newer versi
 
 On an undamaged file, all calls return what wandb's return. The deviations:
 
-* **exception**: Damage is a `DamagedError`: an `AssertionError`, as scripts expect, and a
-  `cordwood.CorruptionError` with offset and reason. It is raised under `python -O`, too, where wandb returns
-  damaged data. Where wandb raises an `IndexError`, at an unknown type, it is the same error.
+* **exception**: Damage raises a `DamagedError`, which is an `AssertionError`, as scripts expect, and a
+  `cordwood.CorruptionError` with offset and reason. It is also raised under `python -O`, where wandb returns
+  damaged data, and for an unknown type, where wandb raises an `IndexError`.
 * **goes-on**: After damage, `get_offset` is where it begins, and the next `scan_data` continues after it: all valid
-  records are returned, also those in the same block (the policy `"salvage"`). wandb continues at the place that the
-  length in the damaged header gives, right or wrong.
+  records are returned, including those in the same block (the policy `"salvage"`). wandb continues where the length
+  in the damaged header says, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
-  `None`, and a later call returns the record once it is complete. `store.reader.outcome` tells. wandb raises an
+  `None`, and a later call returns the record once it is complete. `store.reader.outcome` shows it. wandb raises an
   `AssertionError`, or returns `None` if the file was cut between two pieces of a record. `scan_record` raises, as
   wandb's does.
-* **length**: A length in a header that is not that of the data is damage. wandb takes a last record with such a
-  header for whole.
-* **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are skipped by
-  `scan_data`, which wandb's does not: `AssertionError`. `scan_record` raises; wandb's returns fragments of type 0.
+* **length**: A header that states another length than that of the data is damage. wandb accepts a last record with
+  such a header as whole.
+* **zeros**: `scan_data` skips zeros up to the end of the file or of a block, as in a preallocated file; wandb's
+  raises an `AssertionError`. `scan_record` raises; wandb's returns fragments of type 0.
 * **trailer**: The contents of a block's trailer do not matter, and the file may end before it or in it. wandb
   raises an `AssertionError`.
-* **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
+* **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have different checksums. wandb's does not.
 * **read-only**: A file that is scanned is opened for reading only, and `write` raises an `io.UnsupportedOperation`.
-  wandb opens it for writing, too, which fails if that is forbidden; `write` puts a record wherever the scan is.
-  A file descriptor is read from the file's beginning, in wandb from its position.
-* **file-header**: A wrong file header is a `FileHeaderError`, an `AssertionError`. wandb raises that if the header
-  is cut short, and else `Exception`.
+  wandb also opens it for writing, which fails if that is forbidden; `write` puts a record wherever the scan is.
+  A file descriptor is read from the beginning of the file, in wandb from its position.
+* **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises an
+  `AssertionError` if the header is cut short, and an `Exception` otherwise.
 * **append**: `open_for_append` continues after the last record, and raises a `TornTailError` or `CorruptionError` if
   the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
-* **write**: `write` takes any object with `SerializeToString`, and does not ask for its `ByteSize`. A file that is
-  written is locked against a second writer. Records are gathered: wandb's are in Python's buffer of 8 KiB, these in
-  one of 256 KiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the
-  first record, or by `close`. A path is needed, not a file descriptor. `seek` raises an `io.UnsupportedOperation`;
-  wandb's writes over what is there.
-* **reuse**: A store can write a second file. wandb's goes on counting where the first one ended, and so cuts the
+* **write**: `write` accepts any object with `SerializeToString`, and does not call its `ByteSize`. A file that is
+  being written is locked against a second writer. Records are gathered in a buffer of 256 KiB, in wandb in Python's
+  of 8 KiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the first
+  record, or by `close`. A path is required, not a file descriptor. `seek` raises an `io.UnsupportedOperation`; after
+  wandb's, records overwrite what is there.
+* **reuse**: A store can write a second file. wandb's continues to count where the first one ended, and so splits the
   records of the second in the wrong places.
-* **logger**: There is no `logger`, to which wandb reports files that are opened and closed.
+* **logger**: There is no `logger`, which wandb uses to report files that are opened and closed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def strtobytes(x: str) -> bytes:
-    """Text as bytes, each character one."""
+    """Text as bytes, one for each character."""
     return x.encode("iso8859-1")
 
 
@@ -108,10 +108,10 @@ class _Message(Protocol):
 
 
 class DataStore:
-    """A `.wandb` file, opened in one of three ways by the methods `open_for_...`. Opening another one closes it."""
+    """A `.wandb` file, opened in one of three ways by the methods `open_for_...`. Opening another file closes it."""
 
     def __init__(self) -> None:
-        # The names of these are wandb's: scripts use them, and some set them in an `open_for_scan` of their own.
+        # These names are wandb's: scripts use them, and some set them in an `open_for_scan` of their own.
         self._opened_for_scan = False
         self._fp: io.BufferedIOBase | None = None
         self._fname: _Path | int = ""
@@ -122,18 +122,18 @@ class DataStore:
         self._writer: cordwood.Writer | None = None
 
     def open_for_write(self, fname: _Path) -> None:
-        """Makes a new file.
+        """Creates a new file.
 
         Raises:
-            FileExistsError: There is one.
+            FileExistsError: The file exists.
         """
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "x", dialect="wandb", flush="close"))
 
     def open_for_append(self, fname: _Path) -> None:
-        """Opens a file to write after its last record, or makes a new one.
+        """Opens a file to write after its last record, or creates a new one.
 
         Raises:
-            CorruptionError: The file is damaged, or no `.wandb` file.
+            CorruptionError: The file is damaged, or is not a `.wandb` file.
             TornTailError: It ends in an incomplete record. `cordwood.Writer` can cut that off.
         """
         self.close()  # It may be the same file, which then must be whole.
@@ -144,19 +144,19 @@ class DataStore:
         self._fname = fname
         self._fp = self._scanner = None
         self._writer = writer
-        # Of a new file, the header is written with the first record.
+        # The header of a new file is written with the first record.
         self._index = max(writer.tell(), LEVELDBLOG_HEADER_LEN)
         self._flush_offset = 0
 
     def open_for_scan(self, fname: _Path | int) -> None:
-        """Opens a file to read it. The path is not looked at again: the file may be renamed or removed.
+        """Opens a file to read it. The path is not used again: the file may be renamed or removed.
 
         Raises:
             FileHeaderError: It does not begin as a `.wandb` file does, or is empty.
         """
         file = open(fname, "rb")  # noqa: PTH123, SIM115 - closed in `close`
         try:
-            self.close()  # If it was written, all of it is to be found now.
+            self.close()  # If it was being written, all of it must be there.
             file.seek(0)
             self._size_bytes = os.stat(fname).st_size  # noqa: PTH116
         except BaseException:
@@ -170,7 +170,7 @@ class DataStore:
 
     def _read_header(self) -> None:
         header = self._file().read(LEVELDBLOG_HEADER_LEN)
-        self._index += len(header)  # Some scripts continue after a wrong one.
+        self._index += len(header)  # Some scripts continue after a wrong header.
 
         def problem(message: str) -> Exception:
             return FileHeaderError(message, path=name_of(self._fname), offset=0)
@@ -180,9 +180,9 @@ class DataStore:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The reader below, of a file that is scanned: `skipped` and `outcome` say what was not returned.
+        """The underlying reader of a file that is scanned: `skipped` and `outcome` say what was not returned.
 
-        `skipped` is emptied at an end, and when there are 1,000 regions.
+        `skipped` is emptied at the end, and when there are 1,000 regions.
         """
         return self._scan().reader
 
@@ -212,7 +212,7 @@ class DataStore:
             DamagedError: There is damage. The next call continues after it.
         """
         scanner = self._scanner
-        # A script can have opened the file itself.
+        # A script may have opened the file itself.
         if scanner is None or scanner.file is not self._fp:
             scanner = self._scan()
         if scanner.offset != self._index:
@@ -256,7 +256,7 @@ class DataStore:
         """Appends a record: what `obj.SerializeToString()` returns.
 
         Returns:
-            The file offset after the record before, that after this one, and that up to which all is on the disk.
+            The file offsets after the previous record, after this one, and up to which everything is on the disk.
         """
         return self._write_data(obj.SerializeToString())
 
@@ -266,7 +266,7 @@ class DataStore:
         record_offset = writer.append(s)
         self._index = writer.tell()
         if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
-            # It is in several fragments. wandb syncs now, so that at most a block is lost in a crash.
+            # It is in several fragments. wandb syncs here, so that at most a block is lost in a crash.
             writer.sync()
             self._flush_offset = self._index
         return begin, self._index, self._flush_offset
@@ -279,7 +279,7 @@ class DataStore:
             self._writer.flush()
 
     def close(self) -> None:
-        """Closes the file. Closing twice is no error."""
+        """Closes the file. Closing twice is not an error."""
         for opened in (self._writer, self._scanner, self._fp):
             if opened is not None:
                 opened.close()
@@ -288,7 +288,7 @@ class DataStore:
     def _assert_opened_for_scan(self) -> None:
         if not self._opened_for_scan:
             raise AssertionError("file not open for scanning")
-        if self._fp is None:  # It was then opened for writing.
+        if self._fp is None:  # It has been opened for writing since.
             raise io.UnsupportedOperation("the file cannot be read")
 
     def _scan(self) -> Scanner:

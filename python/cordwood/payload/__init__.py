@@ -8,8 +8,8 @@
 8 delete b'old' None
 
 `WriteBatch` is a record of a write-ahead log of LevelDB, RocksDB or Pebble, `VersionEdit` one of a MANIFEST.
-Each kind of payload has a module of its own with a function `to_dict`. That of exports of Datastore and Firestore,
-`entity`, and that of runs of Weights & Biases, `wandb`, are imported separately.
+Each kind of payload has a module of its own with a function `to_dict`. The modules `entity`, for exports of Datastore
+and Firestore, and `wandb`, for runs of Weights & Biases, are imported separately.
 """
 
 from cordwood.errors import PayloadError

@@ -1,4 +1,4 @@
-"""Turns JSON text into values. A module of its own, since `json` is loaded only where it is asked for."""
+"""Turns JSON text into values. A separate module, so that `json` is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cordwood.errors import PayloadError
 from cordwood.types import PayloadReason
 
 DEPTH_MAX = 100
-"""As many levels as protocol buffers themselves allow. Python is sure to write so many back."""
+"""As many levels as protocol buffers themselves allow. Python can certainly write this many."""
 
 
 def _int(text: str) -> int | str:
@@ -20,9 +20,9 @@ def _int(text: str) -> int | str:
         return text
 
 
-# One decoder for all: making one takes several times as long as a value.
+# One decoder for all: creating one takes several times as long as decoding a value.
 parsed = json.JSONDecoder(parse_int=_int).decode
-"""The value of a text of JSON. An integer of more digits than Python takes is a text."""
+"""The value of JSON text. An integer with more digits than Python accepts becomes text."""
 
 
 def _object(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -38,10 +38,11 @@ _parsed_strictly = json.JSONDecoder(parse_int=_int, object_pairs_hook=_object).d
 
 
 def document(record: bytes) -> Any:
-    """The value of a record that is a text of JSON. As Python writes them, NaN and the infinities are JSON.
+    """The value of a record that is JSON text. NaN and the infinities, as Python writes them, are JSON.
 
     Raises:
-        PayloadError: The record is no JSON, or an object in it has two values of one name, or it is nested too deep.
+        PayloadError: The record is not JSON, an object in it has two values of the same name, or it is nested too
+            deeply.
     """
     offset = 0
     try:
@@ -51,7 +52,7 @@ def document(record: bytes) -> Any:
     except RecursionError:
         message, reason = f"JSON of more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP
     except ValueError as error:
-        message, reason = f"no JSON: {error}", PayloadReason.NON_CANONICAL
+        message, reason = f"not JSON: {error}", PayloadReason.NON_CANONICAL
     else:
         if not is_too_deep(value):
             return value
@@ -63,7 +64,7 @@ def document(record: bytes) -> Any:
 
 def is_too_deep(value: Any) -> bool:
     """Whether it has more than `DEPTH_MAX` levels of arrays and objects."""
-    # Those of one level after another: nothing here calls itself.
+    # One level after another, without recursion.
     level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(DEPTH_MAX):
         if not level:

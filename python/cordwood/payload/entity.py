@@ -25,13 +25,13 @@ __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode",
 
 
 class Key(NamedTuple):
-    """The key of an entity: where it is to be found.
+    """The key of an entity: where it is found.
 
     Attributes:
-        app: The application: a project after its partition, such as `s~project`, or `dev~project` by an
-            emulator. It is empty in Firestore's maps.
-        path: From the root to the entity, the kind of each and its number or name. `None` if an entity is still to get
-            one.
+        app: The application: the partition and the project, such as `s~project`, or `dev~project` from an emulator. It
+            is empty in Firestore's maps.
+        path: From the root to the entity, the kind of each element and its number or name, which is `None` if the
+            entity is still to get one.
         namespace: The namespace, if it is not the default one.
         database: The database, if it is not the default one.
     """
@@ -43,7 +43,7 @@ class Key(NamedTuple):
 
 
 class GeoPoint(NamedTuple):
-    """A place on earth.
+    """A place on Earth.
 
     Attributes:
         latitude: Degrees north of the equator.
@@ -55,16 +55,16 @@ class GeoPoint(NamedTuple):
 
 
 class User(NamedTuple):
-    """A user account, as App Engine's Users service has them.
+    """A user account of App Engine's Users service.
 
     Attributes:
         email: The address of the account.
         auth_domain: The domain that it was authenticated in.
-        nickname: The name to show, if it has one.
+        nickname: The display name, if it has one.
         gaia_id: The number of the Google account.
         obfuscated_gaia_id: The same, obfuscated, if it is stated.
-        federated_identity: The OpenID identity, if it is one.
-        federated_provider: Who provides that, if it is one.
+        federated_identity: The OpenID identity, if there is one.
+        federated_provider: The provider of that identity, if there is one.
     """
 
     email: str
@@ -80,7 +80,7 @@ class OtherField(NamedTuple):
     """A field that is kept uninterpreted.
 
     Attributes:
-        message: The message of `storage_onestore_v3` that it is a field of: `"EntityProto"`, `"Property"`, ...
+        message: The message of `storage_onestore_v3` to which it belongs: `"EntityProto"`, `"Property"`, ...
         number: Its number.
         offset: Where it begins in the record, in bytes.
         data: All of it: tag and content.
@@ -96,11 +96,11 @@ class Entity(NamedTuple):
     """An entity, or a document, or a map in one.
 
     Attributes:
-        key: Its key. An entity in another one need not have any.
-        properties: The values by their names, in the order of the record.
+        key: Its key. An entity inside another one need not have a key.
+        properties: The values by name, in the order of the record.
         meanings: What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text. One for
-            each value: several for an array.
-        unindexed: The names of properties of which not all values are indexed. Firestore's are all of that kind.
+            each value, so several for an array.
+        unindexed: The names of properties whose values are not all indexed. This is true of all Firestore properties.
         other_fields: What is not interpreted: fields that Google's own reader skips, and any that are newer
             than cordwood.
     """
@@ -115,14 +115,14 @@ class Entity(NamedTuple):
 Value: TypeAlias = bool | int | float | str | bytes | datetime | GeoPoint | Key | User | Entity | list["Value"] | None
 """The value of a property.
 
-A time is a `datetime` in UTC, or an `int` of microseconds since 1970 if it is not within the years 1 to 9999.
+A time is a `datetime` in UTC, or an `int` of microseconds since 1970 if it is outside the years 1 to 9999.
 Text that is not UTF-8 stays `bytes`.
 """
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# The native module calls it.
+# Called by the native module.
 def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUnusedFunction]
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
@@ -131,7 +131,7 @@ def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUn
 
 
 def decode(record: bytes) -> Entity:
-    """The entity in a record, with values of Python's own types.
+    """The entity in a record, with values of Python types.
 
     Args:
         record: The record of an export.
@@ -140,24 +140,24 @@ def decode(record: bytes) -> Entity:
         The entity.
 
     Raises:
-        PayloadError: The record is no entity. A reader that is less strict might take the last of two keys, say.
+        PayloadError: The record is not an entity. A less strict reader might, for example, accept the last of two keys.
         TypeError: `record` is not bytes-like.
     """
     return decode_entity(record)
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    """The entity in a record, as JSON has it.
+    """The entity in a record, as JSON values.
 
     Args:
         record: The record of an export.
 
     Returns:
         `key` and `properties`, each value as from `to_json`; and `other_fields`, if there are any. What values stand
-        for and which are indexed is left out: `decode` has it.
+        for and which are indexed is left out: `decode` returns it.
 
     Raises:
-        PayloadError: The record is no entity.
+        PayloadError: The record is not an entity.
     """
     entity = decode_entity(record)
     out: dict[str, object] = {"key": to_json(entity.key), "properties": _properties(entity)}
@@ -166,7 +166,7 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 
 def other_fields(entity: Entity) -> list[dict[str, object]]:
-    """What is not interpreted of an entity and of all entities in it, as JSON has it: `other_fields` of `to_dict`.
+    """The uninterpreted fields of an entity and of all entities in it, as JSON values: `other_fields` of `to_dict`.
 
     Args:
         entity: What `decode` returned.
@@ -178,18 +178,18 @@ def other_fields(entity: Entity) -> list[dict[str, object]]:
 
 
 def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
-    """The value of a property, as JSON has it.
+    """The value of a property, as a JSON value.
 
     A time becomes text as in RFC 3339; bytes become `{"base64": "..."}`; a place `{"latitude": ..., "longitude": ...}`;
     a key an object with its `path` in one list; a user an object; an entity an object of its properties, with the key
-    as `__key__` if it has one: no property has such a name. Numbers that JSON does not have become `"NaN"`,
+    as `__key__` if it has one: no property has such a name. Numbers that JSON lacks become `"NaN"`,
     `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
 
     Args:
         value: A value of `Entity.properties`.
 
     Returns:
-        What `json.dumps` takes.
+        A value that `json.dumps` accepts.
 
     >>> from cordwood.payload import entity
     >>> entity.to_json(b"one"), entity.to_json(entity.Key("s~app", (("List", 7), ("Task", "x"))))

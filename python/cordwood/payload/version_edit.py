@@ -1,4 +1,4 @@
-"""The records of MANIFESTs: LevelDB's and RocksDB's version edits."""
+"""The records of MANIFESTs: the version edits of LevelDB and RocksDB."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ __all__ = [
 
 
 class FieldKind(StrEnum):
-    """What a field of a version edit says, and what its value is. `docs/payload.md` has the tags.
+    """What a field of a version edit says, and what its value is. `docs/payload.md` lists the tags.
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
         LOG_NUMBER: Logs with smaller numbers are not needed: `int`.
         NEXT_FILE_NUMBER: The number that the next file gets: `int`.
-        LAST_SEQUENCE: The last sequence number that was given: `int`.
+        LAST_SEQUENCE: The last sequence number that was assigned: `int`.
         COMPACT_POINTER: Where the next compaction of a level begins: `CompactPointer`.
-        DELETED_FILE: A table is not in a level any more: `DeletedFile`.
-        NEW_FILE: A table is in a level now: `NewFile`.
+        DELETED_FILE: A table was removed from a level: `DeletedFile`.
+        NEW_FILE: A table was added to a level: `NewFile`.
         PREV_LOG_NUMBER: One older log that is needed: `int`, always 0 since 2011.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any column family: `int`.
         COLUMN_FAMILY: Which column family the edit is about, if not the default one: `int`.
         COLUMN_FAMILY_ADD: The column family is new, and this is its name: `bytes`.
         COLUMN_FAMILY_DROP: The column family is dropped: `None`.
         MAX_COLUMN_FAMILY: The largest number that a column family has had: `int`.
-        IN_ATOMIC_GROUP: The edit takes effect together with so many that follow: `int`.
+        IN_ATOMIC_GROUP: The edit takes effect together with this many that follow: `int`.
         BLOB_FILE_ADDITION: There is a new blob file: `BlobFileAddition`.
         BLOB_FILE_GARBAGE: Some of a blob file is garbage: `BlobFileGarbage`.
         DB_ID: What identifies the database: `bytes`.
         WAL_ADDITION: There is a write-ahead log, or it has been synced: `WalAddition`.
         WAL_DELETION: Write-ahead logs with smaller numbers are gone: `int`.
-        FULL_HISTORY_TS_LOW: Older user-defined timestamps than this one are not needed: `bytes`.
+        FULL_HISTORY_TS_LOW: User-defined timestamps older than this one are not needed: `bytes`.
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are kept in files: `bool`.
-        SUBCOMPACTION_PROGRESS: How far a compaction has come that can be taken up again: `bytes`, not decoded.
+        SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
         LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
         IGNORABLE: A field of a later RocksDB that is safe to ignore: `bytes`.
     """
@@ -90,18 +90,18 @@ class CustomFieldKind(StrEnum):
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
-        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed; it concerns the database: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed; this concerns the whole database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The smallest number of a blob file that the table refers to: `int`.
         OLDEST_ANCESTER_TIME: Unix time of the oldest data, in seconds; 0 if it is not known: `int`.
         FILE_CREATION_TIME: Unix time, in seconds, when the file was made; 0 if it is not known: `int`.
         FILE_CHECKSUM: The checksum of the whole file: `bytes`.
-        FILE_CHECKSUM_FUNC_NAME: The name of the function for that: `bytes`.
+        FILE_CHECKSUM_FUNC_NAME: The name of the checksum function: `bytes`.
         TEMPERATURE: The temperature of the storage: `int`.
         MIN_TIMESTAMP: The smallest user-defined timestamp in the file: `bytes`.
         MAX_TIMESTAMP: The largest one: `bytes`.
         UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
-        EPOCH_NUMBER: The order in which files were flushed or taken in: `int`.
-        COMPENSATED_RANGE_DELETION_SIZE: Bytes that range deletions in the file cover, as estimated: `int`.
+        EPOCH_NUMBER: The order in which files were flushed or ingested: `int`.
+        COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes that range deletions in the file cover: `int`.
         TAIL_SIZE: Bytes of the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
         FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
@@ -130,7 +130,7 @@ class CustomFieldKind(StrEnum):
 
 
 class InternalKey(NamedTuple):
-    """A key as the tables of a database have it.
+    """A key as stored in the tables of a database.
 
     Attributes:
         user_key: The key that the user of the database knows.
@@ -156,7 +156,7 @@ class CompactPointer(NamedTuple):
 
 
 class DeletedFile(NamedTuple):
-    """A table that is not in a level any more.
+    """A table that was removed from a level.
 
     Attributes:
         level: The level, 0 for the newest.
@@ -182,7 +182,7 @@ class CustomField(NamedTuple):
 
 
 class NewFile(NamedTuple):
-    """A table that is in a level now.
+    """A table that was added to a level.
 
     Attributes:
         level: The level, 0 for the newest.
@@ -193,7 +193,7 @@ class NewFile(NamedTuple):
         smallest_sequence: The smallest sequence number in it; LevelDB does not say.
         largest_sequence: The largest one; LevelDB does not say.
         path_id: The number of the folder among RocksDB's `db_paths`.
-        custom_fields: What else RocksDB says of it.
+        custom_fields: What else RocksDB says about it.
     """
 
     level: int
@@ -212,11 +212,11 @@ class BlobFileAddition(NamedTuple):
 
     Attributes:
         file_number: The number in the file's name.
-        blob_count: How many values it holds.
+        blob_count: How many values it contains.
         blob_len: How many bytes its values take.
         checksum_method: The name of its checksum; empty if it has none.
         checksum: The checksum of the whole file.
-        custom_fields: What else RocksDB says of it.
+        custom_fields: What else RocksDB says about it.
     """
 
     file_number: int
@@ -228,13 +228,13 @@ class BlobFileAddition(NamedTuple):
 
 
 class BlobFileGarbage(NamedTuple):
-    """Values of a blob file that nothing refers to any more.
+    """Values of a blob file that are no longer referred to.
 
     Attributes:
         file_number: The number in the file's name.
         blob_count: How many values.
         blob_len: How many bytes they take.
-        custom_fields: What else RocksDB says of it.
+        custom_fields: What else RocksDB says about it.
     """
 
     file_number: int
@@ -258,7 +258,7 @@ class WalAddition(NamedTuple):
 Value: TypeAlias = (
     int | bytes | CompactPointer | DeletedFile | NewFile | BlobFileAddition | BlobFileGarbage | WalAddition | None
 )
-"""What a field holds; `FieldKind` says which has what."""
+"""The value of a field; `FieldKind` says which type each kind has."""
 
 
 class Field(NamedTuple):
@@ -266,7 +266,8 @@ class Field(NamedTuple):
 
     Attributes:
         kind: What it says.
-        tag: The number before it in the record. Some kinds have several: the engines have changed how they write them.
+        tag: The number before it in the record. Some kinds have several tags: the engines have changed how they write
+            them.
         value: Its value, of the type that the kind has.
     """
 
@@ -276,12 +277,12 @@ class Field(NamedTuple):
 
 
 class LiveFile(NamedTuple):
-    """A table that a database has.
+    """A table of a database.
 
     Attributes:
         column_family: The number of its column family, 0 for the default one and in LevelDB.
-        column_family_name: The name of that, if the MANIFEST states it; it does not for the default one.
-        file: Its level, its number, and what else the MANIFEST says of it.
+        column_family_name: The name of that family, if the MANIFEST states it; it does not for the default one.
+        file: Its level, its number, and what else the MANIFEST says about it.
     """
 
     column_family: int
@@ -290,12 +291,12 @@ class LiveFile(NamedTuple):
 
 
 def live_files(records: Iterable[bytes]) -> list[LiveFile]:
-    r"""The tables that a database has after all edits of its MANIFEST.
+    r"""The tables of a database after all edits in its MANIFEST.
 
-    Edits of RocksDB that take effect together do so once all of them are there. Blob files are not listed.
+    Edits of RocksDB that take effect together do so once all of them are present. Blob files are not listed.
 
     Args:
-        records: The records of the MANIFEST, all of them: without one that is damaged, the result may be wrong.
+        records: All records of the MANIFEST: if a damaged one is missing, the result may be wrong.
 
     Returns:
         The tables by column family, level and number.
@@ -317,7 +318,7 @@ def live_files(records: Iterable[bytes]) -> list[LiveFile]:
 
 
 class LiveFiles:
-    """What `live_files` has come to."""
+    """The state of `live_files`."""
 
     def __init__(self) -> None:
         self._files: dict[int, dict[DeletedFile, NewFile]] = {}
@@ -327,11 +328,11 @@ class LiveFiles:
 
     def apply(self, edit: VersionEdit) -> None:
         """Applies the edit of the next record."""
-        # What of it is of no influence here is not kept.
+        # Fields that do not matter here are not kept.
         fields = tuple(field for field in edit if field.kind in _OF_FILES)
         rest = next((field.value for field in fields if field.kind == FieldKind.IN_ATOMIC_GROUP), None)
         if rest is None:
-            # A group that is followed by another edit is not complete, and never took effect.
+            # A group that another edit interrupts is incomplete, and never took effect.
             self._group.clear()
             self._apply(fields)
             return
@@ -344,7 +345,7 @@ class LiveFiles:
     def _apply(self, fields: tuple[Field, ...]) -> None:
         family = next((cast("int", field.value) for field in fields if field.kind == FieldKind.COLUMN_FAMILY), 0)
         files = self._files.setdefault(family, {})
-        # The engines delete first, whatever the order: a file can come back where it was.
+        # The engines delete first, whatever the order: a file can return to where it was.
         for field in fields:
             if isinstance(field.value, DeletedFile):
                 files.pop(field.value, None)
@@ -378,7 +379,7 @@ _OF_FILES = frozenset(
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    r"""A version edit as JSON has it: what `VersionEdit.to_dict` returns.
+    r"""A version edit as JSON values: what `VersionEdit.to_dict` returns.
 
     Args:
         record: The record of a MANIFEST.
@@ -399,5 +400,5 @@ def dict_of(edit: VersionEdit) -> dict[str, object]:
 
 
 def fields_of(edit: VersionEdit) -> Iterator[object]:
-    """The fields in it, one at a time: all of them may take hundreds of times the bytes of the record."""
+    """The fields in it, one at a time: together they may take hundreds of times the bytes of the record."""
     return map(jsonable, edit)

@@ -1,9 +1,9 @@
 """The records of `.wandb` files: what a run of Weights & Biases has logged.
 
-No account and no network is needed, and no other package: only `to_dict` takes an installed `wandb`.
+No account, no network and no other package is needed: only `to_dict` needs an installed `wandb`.
 
-`history`, `summary`, `config`, `metrics` and `output` take the path of a run, or its records: an open
-`cordwood.Reader`, a `cordwood.Follower` of a run that goes on, or any other iterable of `bytes`.
+`history`, `summary`, `config`, `metrics` and `output` accept the path of a run, or its records: an open
+`cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
 
     >>> from cordwood.payload import wandb
     >>> for row in wandb.history("run-59kl0f4q.wandb"):  # doctest: +SKIP
@@ -26,27 +26,27 @@ from cordwood.types import PayloadReason
 
 __all__ = ["config", "history", "history_row", "metrics", "output", "summary", "to_dict"]
 
-# As `decode_wandb` has them: names, from the outermost to the value's own, and the value in JSON.
+# As `decode_wandb` returns them: names, from the outermost to the value's own, and the value in JSON.
 _Items: TypeAlias = list[tuple[tuple[str, ...], str]]
 _LeaveOut: TypeAlias = Callable[[PayloadError], object]
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    """The message in a record, as JSON has it. It needs the package `wandb`: `pip install 'cordwood[wandb]'`.
+    """The message in a record, as JSON values. It needs the package `wandb`: `pip install 'cordwood[wandb]'`.
 
     Args:
         record: The record of a `.wandb` file.
 
     Returns:
         Fields by their names in wandb's `.proto` file, with the JSON of protocol buffers: 64-bit integers are strings,
-        and a field that has its default value is left out. `unknown_len`, if it is there, says how many bytes the
-        installed wandb does not know what to do with: a newer one wrote the record.
+        and a field that has its default value is left out. `unknown_len`, if present, is the number of bytes that the
+        installed wandb does not know: a newer one wrote the record.
 
     Raises:
-        PayloadError: The record is no such message, or something in it has no form in JSON.
+        PayloadError: The record is not such a message, or something in it cannot be represented in JSON.
         ModuleNotFoundError: `wandb` is not installed.
     """
-    # They have no types: their classes are made when they are imported.
+    # These modules have no types: their classes are created when they are imported.
     message = _imported("wandb.proto.wandb_internal_pb2").Record()
     protobuf, json_format = _imported("google.protobuf.message"), _imported("google.protobuf.json_format")
     try:
@@ -100,46 +100,47 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
 
     Args:
         record: The record of a `.wandb` file.
-        errors: A value that cannot be read is left out, and what is wrong with it comes into this list. Default:
-            `None`, it is raised.
+        errors: A value that cannot be read is left out, and its error is appended to this list. Default: `None`: the
+            error is raised.
 
     Returns:
         The values by the names that wandb shows: what was logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
-        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer of more
-        digits than Python takes, 4,300 as a rule, is a text. `None` if this is no record of the history.
+        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
+        digits than Python accepts, usually 4,300, becomes text. `None` if this is not a record of the history.
 
     Raises:
-        PayloadError: The record is not one of wandb. Without `errors`: a value is not JSON or nested too deep, or
+        PayloadError: The record is not one of wandb. Without `errors`: a value is not JSON or is nested too deeply, or
             two have the same name.
     """
     return history_row_without(record, None if errors is None else errors.append)
 
 
 def history_row_without(record: bytes, leave_out: _LeaveOut | None) -> dict[str, Any] | None:
-    """The same. What is wrong with a value is handed to `leave_out`, not kept: a record can have millions of them."""
+    """The same. The error of a value is passed to `leave_out`, not kept: a record can have millions of them."""
     fields = decode_wandb(record, "history")
     if fields is None:
         return None
     row = _row(record, fields["items"], leave_out)
-    # Before there were steps in the items, they were only here.
+    # In old files, the step is not among the items, but only here.
     if fields["step"] is not None:
         row.setdefault("_step", fields["step"])
     return {"_step": row["_step"], **row} if "_step" in row else row
 
 
 def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """What wandb itself measured of the machine while the run went on.
+    """What wandb itself measured on the machine during the run.
 
     Args:
         records: The records of a run, or the path of its file.
 
     Yields:
         A row for each measurement: `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by the
-        names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. Without `_runtime` if nothing before
-        it says when the run began.
+        names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. Without `_runtime` if no earlier
+        record says when the run began.
 
     Raises:
-        PayloadError: A record is not one of wandb. A value is not JSON or nested too deep, or two have the same name.
+        PayloadError: A record is not one of wandb. A value is not JSON or is nested too deeply, or two have the same
+            name.
         CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
             path, leaves it out.
     """
@@ -151,7 +152,7 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
 
 
 def metrics_rows() -> Callable[[bytes, _LeaveOut | None], dict[str, Any] | None]:
-    """What makes rows of consecutive records of a run: it remembers when the run began."""
+    """Returns the function that turns consecutive records of a run into rows. It remembers when the run began."""
     start: int | None = None
 
     def row_of(record: bytes, leave_out: _LeaveOut | None) -> dict[str, Any] | None:
@@ -173,14 +174,14 @@ def metrics_rows() -> Callable[[bytes, _LeaveOut | None], dict[str, Any] | None]
 
 
 def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
-    """What a run has printed.
+    """What a run printed.
 
     Args:
         records: The records of the run, or the path of its file.
 
     Returns:
-        The text of stdout and stderr, in the order in which it was printed. Control characters for the terminal are
-        left as they are: among them carriage returns, with which a progress bar writes over itself.
+        The text of stdout and stderr, in the order in which it was printed. Terminal control characters are left as
+        they are, among them the carriage returns with which a progress bar overwrites itself.
 
     Raises:
         PayloadError: A record is not one of wandb.
@@ -192,7 +193,7 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 
 def output_piece(record: bytes) -> dict[str, Any] | None:
-    """What was printed at once: any piece of a text, to which stream and when."""
+    """A piece of text that was printed at once, to which stream, and when."""
     fields = decode_wandb(record, "output")
     if fields is None:
         return None
@@ -205,7 +206,7 @@ def output_piece(record: bytes) -> dict[str, Any] | None:
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The summary of a run: what `run.summary` had at the end, or where the file ends.
+    """The summary of a run: what `run.summary` contained at the end of the run, or where the file ends.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -214,7 +215,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         The values by their names, nested as they were.
 
     Raises:
-        PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
+        PayloadError: A record is not one of wandb, or a value is not JSON or is nested too deeply.
         CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
             path, leaves it out.
     """
@@ -222,7 +223,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The configuration of a run: what `run.config` had. `_wandb` in it is wandb's own.
+    """The configuration of a run: what `run.config` contained. `_wandb` in it is wandb's own.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -231,7 +232,7 @@ def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         The values by their names, nested as they were.
 
     Raises:
-        PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
+        PayloadError: A record is not one of wandb, or a value is not JSON or is nested too deeply.
         CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
             path, leaves it out.
     """
@@ -246,7 +247,7 @@ def _changed(records: Iterable[bytes] | str | PathLike[str], kind: str) -> dict[
 
 
 def change_of(record: bytes, kind: str) -> dict[str, Any] | None:
-    """What a record changes: the new values by their names, as in a row of the history, and the names it removes."""
+    """What a record changes: the new values by their names, as in a row of the history, and the removed names."""
     change = decode_wandb(record, kind)
     if change is None:
         return None
@@ -270,7 +271,7 @@ def apply_change(values: dict[str, Any], record: bytes, kind: str, leave_out: _L
             continue
         folder = values
         for key in folders:
-            # A value that was none of several gives way.
+            # A value that is not a dictionary gives way.
             if not isinstance(folder.get(key), dict):
                 folder[key] = {}
             folder = folder[key]
@@ -291,7 +292,7 @@ def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
 
 
 def _row(record: bytes, items: _Items, leave_out: _LeaveOut | None, prefix: str = "") -> dict[str, Any]:
-    """Values by their names. With a prefix, dictionaries are taken apart, as wandb does it with metrics."""
+    """Values by their names. With a prefix, dictionaries are flattened, as wandb does with metrics."""
     row: dict[str, Any] = {}
     for path, text in items:
         name = prefix + ".".join(path)

@@ -1,4 +1,4 @@
-"""The records of write-ahead logs: LevelDB's, RocksDB's and Pebble's write batches."""
+"""The records of write-ahead logs: the write batches of LevelDB, RocksDB and Pebble."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Operation", "OperationKind", "WriteBatch", "to_dict"]
 
 
 class OperationKind(StrEnum):
-    """What an operation does. `docs/payload.md` has the tags, and which attributes each kind has.
+    """What an operation does. `docs/payload.md` lists the tags, and the attributes of each kind.
 
     Attributes:
         PUT: The key has this value from now on.
-        DELETE: The key has no value any more.
-        MERGE: The database's merge operator is to combine this with the value that the key has.
+        DELETE: The key no longer has a value.
+        MERGE: The database's merge operator combines this with the value of the key.
         LOG_DATA: Data for readers of the log; the database ignores it.
         SINGLE_DELETE: Deletes a key that was put once.
         DELETE_RANGE: Deletes the keys from `key` on, up to but excluding `end_key`.
@@ -26,7 +26,7 @@ class OperationKind(StrEnum):
         PUT_ENTITY: The key has columns.
         TIMED_PUT: A put of data that was written at an earlier time.
         NOOP: Nothing.
-        BEGIN_PREPARE: What follows counts only once the transaction is committed.
+        BEGIN_PREPARE: What follows takes effect only once the transaction is committed.
         BEGIN_PERSISTED_PREPARE: The same with RocksDB's write policy WritePrepared.
         BEGIN_UNPREPARE: The same with RocksDB's write policy WriteUnprepared.
         END_PREPARE: The end of what a transaction prepares.
@@ -69,14 +69,14 @@ class OperationKind(StrEnum):
 
 
 def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:
-    """A write batch as JSON has it: what `WriteBatch.to_dict` returns.
+    """A write batch as JSON values: what `WriteBatch.to_dict` returns.
 
     Args:
         record: The record of a log.
         engine: As for `WriteBatch`. Default: `"rocksdb"`.
 
     Returns:
-        `sequence`, `count`, and `operations` with the attributes that each has.
+        `sequence`, `count`, and `operations`, each with its attributes.
 
     Raises:
         PayloadError: The record is not a write batch.
@@ -96,7 +96,7 @@ def dict_of(batch: WriteBatch) -> dict[str, object]:
 
 
 def operations_of(batch: WriteBatch) -> Iterator[dict[str, object]]:
-    """The operations in it, one at a time: all of them may take hundreds of times the bytes of the record."""
+    """The operations in it, one at a time: together they may take hundreds of times the bytes of the record."""
     for operation in batch:
         yield {
             name: jsonable(value) if type(value) is bytes else value for name, value in operation.attributes().items()

@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
-/// A text file would return text instead of bytes.
+/// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if object.is_instance(TEXT.import(object.py(), "io", "TextIOBase")?)? {
@@ -21,7 +21,7 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether `object` is `str` and a URL, and no path.
+/// Whether `object` is a `str` that is a URL, not a path.
 pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static IS_URL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     match object.cast::<PyString>() {
@@ -33,20 +33,20 @@ pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Whether `object` is `str` or `os.PathLike`.
+/// Whether `object` is a `str` or an `os.PathLike`.
 pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?)
 }
 
-/// `object` as a path, if it is `str` or `os.PathLike`.
+/// `object` as a path, if it is a `str` or an `os.PathLike`.
 ///
 /// # Errors
 ///
-/// `ValueError` for a URL: what takes one looks for it first.
+/// `ValueError` for a URL: callers that accept one check for it first.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!(
-            "{object} is a URL, and only what is read can be one; to write there, pass an open file"
+            "{object} is a URL, and URLs can only be read; to write there, pass an open file"
         )));
     }
     if !is_path(object)? {

@@ -1,19 +1,20 @@
-//! The Arrow C Data Interface, and its capsules: batches handed to other libraries without a copy.
-//! The rest of the binding describes arrays by [`Array`] and [`Field`], which are safe.
+//! The Arrow C Data Interface and its capsules, which pass batches to other libraries without a
+//! copy. The rest of the binding describes arrays with [`Array`] and [`Field`], which are safe.
 //!
-//! What the interface demands of a producer, and where it is kept:
+//! What the interface requires of a producer, and where that is ensured:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
-//!   [`Memory`] of its buffers, which is moved, but never changed.
+//!   [`Memory`] of its buffers, which is moved but never changed.
 //! - *The content is what the schema says*: an [`Array`] has the buffers and the children of its
-//!   [`Field`], in their order, and these are as long as the type asks for: each child of a structure
-//!   as long as the structure, each item of a list as long as its last offset. Whoever makes the two
-//!   sees to it: `scan/columns.rs` and `entity_table/column.rs`, each in one place for all types.
+//!   [`Field`], in order, and they are as long as the type requires: each child of a structure is
+//!   as long as the structure, and the items of a list are as long as its last offset. The code
+//!   that makes both ensures this: `scan/columns.rs` and `entity_table/column.rs`, each in one
+//!   place for all types.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
-//!   sent, and is dropped without the interpreter. `release` sets itself to null.
-//! - *A consumer may move a structure out*, a child among them, and then sets `release` of the
-//!   place it came from to null: each structure owns what it refers to by itself, in
-//!   `private_data`, and is released when it is dropped only if `release` is not null.
+//!   sent between threads, and is dropped without the interpreter. `release` sets itself to null.
+//! - *A consumer may move a structure out*, including a child, and then sets `release` to null in
+//!   the place it came from: each structure alone owns what it refers to, in `private_data`, and
+//!   when it is dropped, it is released only if `release` is not null.
 //! - *Callbacks do not unwind*: those that call the rest of the binding catch panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
@@ -57,7 +58,7 @@ pub(crate) enum DataType {
     /// With 32-bit offsets.
     Binary,
     LargeBinary,
-    /// Text of few values, each written once: 32-bit indices and a `utf8` dictionary.
+    /// Text with few distinct values, each stored once: 32-bit indices and a `utf8` dictionary.
     Dictionary,
     /// With 32-bit offsets.
     List,
@@ -82,9 +83,9 @@ impl DataType {
     }
 }
 
-/// Memory that an array refers to. It stays at its address when this is moved.
+/// Memory that an array refers to. It stays at its address when this value is moved.
 pub(crate) enum Memory {
-    /// No buffer: that of the validity of a column without nulls.
+    /// No buffer: the validity of a column without nulls.
     Absent,
     Batch(Arc<PooledBatch>, Part),
     Bytes(Arc<Vec<u8>>),
@@ -110,7 +111,7 @@ impl Memory {
     }
 }
 
-/// An array, to be exported. Its buffers must be those of its type, and hold `len` values.
+/// An array to be exported. Its buffers must be those of its type, and contain `len` values.
 pub(crate) struct Array {
     pub(crate) len: usize,
     pub(crate) null_count: usize,
@@ -120,7 +121,7 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// An array without nulls, children and dictionary.
+    /// An array without nulls, children or a dictionary.
     pub(crate) fn plain(len: usize, buffers: Vec<Memory>) -> Self {
         Array {
             len,
@@ -131,7 +132,7 @@ impl Array {
         }
     }
 
-    /// A table of `len` rows, with these columns.
+    /// A table of `len` rows with these columns.
     pub(crate) fn table(len: usize, children: Vec<Array>) -> Self {
         Array {
             children,
@@ -187,7 +188,7 @@ struct ArrowArray {
 }
 
 // SAFETY: what it refers to is the memory of its `KeptArray`, which can be sent: nothing in it is
-// of a thread. The interface allows any thread to release it.
+// bound to a thread. The interface allows any thread to release it.
 unsafe impl Send for ArrowArray {}
 
 impl ArrowArray {
@@ -211,7 +212,7 @@ impl ArrowArray {
 impl Drop for ArrowArray {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: it has not been released, nor moved out: then `release` would be null.
+            // SAFETY: it has been neither released nor moved out, or `release` would be null.
             unsafe { release(self) }
         }
     }
@@ -229,11 +230,11 @@ struct KeptArray {
 
 /// # Safety
 ///
-/// `array` is one that [`Array::export`] made, perhaps moved, and has not been released.
+/// `array` was made by [`Array::export`], may have been moved, and has not been released.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: the caller's promise: the array is valid, and nobody else uses it; `private_data` is
-    // what `export` put there, which this takes, once: `release` is null from here on. Children and
-    // the dictionary are boxes of `export`, and are freed here only; one that was moved out has a
+    // what `export` put there, and is taken only once: `release` is null from here on. Children and
+    // the dictionary are boxes from `export`, and are freed only here; one that was moved out has a
     // null `release`, so that dropping it does nothing.
     unsafe {
         (*array).release = None;
@@ -264,7 +265,7 @@ struct ArrowSchema {
 // SAFETY: it refers to static text and to its `KeptSchema`, which nothing binds to a thread.
 unsafe impl Send for ArrowSchema {}
 
-/// What an exported schema owns: its name, and boxes, the last of them null for none.
+/// What an exported schema owns: its name, and boxes. `dictionary` is null if there is none.
 struct KeptSchema {
     name: Cow<'static, CStr>,
     children: Vec<*mut ArrowSchema>,
@@ -288,7 +289,7 @@ impl ArrowSchema {
         });
         ArrowSchema {
             format: format.as_ptr(),
-            // Where it is does not change when the box is moved: text of the heap, or static text.
+            // Its address does not change when the box is moved: the text is static or on the heap.
             name: kept.name.as_ptr(),
             metadata: ptr::null(),
             flags: if is_nullable { NULLABLE } else { 0 },
@@ -300,7 +301,7 @@ impl ArrowSchema {
         }
     }
 
-    /// That of a table.
+    /// The schema of a table.
     fn of(fields: &[Field]) -> Self {
         let children = fields.iter().map(ArrowSchema::of_field).collect();
         ArrowSchema::new(c"+s", c"".into(), false, children, None)
@@ -322,7 +323,7 @@ impl ArrowSchema {
 impl Drop for ArrowSchema {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: it has not been released, nor moved out: then `release` would be null.
+            // SAFETY: it has been neither released nor moved out, or `release` would be null.
             unsafe { release(self) }
         }
     }
@@ -330,7 +331,7 @@ impl Drop for ArrowSchema {
 
 /// # Safety
 ///
-/// `schema` is one that [`ArrowSchema::new`] made, perhaps moved, and has not been released.
+/// `schema` was made by [`ArrowSchema::new`], may have been moved, and has not been released.
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     // SAFETY: as in `release_array`.
     unsafe {
@@ -345,8 +346,8 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     }
 }
 
-/// Batches that are made in order: what a stream exports. It may be called by any
-/// thread, with or without the interpreter, one at a time.
+/// Batches made in order, which a stream exports. It may be called by any thread, with or without
+/// the interpreter, but only by one at a time.
 pub(crate) trait Batches: Send {
     fn fields(&self) -> Vec<Field>;
 
@@ -357,7 +358,7 @@ pub(crate) trait Batches: Send {
 /// An error for the consumer of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// A number of `errno.h`, from which a consumer chooses the class of its exception.
+    /// A number from `errno.h`, from which a consumer chooses the class of its exception.
     pub(crate) errno: c_int,
     pub(crate) message: String,
 }
@@ -388,7 +389,7 @@ struct KeptStream {
 }
 
 impl KeptStream {
-    /// What `call` returns; an error, or a panic, is kept for `get_last_error`.
+    /// Returns what `call` returns, and keeps an error or a panic for `get_last_error`.
     fn call<T>(&mut self, call: impl FnOnce(&mut dyn Batches) -> Result<T, Failure>) -> Result<T, c_int> {
         self.last_error = None;
         let called = catch_unwind(AssertUnwindSafe(|| call(self.batches.as_mut())));
@@ -397,10 +398,10 @@ impl KeptStream {
             Ok(Err(failure)) => failure,
             Err(_) => Failure {
                 errno: EIO,
-                message: "cordwood failed where it never should: please report it".to_owned(),
+                message: "this is a bug in cordwood: please report it".to_owned(),
             },
         };
-        // A path may hold any character but this one.
+        // A path may contain any character but this one.
         self.last_error = CString::new(failure.message.replace('\0', "")).ok();
         Err(failure.errno)
     }
@@ -424,7 +425,7 @@ impl ArrowArrayStream {
 impl Drop for ArrowArrayStream {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: it has not been released, nor moved out: then `release` would be null.
+            // SAFETY: it has been neither released nor moved out, or `release` would be null.
             unsafe { release(self) }
         }
     }
@@ -432,8 +433,8 @@ impl Drop for ArrowArrayStream {
 
 /// # Safety
 ///
-/// `stream` is one that [`ArrowArrayStream::new`] made, perhaps moved, has not been released, and
-/// is used by no other thread; `out` may be written to, and holds nothing to be dropped.
+/// `stream` was made by [`ArrowArrayStream::new`], may have been moved, has not been released, and
+/// is used by no other thread; `out` may be written to, and contains nothing to be dropped.
 unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: the caller's promise; `private_data` is what `new` put there.
     let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
@@ -449,7 +450,7 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
 
 /// # Safety
 ///
-/// As [`get_schema`].
+/// As for [`get_schema`].
 unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: the caller's promise; `private_data` is what `new` put there.
     let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
@@ -465,7 +466,7 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
 
 /// # Safety
 ///
-/// `stream` is as that of [`get_schema`]. The text is valid until the next call.
+/// `stream` is as for [`get_schema`]. The text is valid until the next call.
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
     // SAFETY: the caller's promise; `private_data` is what `new` put there.
     let kept = unsafe { &*(*stream).private_data.cast::<KeptStream>() };
@@ -474,9 +475,9 @@ unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_c
 
 /// # Safety
 ///
-/// `stream` is as that of [`get_schema`].
+/// `stream` is as for [`get_schema`].
 unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
-    // SAFETY: the caller's promise; `private_data` is what `new` put there, and this takes it, once:
+    // SAFETY: the caller's promise; `private_data` is what `new` put there, and is taken only once:
     // `release` is null from here on.
     let kept = unsafe {
         (*stream).release = None;
@@ -508,19 +509,19 @@ pub(crate) fn stream_capsule(py: Python<'_>, batches: impl Batches + 'static) ->
     PyCapsule::new_with_value(py, ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// Whether a consumer asks for the column `name` as `binary`, with 32-bit offsets. Nothing else of
-/// what it may ask for is regarded, as the protocol allows.
+/// Whether a consumer requests the column `name` as `binary`, with 32-bit offsets. Anything else it
+/// may request is ignored, as the protocol allows.
 pub(crate) fn asks_for_binary(requested: Option<&Bound<'_, PyAny>>, name: &CStr) -> PyResult<bool> {
     let Some(requested) = requested else { return Ok(false) };
     let schema = requested.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
-    // SAFETY: a capsule of this name holds a schema, by the protocol, and `requested` keeps it
-    // alive. If it has been released or moved out, only `release` is looked at.
+    // SAFETY: a capsule with this name contains a schema, by the protocol, and `requested` keeps it
+    // alive. If it has been released or moved out, only `release` is read.
     let schema = unsafe { schema.cast::<ArrowSchema>().as_ref() };
     if schema.release.is_none() || schema.children.is_null() {
         return Ok(false);
     }
     let is = |text: *const c_char, expected: &CStr| {
-        // SAFETY: text of a schema is null or ends with a zero byte.
+        // SAFETY: text in a schema is null or ends with a zero byte.
         !text.is_null() && unsafe { CStr::from_ptr(text) } == expected
     };
     let count = usize::try_from(schema.n_children).unwrap_or(0);

@@ -1,19 +1,19 @@
-//! The memory of record batches, which is used again.
+//! The memory of record batches, which is reused.
 
 use std::sync::{Arc, Mutex};
 
-/// Memory of record batches that Python has released. New memory costs more than reading into it:
-/// the system zeroes each page first.
+/// Memory of record batches that Python has released. New memory costs more than reading into it,
+/// since the system zeroes each page first.
 ///
-/// Nothing here waits: if another thread is using the pool, memory is allocated or released. In a
-/// forked process that thread may not exist.
+/// Nothing here waits: if another thread is using the pool, memory is allocated or freed instead.
+/// In a forked process that thread may not exist.
 pub(crate) struct Pool {
     batches: Mutex<Vec<cordwood::read::RecordBatch>>,
     count_max: usize,
 }
 
 impl Pool {
-    /// A record batch that a huge record has enlarged is not kept.
+    /// A record batch that a huge record has made larger than this is not kept.
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// `count_max` is the number of record batches in use at a time.
@@ -40,7 +40,7 @@ impl Pool {
     }
 }
 
-/// A record batch whose memory goes back to the pool when nothing refers to it any more.
+/// A record batch whose memory goes back to the pool once nothing refers to it.
 pub(crate) struct PooledBatch {
     records: cordwood::read::RecordBatch,
     pool: Arc<Pool>,

@@ -8,7 +8,7 @@ use crate::value::{NewArgs, new_args, static_name};
 
 /// The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
 ///
-/// `SkippedRegion.bit_flip` gives it. The constructor takes the attributes as keywords.
+/// It is the value of `SkippedRegion.bit_flip`. The constructor takes the attributes as keywords.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -62,7 +62,7 @@ impl BitFlip {
         self.offset
     }
 
-    /// Which bit of it: 0 is the lowest, 7 the highest.
+    /// Which bit of the byte: 0 is the lowest, 7 the highest.
     #[getter]
     fn bit(&self) -> u8 {
         self.bit

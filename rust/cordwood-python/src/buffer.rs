@@ -13,8 +13,8 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::batch_pool::PooledBatch;
 
-/// Copies bytes of `source` from `position` on to `target`, as many as there are and fit, and
-/// returns how many.
+/// Copies bytes from `source`, beginning at `position`, to `target`: as many as there are and fit.
+/// Returns how many.
 ///
 /// Other threads may write to the buffer meanwhile, as with every use of a mutable buffer in
 /// Python; then the copy mixes old and new bytes. Only the copy is ever used, so a checksum and the
@@ -32,23 +32,23 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position:
     //   so the read is within bounds.
     // - `target` is an exclusive reference to at least `len` bytes; it is Rust memory that Python
     //   does not access, so the two do not overlap.
-    // - `u8` has no invalid values and no alignment.
-    // - A raw copy creates no reference to the source, so the source may change. A write of another
-    //   thread in the same moment is a data race nevertheless, about which neither Rust nor C
-    //   promises anything. There is no portable way to exclude it, and CPython reads buffers like
-    //   this, too.
+    // - `u8` has no invalid values and no alignment requirement.
+    // - A raw copy creates no reference to the source, so the source may change. A write by another
+    //   thread at the same moment is nevertheless a data race, about which neither Rust nor C
+    //   promises anything. There is no portable way to exclude it, and CPython also reads buffers
+    //   like this.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
     len
 }
 
-/// Bytes that are copied at once: the C library's own copy is slow for more than about 2 KiB (see the
-/// core's `copy.rs`).
+/// The number of bytes copied at once: the C library's own copy is slow for more than about 2 KiB
+/// (see the core's `copy.rs`).
 const PIECE_LEN: usize = 2048;
 
 /// A `bytes` object with a copy of `data`, or `None` with an exception set if there is not enough
-/// memory. The copy is made in pieces: records of 100 KiB are read in half the time.
+/// memory. The copy is made in pieces, which halves the time to read records of 100 KiB.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     if data.len() <= PIECE_LEN {
@@ -62,7 +62,7 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
     bytes_of_parts(py, std::iter::once(data))
 }
 
-/// The same for data in several parts. Their lengths do not change.
+/// The same for data in several parts. Their lengths must not change.
 pub(crate) fn bytes_of_parts<'a, 'py>(
     py: Python<'py>,
     parts: impl Iterator<Item = &'a [u8]> + Clone,
@@ -70,8 +70,8 @@ pub(crate) fn bytes_of_parts<'a, 'py>(
     let len: usize = parts.clone().map(<[u8]>::len).sum();
     // SAFETY:
     // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `len` of them,
-    //   to which there is no other reference yet, so it may be written to; or null with an exception
-    //   set, and then nothing is written.
+    //   to which there is no other reference yet, so it may be written to; or null with an
+    //   exception set, and then nothing is written.
     // - All of the room is written, and nothing after it, whatever the iterator returns: a piece is
     //   never longer than what is left, and what is left at the end is filled with zeros.
     unsafe {
@@ -91,8 +91,8 @@ pub(crate) fn bytes_of_parts<'a, 'py>(
     }
 }
 
-/// A list of what `object` makes of `items`, which is empty afterwards. `None`, with an exception
-/// set, if there is not enough memory: then `items` is unchanged.
+/// Returns a list of what `object` makes from `items`, which is empty afterwards. `None`, with an
+/// exception set, if there is not enough memory: then `items` is unchanged.
 pub(crate) fn new_list<'py, T>(
     py: Python<'py>,
     items: &mut Vec<T>,
@@ -128,8 +128,8 @@ pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>>
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
 }
 
-/// Holds the exception that is set, if any, until it is dropped: meanwhile Python can be called.
-/// PyO3's own `PyErr::take` would panic on an exception made from a panic.
+/// Sets aside the current exception, if any, until it is dropped, so that Python can be called in
+/// between. PyO3's own `PyErr::take` would panic on an exception made from a panic.
 pub(crate) struct KeptException<'py> {
     exception: [*mut ffi::PyObject; 3],
     _py: Python<'py>,
@@ -161,12 +161,12 @@ impl Drop for KeptException<'_> {
     }
 }
 
-/// Bytes that are about to be written: what a `memoryview` of them shows. Whoever keeps the view keeps
+/// Bytes that are about to be written, as a `memoryview` exposes them. Whoever keeps the view keeps
 /// them, and they do not change.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Unwritten {
     pub(crate) bytes: Arc<Vec<u8>>,
-    /// Those before it have been written.
+    /// The bytes before this index have been written.
     pub(crate) begin: usize,
 }
 
@@ -186,7 +186,7 @@ impl Unwritten {
     }
 }
 
-/// A part of a record batch as bytes: what a `memoryview` of it shows.
+/// A part of a record batch as bytes, as a `memoryview` exposes it.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Column {
     pub(crate) batch: Arc<PooledBatch>,
@@ -230,8 +230,8 @@ impl Column {
 ///
 /// # Safety
 ///
-/// `view` may be filled. There are `len` initialised bytes at `begin`, which stay there, unchanged, as
-/// long as `owner` lives.
+/// `view` may be filled. There are `len` initialised bytes at `begin`, which stay there, unchanged,
+/// as long as `owner` lives.
 unsafe fn fill_view(
     owner: &Bound<'_, PyAny>,
     view: *mut ffi::Py_buffer,

@@ -5,23 +5,23 @@ use pyo3::types::PyBytes;
 
 use crate::arguments::bytes_of;
 
-/// Longer data is checksummed with the interpreter released; for less, releasing it costs more than
-/// the checksum.
+/// Data of at least this length is checksummed with the interpreter released; for less, releasing
+/// it costs more than the checksum.
 const DETACH_LEN: usize = 1 << 16;
 
 /// The CRC-32C of some bytes.
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.
-///     crc: The CRC-32C of the bytes before them, to continue from there. Default: 0, that of
-///         none.
+///     crc: The CRC-32C of the bytes before `data`, to continue from. Default: 0, the CRC-32C of no
+///         bytes.
 ///
 /// Returns:
-///     A number of 32 bits.
+///     An unsigned 32-bit integer.
 ///
 /// Raises:
 ///     TypeError: `data` is not bytes-like.
-///     OverflowError: `crc` is not a number of 32 bits.
+///     OverflowError: `crc` is not an unsigned 32-bit integer.
 ///
 /// >>> hex(cordwood.crc32c(b"123456789"))
 /// '0xe3069283'
@@ -44,13 +44,13 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
 /// The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
 ///
 /// Args:
-///     crc: The CRC-32C, a number of 32 bits.
+///     crc: The CRC-32C, an unsigned 32-bit integer.
 ///
 /// Returns:
-///     What the header of a fragment holds, a number of 32 bits.
+///     What the header of a fragment contains, an unsigned 32-bit integer.
 ///
 /// Raises:
-///     OverflowError: `crc` is not a number of 32 bits.
+///     OverflowError: `crc` is not an unsigned 32-bit integer.
 ///
 /// >>> hex(cordwood.mask_crc(cordwood.crc32c(b"foo")))
 /// '0xfebe8a61'
@@ -63,13 +63,13 @@ pub(crate) fn mask_crc(crc: u32) -> u32 {
 /// Undoes `mask_crc`.
 ///
 /// Args:
-///     masked: What the header of a fragment holds, a number of 32 bits.
+///     masked: What the header of a fragment contains, an unsigned 32-bit integer.
 ///
 /// Returns:
-///     The CRC-32C, a number of 32 bits.
+///     The CRC-32C, an unsigned 32-bit integer.
 ///
 /// Raises:
-///     OverflowError: `masked` is not a number of 32 bits.
+///     OverflowError: `masked` is not an unsigned 32-bit integer.
 ///
 /// >>> hex(cordwood.unmask_crc(0xfebe8a61))
 /// '0xcfc4ae1d'

@@ -15,19 +15,19 @@ use crate::source::{OpenedReader, open_reader};
 /// Detects the format of a log from the beginning of the file.
 ///
 /// Args:
-///     source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
-///         it is a longer file, also its end and the beginnings of its blocks.
+///     source: As for `Reader`. Its first 96 KiB are read; if they do not show a log and the file
+///         is longer, its end and the beginnings of its blocks are read as well.
 ///
 /// Returns:
-///     A `LogFormat`: the dialect, the log number if its logs have one (that in the name of the
-///     file, or else that of the first fragment), and the compression. `None` if it cannot be
-///     detected: the file is empty, or its beginning holds no complete fragment with a valid
-///     checksum. `Reader` then reads `"leveldb"`.
+///     A `LogFormat`: the dialect; the log number, if logs of that dialect have one (the number in
+///     the name of the file, or else that of the first fragment); and the compression. `None` if
+///     the format cannot be detected: the file is empty, or its beginning contains no complete
+///     fragment with a valid checksum. `Reader` then reads it as `"leveldb"`.
 ///
 /// Raises:
-///     DialectError: It is not a log.
+///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     TypeError: `source` is nothing that `Reader` takes.
+///     TypeError: `source` is not something that `Reader` accepts.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -40,7 +40,7 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let py = source.py();
     let options = ReadOptions::default().with_range(..DETECT_LEN as u64);
     let OpenedReader { reader, .. } = open_reader(source, options)?;
-    // A reader reads more at a time.
+    // A reader would read more at a time.
     let mut reader = reader.map_source(|source| source.map(|input| input.take(DETECT_LEN as u64)));
     let detected = py.detach(|| reader.detect());
     let path = reader.path();

@@ -1,4 +1,4 @@
-//! The function `decode_entity`. The classes of what it returns are written in Python,
+//! The function `decode_entity`. The classes of what it returns are written in Python, in
 //! `cordwood.payload.entity`.
 
 use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
@@ -11,7 +11,7 @@ use crate::error::payload_error;
 
 /// The entity in a record of a Datastore or Firestore export.
 ///
-/// What `cordwood.payload.entity.decode` returns.
+/// This is what `cordwood.payload.entity.decode` returns.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
@@ -31,7 +31,7 @@ pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'
     entity_object(py, &entity)
 }
 
-/// The object with a name in `cordwood.payload.entity`.
+/// The object with this name in `cordwood.payload.entity`.
 fn named<'py>(py: Python<'py>, cell: &'static PyOnceLock<Py<PyAny>>, name: &str) -> PyResult<&'py Bound<'py, PyAny>> {
     let object = cell.get_or_try_init(py, || {
         let module = py.import("cordwood.payload.entity")?;
@@ -103,7 +103,7 @@ fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound
             user.federated_provider,
         ))?,
         EntityValue::Entity(entity) => entity_object(py, entity)?,
-        // `Null`; there is no other yet.
+        // `Null`: there is no other variant yet.
         _ => py.None().into_bound(py),
     })
 }

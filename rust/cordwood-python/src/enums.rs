@@ -1,11 +1,12 @@
-//! The enums of the package, which are written in Python. Each is imported once, and its members are
-//! kept with their values: a search among the few costs less than a call of the class, or than a text for a `dict`.
+//! The enums of the package, which are written in Python. Each is imported once, and its members
+//! are kept with their values: searching these few costs less than calling the class, or than
+//! creating a string for a `dict`.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// A class whose members have texts as values.
+/// A class whose members have strings as values.
 pub(crate) struct Enum {
     module: &'static str,
     name: &'static str,

@@ -1,4 +1,5 @@
-//! Errors of the core as Python exceptions. The classes are written in Python, `cordwood.errors`.
+//! Errors of the core as Python exceptions. The classes are written in Python, in
+//! `cordwood.errors`.
 
 use std::io;
 use std::path::Path;
@@ -81,12 +82,12 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
             }
         }
         cordwood::Error::Closed { .. } => closed(py, "writer", path),
-        // Errors that a later core adds.
+        // Errors that a later core may add.
         _ => PyRuntimeError::new_err(message),
     }
 }
 
-/// The exception for using a closed object: the `what` of a log.
+/// The exception for using a closed object; `what` names the object, such as `"reader"`.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     let error = || {
@@ -104,8 +105,8 @@ pub(crate) fn object_closed() -> PyErr {
     classes::ClosedError::new_err("the writer is closed")
 }
 
-/// The exception for an error in opening a log for append: for damage, it also says how to append
-/// nevertheless.
+/// The exception for an error when opening a log to append to it. For damage, it also says how to
+/// append nevertheless.
 pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &Path) -> PyErr {
     let message = error.to_string();
     match error {
@@ -122,7 +123,7 @@ pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &P
 }
 
 /// The exception for an error at the very offset that was sought: damage there may only mean that
-/// no record begins at it.
+/// no record begins at that offset.
 pub(crate) fn sought_to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Path>) -> PyErr {
     let message = error.to_string();
     match error {
@@ -155,7 +156,7 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
     log_changed(&class, message, Some(path), offset, Some(file_len))
 }
 
-/// An exception of one of the two classes for a file that is not what it was.
+/// An exception of one of the two classes for a file that has been cut, replaced or removed.
 fn log_changed(
     class: &Bound<'_, PyType>,
     message: String,
@@ -237,7 +238,7 @@ fn attributes<'py>(
 }
 
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised
-/// inside the read or write.
+/// during the read or write.
 pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     // Created by this crate: errors of the system have a number.
     if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() {
@@ -261,12 +262,12 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     }
 }
 
-// The numbers of Linux, macOS and Windows.
+// The numbers on Linux, macOS and Windows.
 const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
 
-/// The same as `fcntl.flock` raises in Python.
+/// The same exception as `fcntl.flock` raises in Python.
 fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {
     let errno = py.import("errno").and_then(|errno| errno.getattr("EAGAIN"));
     match errno.and_then(|errno| errno.extract::<i32>()) {
@@ -284,7 +285,7 @@ fn strerror(error: &io::Error) -> String {
     without_number(&error.to_string())
 }
 
-/// A message may name several errors.
+/// A message may contain several errors.
 fn without_number(text: &str) -> String {
     match text.split_once(" (os error ") {
         Some((before, rest)) => {
@@ -295,7 +296,7 @@ fn without_number(text: &str) -> String {
     }
 }
 
-/// The core names the path only if it knows it.
+/// Adds the path unless the message begins with it: the core names the path only if it knows it.
 pub(crate) fn with_path(message: String, path: Option<&Path>) -> String {
     match path.map(|path| path.display().to_string()) {
         Some(path) if !message.starts_with(&path) => format!("{path}: {message}"),

@@ -13,7 +13,7 @@ use pyo3::sync::MutexExt;
 /// module again.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
-    /// The thread that holds the lock and may run Python code, 0 for none.
+    /// The thread that holds the lock and may run Python code, or 0 for none.
     owner: AtomicUsize,
 }
 
@@ -34,7 +34,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// The same, or `None` if it is in use.
+    /// The same, or `None` if the value is in use.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.value.try_lock() {
@@ -50,21 +50,21 @@ impl<T> Exclusive<T> {
     fn wait(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
         if self.owner.load(Ordering::Relaxed) == this_thread() {
             return Err(PyRuntimeError::new_err(
-                "the reader or writer is in use by this very thread: its source or sink must not use it",
+                "the reader or writer is already in use by this thread: its source or sink must not use it",
             ));
         }
         Ok(self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// To be called by the thread that holds the lock, before work that may run Python code. It
-    /// lasts as long as the returned value.
+    /// To be called by the thread that holds the lock, before work that may run Python code. It is
+    /// in effect as long as the returned value lives.
     pub(crate) fn may_run_python(&self) -> Owner<'_> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)
     }
 }
 
-/// While it lives, its thread cannot take the lock.
+/// While this lives, its thread cannot take the lock.
 pub(crate) struct Owner<'a>(&'a AtomicUsize);
 
 impl Drop for Owner<'_> {

@@ -1,4 +1,4 @@
-//! Fast paths of the functions that are called once per record: `__next__` of `Reader`, of what
+//! Fast paths for the functions that are called once per record: `__next__` of `Reader`, of what
 //! `iter(reader)` returns and of what `iter(batch)` returns, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
@@ -8,7 +8,7 @@
 //! function for all others. Everything used is in the stable ABI.
 //!
 //! The subclass has its base's name, documentation, constructor and attributes. Its objects are
-//! made by calling the class, as in Python: `Py::new` would make one of the base.
+//! made by calling the class, as in Python: `Py::new` would make an object of the base.
 
 #![expect(
     unsafe_code,
@@ -29,8 +29,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyType};
 use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 
-/// The final subclass of a class, and the function of the base, of type `F`, that its own one
-/// falls back on. Each class has one, which is a static.
+/// The final subclass of a class, and the function of the base, of type `F`, that the subclass's
+/// function falls back on. Each class has one of these, in a static.
 pub(crate) struct FastClass<F> {
     class: PyOnceLock<Py<PyType>>,
     base: OnceLock<F>,
@@ -72,7 +72,7 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// The final subclass of `T`, of which all objects are made.
+/// The final subclass of `T`, to which all objects belong.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T, _>(py, T::fast_class(), |base| {
         // SAFETY: `PyType_GetSlot` returns null, or the function of this slot, which has this type.
@@ -89,7 +89,7 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
     })
 }
 
-/// The final subclass of `T`, of which all objects are made.
+/// The final subclass of `T`, to which all objects belong.
 pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T, _>(py, T::fast_class(), |base| {
         let append = base.getattr("append")?;
@@ -134,8 +134,8 @@ fn class<'py, T: PyTypeInfo, F>(
         .bind(py)
 }
 
-/// A final subclass with the name, the documentation and the attributes of `base`, and one slot
-/// more.
+/// A final subclass with the name, the documentation and the attributes of `base`, and one
+/// additional slot.
 fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResult<Bound<'py, PyType>> {
     let name = CString::new(base.fully_qualified_name()?.to_str()?)?;
     let inherited = |slot: c_int| ffi::PyType_Slot {
@@ -195,7 +195,7 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 
 /// # Safety
 ///
-/// Python calls it, attached, with an object of the final class: Python compares the class of the
+/// Python calls it, attached, with an object of the final class: Python checks the class of the
 /// object first.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
@@ -206,7 +206,7 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(bytes)) => bytes,
-        // SAFETY: the same promises, passed on: the object is one of the base, too.
+        // SAFETY: the same promises, passed on: the object is also an object of the base.
         Ok(None) => unsafe { (T::fast_class().base.wait())(iterator) },
         Err(panic) => raised(panic),
     }
@@ -215,8 +215,8 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
 /// # Safety
 ///
 /// Python calls it, attached, with an object of the final class, which the method descriptor
-/// guarantees, with `arg_count` objects at `args` and, if there are keywords, as many more after
-/// them as the tuple `names` has.
+/// guarantees, with `arg_count` objects at `args` and, if there are keywords, one more after them
+/// for each name in the tuple `names`.
 unsafe extern "C" fn fast_append<T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -227,8 +227,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         if arg_count != 1 {
             return None;
         }
-        // SAFETY: As the caller promises; the objects live as long as the call, and the first is a `T`,
-        // whose subclass has the same layout.
+        // SAFETY: As the caller promises; the objects live as long as the call, and the first is a
+        // `T`, whose subclass has the same layout.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
@@ -272,11 +272,12 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     }
 }
 
-/// The keyword `sync`, if it is the only one and its value a `bool`.
+/// The keyword `sync`, if it is the only one and its value is a `bool`.
 ///
 /// # Safety
 ///
-/// `names` is a tuple of `str`, and as many objects are at `values`; the thread is attached.
+/// `names` is a tuple of `str`, with the same number of objects at `values`; the thread is
+/// attached.
 unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) -> Option<bool> {
     // SAFETY: As the caller promises; an item of the tuple is borrowed, and the functions set no
     // exception.
@@ -295,12 +296,12 @@ unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) 
 }
 
 /// Calls the base's function, which reports what is wrong with the arguments. They are passed in a
-/// tuple and a dictionary, since the stable ABI has no vectorcall before Python 3.12. `None`: an
-/// exception is set.
+/// tuple and a dictionary, since the stable ABI has no vectorcall before Python 3.12. Returns
+/// `None` with an exception set if that fails.
 ///
 /// # Safety
 ///
-/// That of [`fast_append`].
+/// As for [`fast_append`].
 #[cold]
 unsafe fn base_append<'py>(
     class: &FastClass<Method>,
@@ -336,7 +337,7 @@ unsafe fn base_append<'py>(
     }
 }
 
-/// The exception that PyO3 makes of a panic.
+/// Raises the exception that PyO3 makes from a panic.
 #[cold]
 fn raised(panic: Box<dyn Any + Send>) -> *mut ffi::PyObject {
     let text = match panic.downcast_ref::<String>() {

@@ -26,53 +26,55 @@ use crate::value::not_pickled;
 /// The longest sleep without a check for Ctrl-C.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// Follows a log that is being written. `cordwood.follow` makes one.
+/// Follows a log that is being written. `cordwood.follow` creates a follower.
 ///
-/// Iterating returns each record as `bytes` once it is complete, and waits for the next: `for` in
-/// this thread, where Ctrl-C works and other threads run on, `async for` in the event loop. The
-/// iteration ends after `timeout` seconds without a record, and a new one continues. It waits at
-/// incomplete records, and at the zeros of a preallocated file. A `with` statement closes the
-/// follower; the end of a loop does not. `next(follower)` is a step of the iteration.
+/// Iterating yields each record as `bytes` once it is complete, and waits for the next one: `for`
+/// in this thread, where Ctrl-C works and other threads keep running, `async for` in the event
+/// loop. The iteration ends after `timeout` seconds without a record; a new iteration continues
+/// from there. It waits at incomplete records, and at the zeros of a preallocated file. A `with`
+/// statement closes the follower; the end of a loop does not. `next(follower)` is one step of the
+/// iteration.
 ///
-/// Threads may share a follower, also while one of them waits; if one closes it, the one that
-/// waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
+/// Threads may share a follower, even while one of them waits; if another closes it, the waiting
+/// thread gets a `ClosedError`. After a fork, both processes may continue following independently.
 ///
 /// Args:
 ///     path: The file. It must exist; it may be empty.
-///     start: Return only what begins at or after this file offset, in bytes: `tell` of an
-///         earlier run. Default: 0.
-///     timeout: A step of the iteration waits at most this long for a record, in seconds. 0
-///         takes what is there and never waits. Default: `None`, forever.
-///     dialect: As for `Reader`; it is detected as soon as there is a file header or a complete
-///         fragment. Default: `None`.
+///     start: Return only what begins at or after this file offset, in bytes, such as the result of
+///         `tell` in an earlier run. Default: 0.
+///     timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
+///         returns what is there and never waits. Default: `None`, forever.
+///     dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
+///         Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
-///     on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
-///     on_rotation: What to do once the path names another file, or none, and all of the old one
-///         has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
-///         file under the path, and continue at its beginning; `tell`, `skipped` and `outcome` are
-///         then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
-///         logger `cordwood` gets a warning if the old file ended in an incomplete record, under
-///         the last two. Default: `"raise"`.
+///     on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
+///     on_rotation: What to do once the path names another file, or none, and everything in the old
+///         one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until the
+///         path names a file, and continue at its beginning; `tell`, `skipped` and `outcome` then
+///         describe that file. `"stop"`: end the iteration for good; `outcome` says so. Under the
+///         last two, the logger `cordwood` gets a warning if the old file ended in an incomplete
+///         record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-///     retry_polls: What looks damaged, with no valid block after it, is read again this many
-///         times before it is reported. Default: 3.
-///     retry_time: What looks damaged is also read again for at least this long, in seconds. Default: 0.1.
+///     retry_polls: Anything that looks damaged, with no valid block after it, is read again this
+///         many times before it is reported. Default: 3.
+///     retry_time: Anything that looks damaged is also read again for at least this long, in
+///         seconds. Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, or is not a regular file.
 ///     TypeError: `path` is not a path.
-///     ValueError: An option has no such value.
+///     ValueError: An option has an invalid value.
 ///
-/// A step of the iteration, and `poll`, raise:
+/// Each step of the iteration, and `poll`, may raise:
 ///
 /// * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
 ///   step continues after it.
 /// * `DialectError`: the file is not a log.
 /// * `LogTruncatedError`: the file is shorter than what has been read of it. Every further step
 ///   raises it again.
-/// * `LogRotatedError`: the path names another file or none, and all of the old one has been
+/// * `LogRotatedError`: the path names another file or none, and everything in the old one has been
 ///   returned. Only under `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
@@ -86,7 +88,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// NotYet(reason='idle', offset=10, file_len=10)
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Follower {
-    /// `None` once closed.
     state: Exclusive<State>,
     path: PathBuf,
     timeout: Option<Duration>,
@@ -157,10 +158,10 @@ impl Follower {
 
     /// Iterates over the records with their offsets, also with `async for`.
     ///
-    /// It shares the follower's position.
+    /// The iterator shares the follower's position.
     ///
     /// Returns:
-    ///     An iterator of `Record`, and an asynchronous one.
+    ///     An object that is both an iterator and an asynchronous iterator of `Record`.
     ///
     /// Raises:
     ///     ClosedError: The follower is closed.
@@ -175,14 +176,14 @@ impl Follower {
         Ok(FollowerRecords { follower: slf })
     }
 
-    /// Returns the next record if there is one. It never waits.
+    /// Returns the next record if there is one, without waiting.
     ///
     /// Returns:
-    ///     The record, or `None`: `waiting` then says why, and `outcome` whether there will be
+    ///     The record, or `None`: then `waiting` says why, and `outcome` whether there will be
     ///     more.
     ///
     /// Raises:
-    ///     CordwoodError: As a step of the iteration: damage, or a change of the file.
+    ///     CordwoodError: As in a step of the iteration, for damage or a change of the file.
     ///     OSError: The file cannot be read.
     ///     ClosedError: The follower is closed.
     ///
@@ -195,9 +196,9 @@ impl Follower {
         Ok(self.take(py)?.ok())
     }
 
-    /// The file offset after what has been returned or skipped so far.
+    /// The file offset after everything returned or skipped so far.
     ///
-    /// With this offset as its `start`, a new follower continues from there.
+    /// A new follower with this offset as its `start` continues from there.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -222,21 +223,21 @@ impl Follower {
 
     /// Seconds to wait before the next `poll`, in a loop of your own.
     ///
-    /// It is `poll_interval`, or less while what looks damaged is read again.
+    /// It is `poll_interval`, or less while something that looks damaged is read again.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
         self.with_state(py, |state| state.follower.delay().as_secs_f64())
     }
 
-    /// How long a step waits at most, in seconds; `None` means forever.
+    /// The longest that a step waits, in seconds; `None` means forever.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(|timeout| timeout.as_secs_f64())
     }
 
-    /// What was not returned so far, in the order of the offsets: the first 100,000 regions.
+    /// The regions not returned so far, in the order of their offsets: the first 100,000.
     ///
-    /// Adjacent regions are one, if the reason with all its details is the same.
+    /// Adjacent regions are merged if their reasons are the same in all details.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
@@ -248,7 +249,7 @@ impl Follower {
         Ok(tuple)
     }
 
-    /// Whether no damage was found so far.
+    /// Whether no damage has been found so far.
     ///
     /// Damage is a region of severity `"corruption"`: torn tails do not count.
     #[getter]
@@ -256,15 +257,15 @@ impl Follower {
         self.with_skipped(py, |skipped| skipped.is_ok())
     }
 
-    /// Bytes in all regions that were not returned so far, listed or not.
+    /// The number of bytes in all regions not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_skipped(py, |skipped| skipped.len())
     }
 
-    /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
+    /// `"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
     ///
-    /// Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it
+    /// Under `on_rotation="stop"`, after a rotation: `"clean"`, or `"torn_tail"` if the old file
     /// ends with bytes that are not a complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
@@ -274,7 +275,7 @@ impl Follower {
         })
     }
 
-    /// The dialect of the log; `"leveldb"` until the file has shown another one.
+    /// The dialect of the log; `"leveldb"` until another one is detected.
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<&'static str> {
         Ok(self.format(py)?.dialect.name())
@@ -286,7 +287,7 @@ impl Follower {
         Ok(self.format(py)?.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`; `None`: not at all, or it is not known yet.
+    /// How each record is compressed: `"zstd"`; `None` if it is not or this is not known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.format(py)?))
@@ -369,7 +370,7 @@ impl Follower {
         let follower = py
             .detach(|| cordwood::Follower::open(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
-        // A relative path refers to the working directory as of now, also for the next file.
+        // A relative path refers to the working directory at this time, for the next file also.
         let absolute = std::path::absolute(&path).map_err(|error| os_error(error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
@@ -396,7 +397,7 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Calls `use_it` with what has been skipped, also for a closed follower.
+    /// Calls `use_it` with what has been skipped, even if the follower is closed.
     fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(open) => use_it(&mut open.skipped),
@@ -404,7 +405,7 @@ impl Follower {
         })
     }
 
-    /// The next record, or how long to wait for one: `None` if the end has been reached.
+    /// The next record, or how long to wait for one (`None` if the end has been reached).
     fn take(&self, py: Python<'_>) -> PyResult<Result<Record, Option<Duration>>> {
         loop {
             match self.with_state(py, |state| state.take(py))? {
@@ -445,7 +446,7 @@ impl Follower {
         }
     }
 
-    /// The next record, as soon as there is one.
+    /// Returns the next record as soon as there is one; `None` after the timeout or at the end.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         // A deadline that the clock cannot represent means no deadline.
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));

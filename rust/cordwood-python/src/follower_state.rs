@@ -1,4 +1,4 @@
-//! What a `Follower` holds while it is open, and a poll of it.
+//! The state of a `Follower`, and how it is polled.
 
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) struct Open {
     pub(crate) options: FollowOptions,
     pub(crate) on_rotation: OnRotation,
     pub(crate) path: PathBuf,
-    /// The file that the path names now. The old one may still have grown before this one existed.
+    /// The file that the path names now. The old one may have grown before this one was created.
     pub(crate) next: Option<cordwood::Follower>,
     pub(crate) logged: Logged,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Taken {
         region: cordwood::damage::SkippedRegion,
         is_logged: bool,
     },
-    /// Nothing, and how long to wait.
+    /// No record, and how long to wait.
     Nothing(Duration),
     Failed(cordwood::Error),
     Raised(PyErr),
@@ -60,7 +60,7 @@ pub(crate) enum Taken {
         offset: u64,
         file_len: u64,
     },
-    /// The old file has been left: the part of it that has not been reported.
+    /// The old file is no longer followed: what has not been reported of it.
     Left {
         summary: Option<(u64, u64)>,
         offset: u64,
@@ -115,8 +115,8 @@ impl Open {
             }
             Ok(Poll::Skipped(region)) => {
                 self.skip(region);
-                // Under the policy `"raise"`, damage has been raised: this is what a writer put
-                // after it in the same block.
+                // Under the policy `"raise"`, the damage itself has been raised: this region is
+                // what a writer put after it in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
                 let is_logged = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
                 Taken::Skipped { region, is_logged }
@@ -150,7 +150,7 @@ impl Open {
         }
     }
 
-    /// The result of a poll that finds nothing, and another file under the path, or none.
+    /// The result of a poll that finds nothing when the path names another file, or none.
     fn rotated(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
         let rest_len = file_len.saturating_sub(offset);
         match self.on_rotation {
@@ -183,8 +183,8 @@ impl Open {
         }
     }
 
-    /// Opens the file that the path names now, and then polls the old one again: a writer leaves it
-    /// before it creates the next.
+    /// Opens the file that the path names now, and then polls the old one again: a writer finishes
+    /// with it before it creates the next.
     fn open_next(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
         let Open { path, options, .. } = self;
         match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {

@@ -13,7 +13,7 @@ use crate::value::{NewArgs, new_args, static_name};
 /// A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
 ///
 /// `len(fragment)` is the number of bytes from `offset` to `end_offset`. The constructor takes the
-/// attributes as keywords, but `severity`, which is that of the reason.
+/// attributes as keywords, except `severity`, which follows from `reason`.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -32,7 +32,7 @@ pub(crate) struct Fragment {
     computed_crc: Option<u32>,
     log_number: Option<u32>,
     synced_offset: Option<u64>,
-    /// Its name, and its severity.
+    /// Its name and its severity.
     reason: Option<(&'static str, Severity)>,
     record_offset: Option<u64>,
     salvaged: bool,
@@ -197,13 +197,13 @@ impl Fragment {
         self.payload_len
     }
 
-    /// The CRC-32C that the header states, without the mask; `None` if there is no header.
+    /// The checksum that the header states, without the mask; `None` if there is no header.
     #[getter]
     fn stored_crc(&self) -> Option<u32> {
         self.stored_crc
     }
 
-    /// The CRC-32C of what it should cover; `None` if that goes past the end of block or file.
+    /// The checksum of what it should cover; `None` if that extends past the end of block or file.
     #[getter]
     fn computed_crc(&self) -> Option<u32> {
         self.computed_crc
@@ -229,20 +229,20 @@ impl Fragment {
         self.reason.map(|(name, _)| REASON.member(py, name)).transpose()
     }
 
-    /// The severity of that; `None` if there is no reason.
+    /// The severity of the reason; `None` if there is none.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let severity = self.reason.map(|(_, severity)| SEVERITY.member(py, severity.as_str()));
         severity.transpose()
     }
 
-    /// File offset of the record that contains it, if that was returned; else `None`.
+    /// File offset of the record that contains it, if that record was returned; else `None`.
     #[getter]
     fn record_offset(&self) -> Option<u64> {
         self.record_offset
     }
 
-    /// Whether that record begins after damage in the same block.
+    /// Whether the record that contains it begins after damage in the same block.
     ///
     /// Only the policy `"salvage"` returns such a record.
     #[getter]

@@ -1,5 +1,4 @@
-//! The function `fragments` and its iterator; and `runs`, from which the picture of a long log is
-//! made.
+//! The function `fragments` and its iterator; and `runs`, for pictures of long logs.
 
 use std::io::{self, Read, SeekFrom};
 use std::path::PathBuf;
@@ -16,19 +15,19 @@ use crate::fragment::Fragment;
 use crate::options::format_options;
 use crate::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
 
-/// Fragments found per step, with the interpreter released.
+/// The maximum number of fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;
 
 /// Lists every fragment and every gap of a log, with the reason for each that was not returned.
 ///
-/// They tile the file: each begins where the one before it ends, and none crosses the end of a
-/// block. Damage is not an error here. They follow what the policy `"salvage"` of `Reader` returns
-/// or skips: in a skipped region, each fragment carries the region's reason. Memory does not grow
-/// with the log.
+/// Together they tile the file: each begins where the one before it ends, and none crosses the end
+/// of a block. Damage is not an error here. Fragments are returned or skipped as under the policy
+/// `"salvage"` of `Reader`: each fragment in a skipped region carries the region's reason. Memory
+/// use does not grow with the log.
 ///
 /// Args:
-///     source: What `Reader` takes, if it can be read twice: a path of a file, a URL or what else is
-///         read in ranges, a buffer, or an object with `read` and `seek`.
+///     source: As for `Reader`, if it can be read twice: the path of a file, a URL or anything else
+///         that is read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -37,11 +36,11 @@ const BATCH_MAX: usize = 512;
 ///     An iterator of `Fragment`.
 ///
 /// Raises:
-///     DialectError: It is not a log, on the first step.
+///     DialectError: The source is not a log. Raised by the first step.
 ///     OSError: The source cannot be opened or read.
 ///     io.UnsupportedOperation: The source cannot seek.
-///     TypeError: `source` is nothing that `Reader` takes.
-///     ValueError: There is no such dialect.
+///     TypeError: `source` is not something that `Reader` accepts.
+///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -84,7 +83,7 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that uses it now holds it, and so everything that it refers to.
+        // A thread that is using it keeps it alive, and with it everything that it refers to.
         match self.0.try_lock().as_deref() {
             Some(Some(batches)) => batches.traverse(&visit),
             _ => Ok(()),
@@ -97,7 +96,7 @@ impl Fragments {
     }
 }
 
-/// Lists `fragments`, with neighbours of the same kind and reason in one block as one.
+/// Lists `fragments`, merging neighbours of the same kind and reason within a block.
 ///
 /// For pictures of long logs.
 ///
@@ -180,7 +179,7 @@ impl Runs {
 /// One of two readers of the same source.
 struct Half {
     input: Box<dyn Input>,
-    /// Its position, if the other one moves the same object.
+    /// Its own position, if the other reader moves the same object.
     position: Option<u64>,
 }
 
@@ -202,7 +201,7 @@ struct Batches {
     path: Option<PathBuf>,
     referents: [Option<Referent>; 2],
     found: vec::IntoIter<verbs::Fragment>,
-    /// The error after the fragments that were found.
+    /// The error that came after the fragments found.
     failed: Option<cordwood::Error>,
 }
 

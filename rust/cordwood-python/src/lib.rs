@@ -26,7 +26,7 @@ mod writer;
 mod arrow;
 mod scan;
 
-// Taking a whole log apart, and what is found.
+// Taking a whole log apart, and the findings.
 mod bit_flip;
 mod fragment;
 mod fragments;
@@ -54,8 +54,7 @@ mod log;
 mod options;
 mod value;
 
-// Python's memory, calls and threads. All `unsafe` is in `buffer` and
-// `fast_call`, and in `arrow`.
+// Python's memory, calls and threads. All `unsafe` code is in `buffer`, `fast_call` and `arrow`.
 mod buffer;
 mod exclusive;
 mod fast_call;
@@ -125,7 +124,8 @@ mod native {
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        // What comes before decides where such a log ends, and whether its records are compressed.
+        // Where such a log ends, and whether its records are compressed, depends on what comes
+        // before.
         let numbered = cordwood::Dialect::ALL
             .iter()
             .filter(|dialect| dialect.has_log_numbers());

@@ -1,5 +1,5 @@
-//! What goes to the logger `cordwood`: damage that is skipped, in bounded number, and why a whole file
-//! has no record.
+//! What is sent to the logger `cordwood`: damage that is skipped, in limited number, and why a
+//! whole file contains no record.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::skipped_region::SkippedRegion;
 pub(crate) struct Logged {
     count: u64,
     len: u64,
-    /// That the file belongs to another log.
+    /// Whether it has been logged that the file belongs to another log.
     has_other_log: bool,
 }
 
 impl Logged {
-    /// The most regions that are logged individually.
+    /// The maximum number of regions that are logged individually.
     const COUNT_MAX: u64 = 10;
 
     /// Counts a region of damage, and returns whether to log it.
@@ -33,7 +33,8 @@ impl Logged {
         is_logged
     }
 
-    /// Counts a region that is not logged. `false`: it is to be logged, and is not counted.
+    /// Counts a region that need not be logged. Returns `false`, and does not count it, if it is to
+    /// be logged.
     pub(crate) fn only_counts(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {
@@ -45,15 +46,15 @@ impl Logged {
         true
     }
 
-    /// At the end of a reading: how many regions were only counted, and how many bytes they have.
-    /// Resets the counters.
+    /// At the end of a reading: how many regions were only counted, and how many bytes they
+    /// contain. Resets the counters.
     pub(crate) fn summary(&mut self) -> Option<(u64, u64)> {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
         (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len))
     }
 
-    /// At the end of a reading from the beginning of a file: the numbers of its log and of the one to
-    /// which all of it belongs, if that is another one and has not been logged.
+    /// At the end of a reading from the beginning of a file: the number of its log, and that of the
+    /// log to which the whole file belongs, if they differ and this has not been logged.
     pub(crate) fn other_log<S: Source>(&mut self, reader: &mut Reader<S>) -> Option<(u32, u32)> {
         let other = reader.info().other_log_number?;
         let own = reader.format().ok()?.log_number?;

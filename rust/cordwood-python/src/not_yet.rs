@@ -5,10 +5,10 @@ use pyo3::prelude::*;
 use crate::enums::WAIT_REASON;
 use crate::value::{NewArgs, new_args, static_name};
 
-/// There is no record yet: where, and why. The value of `Follower.waiting`.
+/// Where and why there is no record yet: the value of `Follower.waiting`.
 ///
 /// It distinguishes a writer that is idle from one that is stuck. The constructor takes the
-/// attributes as keywords, but `pending_len`, which follows from the others.
+/// attributes as keywords, except `pending_len`, which follows from the others.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -74,7 +74,7 @@ impl NotYet {
         self.file_len
     }
 
-    /// Bytes of the file after `offset`. Zeros that a writer has preallocated are among them.
+    /// Bytes of the file after `offset`, including zeros that a writer has preallocated.
     #[getter]
     fn pending_len(&self) -> u64 {
         self.file_len.saturating_sub(self.offset)

@@ -15,23 +15,24 @@ use crate::value::{NewArgs, short_repr};
 
 /// An operation of a `WriteBatch`.
 ///
-/// Iterating over one gives them; the class makes those for `WriteBatch.build`.
+/// Iterating over a batch yields operations; calling the class creates one for `WriteBatch.build`.
 ///
 /// An attribute is `None` if operations of this kind do not have it. Two operations are equal if
-/// everything but the sequence numbers is. One that was read from a record keeps that record in
-/// memory.
+/// everything except their sequence numbers is. One that was read from a record keeps that record
+/// in memory.
 ///
 /// Args:
-///     kind: An `OperationKind`, or its name. It decides which others must be given: all that it
-///         has.
+///     kind: An `OperationKind`, or its name. It determines which of the other attributes must be
+///         given: all those that the kind has.
 ///     column_family: The number of the column family. Default: 0, the default one.
-///     key: The key; of a range, the first one.
-///     end_key: The key after the last one of a range.
-///     value: The value; of log data, the data.
+///     key: The key; for a range, the first one.
+///     end_key: For a range, the key after the last one.
+///     value: The value; for log data, the data.
 ///     xid: The name of a transaction.
 ///     timestamp: The timestamp of a commit.
 ///     write_unix_time: When the value was written, in seconds since 1970.
-///     sequence: The sequence number, as that of one that was read. `WriteBatch.build` ignores it.
+///     sequence: The sequence number, as in an operation that was read. `WriteBatch.build` ignores
+///         it.
 ///
 /// Raises:
 ///     TypeError: An attribute that this kind has is missing, or one that it does not have is
@@ -44,7 +45,7 @@ use crate::value::{NewArgs, short_repr};
 /// >>> operation = Operation("delete_range", key=b"a", end_key=b"c", column_family=3)
 /// >>> operation.column_family, operation.key, operation.end_key, operation.value
 /// (3, b'a', b'c', None)
-// It is decoded from the record at each access: most of a log is never looked at.
+// Decoded from the record at each access, since most of a log is never looked at.
 #[pyclass(frozen, module = "cordwood.payload")]
 pub(crate) struct Operation {
     /// The record that contains it, which begins with the header of a batch.
@@ -131,11 +132,11 @@ impl Operation {
         OPERATION_KIND.member(py, self.core(py)?.as_str())
     }
 
-    /// The sequence number: the batch's, plus one for each operation before it that counts.
+    /// The sequence number: the batch's, plus one for each earlier operation that counts.
     ///
-    /// `None` if it does not count, or was not read from a batch. RocksDB's write policies
-    /// WritePrepared and WriteUnprepared give one number to all operations of a batch; the record
-    /// does not say so.
+    /// `None` if the operation does not count, or was not read from a batch. RocksDB's write
+    /// policies WritePrepared and WriteUnprepared assign one number to all operations of a batch;
+    /// the record does not show this.
     #[getter]
     fn sequence(&self) -> Option<u64> {
         self.sequence
@@ -147,19 +148,19 @@ impl Operation {
         Ok(self.parts(py)?.column_family)
     }
 
-    /// The key; of a range, the first one.
+    /// The key; for a range, the first one.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(self.parts(py)?.key.map(|key| PyBytes::new(py, key)))
     }
 
-    /// The key after the last one of a range.
+    /// For a range, the key after the last one.
     #[getter]
     fn end_key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(self.parts(py)?.end_key.map(|key| PyBytes::new(py, key)))
     }
 
-    /// The value; of log data, the data. What the engine wraps in it is not unwrapped.
+    /// The value; for log data, the data. Whatever the engine wraps in it stays wrapped.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(self.parts(py)?.value.map(|value| PyBytes::new(py, value)))
@@ -245,8 +246,7 @@ impl Operation {
     }
 }
 
-/// The parts of an operation, by the names of the attributes; `None` for those that it does not
-/// have.
+/// The parts of an operation, named like the attributes; `None` for those that it does not have.
 #[derive(Default)]
 struct Parts<B> {
     column_family: Option<u32>,
@@ -341,7 +341,7 @@ impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
                 (parts.key, parts.end_key) = (Some(key), Some(end_key));
             }
             Op::IngestSst { key } => parts.key = Some(key),
-            // The marks of transactions have no parts.
+            // Transaction markers have no parts.
             _ => {}
         }
         parts
@@ -349,8 +349,8 @@ impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
 }
 
 impl Parts<Vec<u8>> {
-    /// The operation of this kind with these parts. It must have all that the kind has, and nothing
-    /// else.
+    /// The operation of this kind with these parts. The parts must be exactly those that the kind
+    /// has.
     fn operation(&self, kind: &str) -> PyResult<payload::Operation<'_>> {
         use payload::Operation as Op;
         let column_family = self.column_family.unwrap_or(0);
@@ -407,7 +407,7 @@ impl Parts<Vec<u8>> {
             "ingest_sst" => Op::IngestSst { key },
             "ingest_sst_with_blobs" => Op::IngestSstWithBlobs { key, value },
             "excise" => Op::Excise { key, end_key },
-            other => return Err(PyValueError::new_err(format!("'{other}' is no kind of operation"))),
+            other => return Err(PyValueError::new_err(format!("'{other}' is not a kind of operation"))),
         };
         let parts = Parts::from(operation);
         if self.column_family.is_some() && parts.column_family.is_none() {

@@ -33,8 +33,7 @@ pub(crate) fn optional_number(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>>
     }
 }
 
-/// The name of a value of an option; `rule` lists the valid ones: `"sync must be 'never' or
-/// 'close'"`.
+/// The name of an option's value; `rule` lists the valid ones: `"sync must be 'never' or 'close'"`.
 pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a str> {
     match value.cast::<PyString>() {
         Ok(name) => name.to_str(),
@@ -55,7 +54,7 @@ pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::B
     )
 }
 
-/// A time; `name` is that of the option.
+/// A time; `name` is the name of the option.
 pub(crate) fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
     // A time beyond the range of any clock is allowed: it means no timeout.
     if seconds >= 1e15 {
@@ -75,8 +74,8 @@ fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
     })
 }
 
-/// The values of the options `dialect`, `log_number` and `compression`. The dialect is `None` for
-/// `"auto"`, too.
+/// The values of the options `dialect`, `log_number` and `compression`. The dialect is also `None`
+/// for `"auto"`.
 pub(crate) fn format_options(
     dialect: Option<&Bound<'_, PyAny>>,
     log_number: Option<u32>,
@@ -96,7 +95,7 @@ pub(crate) fn format_options(
     Ok((dialect, log_number, compression))
 }
 
-/// The format with these names and this number, of which nothing is left to detect.
+/// The format with these names and this number, with nothing left to detect.
 pub(crate) fn format_of(dialect: &str, log_number: Option<u32>, compression: Option<&str>) -> PyResult<LogFormat> {
     let mut format = LogFormat::new(by_name(dialect)?);
     if let Some(number) = log_number {
@@ -164,7 +163,7 @@ pub(crate) fn report_policy_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'
     name(value, REPORT_POLICY)
 }
 
-/// The policy with this name, for a report, which raises nothing.
+/// The policy with this name for a report, which does not raise for damage.
 pub(crate) fn report_policy_of(name: &str) -> PyResult<OnCorruption> {
     match name {
         "skip" => Ok(OnCorruption::Skip),

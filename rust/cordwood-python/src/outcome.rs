@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::enums::OUTCOME_KIND;
 use crate::value::{NewArgs, new_args, static_name};
 
-/// How reading a log ended, or that it has not: the `outcome` of a reader, follower or report.
+/// How reading a log ended, or that it has not yet: the `outcome` of a reader, follower or report.
 ///
 /// The constructor takes the attributes as keywords.
 ///
@@ -30,7 +30,7 @@ impl From<cordwood::End> for Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a reading that has reached `position`, and may have ended there.
+    /// The outcome of reading that has reached `position`, and may have ended there.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>) -> Self {
         end.map_or(
             Outcome {
@@ -67,10 +67,10 @@ impl Outcome {
         OUTCOME_KIND.member(py, self.kind)
     }
 
-    /// Where, as a file offset, in bytes.
+    /// The file offset, in bytes, that goes with `kind`.
     ///
-    /// The end of the file (or of the range), the beginning of the torn tail, the beginning of the
-    /// damage, or how far reading has come.
+    /// For each kind in turn: the end of the file (or of the range), the beginning of the torn
+    /// tail, the beginning of the damage, or how far reading has got.
     #[getter]
     fn offset(&self) -> u64 {
         self.offset

@@ -1,5 +1,5 @@
-//! Record batches that threads read ahead: each thread a part of the file at a time, delivered in
-//! the order of the parts.
+//! Record batches that threads read ahead: each thread reads one part of the file at a time, and
+//! the batches are delivered in the order of the parts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,11 +19,12 @@ use crate::batch_pool::Pool;
 use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 
-/// A batch takes memory for a block at least, so parts are not cut into shorter ones.
+/// A batch needs memory for at least one block, so parts are not cut into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// The most record batches of `target_len` bytes in use at a time: one that is filled while the one
-/// before is looked at, or those of all parts that are being read or wait, and of two more.
+/// The maximum number of record batches of `target_len` bytes in use at a time: one being filled
+/// while the previous one is in use; or, with several threads, those of all parts that are being
+/// read or are waiting, and of two more.
 pub(crate) fn batch_count_max(threads: NonZeroUsize, target_len: usize) -> usize {
     match threads.get() {
         1 => 2,
@@ -39,7 +40,7 @@ pub(crate) enum Found {
     RecordBatch(cordwood::read::RecordBatch),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
-    /// Nothing more. The reader continues by itself at this file offset.
+    /// Nothing more. The reader itself continues at this file offset.
     Rest(u64),
 }
 
@@ -47,11 +48,11 @@ pub(crate) enum Found {
 #[derive(Default)]
 struct Part {
     found: Vec<Found>,
-    /// The file offset up to which it was read: that of its end, or where a torn tail begins.
-    /// `None`: a read failed, and is to be tried again where the last of `found` ends.
+    /// The file offset up to which it was read: its end, or where a torn tail begins. `None` if a
+    /// read failed, which is to be tried again where the last item of `found` ends.
     end_offset: Option<u64>,
-    /// The reader itself has to continue here: the extent of a torn tail depends on all that
-    /// follows, and a failed read is tried again.
+    /// Whether the reader itself has to continue here: the extent of a torn tail depends on
+    /// everything that follows, and a failed read is tried again.
     is_last: bool,
 }
 
@@ -61,22 +62,22 @@ pub(crate) struct ReadAhead {
     /// The rest of the part that was taken last.
     found: VecDeque<Found>,
     /// The greatest file offset up to which a part was read. The trailer of a block may lie between
-    /// the last of `found` and this.
+    /// the last item of `found` and this.
     end_offset: Option<u64>,
-    /// The position of the reader for which `found` and `pipeline` hold what comes next.
+    /// The position of the reader for which `found` and `pipeline` contain what comes next.
     position: Option<u64>,
-    /// `None`: the reader itself reads what is left.
+    /// `None` if the reader itself reads what is left.
     pipeline: Option<Pipeline<Part>>,
 }
 
-/// What a reader and the iterator over its record batches share, so that closing the reader ends
-/// the threads.
+/// Shared by a reader and the iterator over its record batches, so that closing the reader ends the
+/// threads.
 pub(crate) type SharedReadAhead = Arc<Mutex<ReadAhead>>;
 
 /// What the threads read.
 pub(crate) struct Reading<'a> {
     pub(crate) source: &'a dyn Input,
-    /// With the dialect.
+    /// Including the dialect.
     pub(crate) options: &'a ReadOptions,
     /// The position of the reader.
     pub(crate) position: u64,
@@ -108,13 +109,14 @@ impl ReadAhead {
             if let Waited::Done(found) = self.wait(Some(py), reading) {
                 return Ok(found);
             }
-            // Also after a part came: parts of zeros have no records, and come without end.
+            // Checked after a part also: parts of zeros contain no records, and may come without
+            // end.
             py.check_signals()?;
         }
     }
 
-    /// [`next`](Self::next) for a file, whose threads need no interpreter: for a thread that may
-    /// hold it, or not. It does not look for Ctrl-C.
+    /// [`next`](Self::next) for a file, whose threads need no interpreter: the calling thread may
+    /// or may not hold it. Does not check for Ctrl-C.
     pub(crate) fn next_of_file(&mut self, reading: &Reading<'_>) -> Option<Found> {
         loop {
             if let Waited::Done(found) = self.wait(None, reading) {
@@ -126,8 +128,8 @@ impl ReadAhead {
     /// What comes next, waiting at most once for the next part.
     fn wait(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Waited {
         if self.is_elsewhere(reading) {
-            // The reader was used in another way meanwhile, or in a forked process that has no copy
-            // of the threads; or this is the first time.
+            // The reader has since been used in another way, or this is a forked process, which has
+            // no copy of the threads, or this is the first call.
             self.stop(py);
             match released(py, || self.start(reading)) {
                 Ok(pipeline) => self.pipeline = pipeline,
@@ -163,14 +165,14 @@ impl ReadAhead {
         self.position != Some(reading.position) || !is_of_this_process
     }
 
-    /// Where the reader continues by itself, if not at `position`.
+    /// Where the reader itself continues, if not at `position`.
     fn rest(&mut self, position: u64) -> Option<Found> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
         Some(Found::Rest(end_offset))
     }
 
-    /// Ends the threads, and forgets what they have read. Without `py`, they must read a file.
+    /// Ends the threads and discards what they have read. Without `py`, they must read a file.
     pub(crate) fn stop(&mut self, py: Option<Python<'_>>) {
         self.found.clear();
         self.end_offset = None;
@@ -181,7 +183,7 @@ impl ReadAhead {
     /// [`stop`](Self::stop), from a thread that might not hold the interpreter.
     fn stop_anywhere(&mut self) {
         if Python::try_attach(|py| self.stop(Some(py))).is_none() {
-            // The interpreter has ended, and the process is about to.
+            // The interpreter has shut down, and the process is about to exit.
             std::mem::forget(self.pipeline.take());
         }
     }
@@ -191,8 +193,8 @@ impl ReadAhead {
         released(py, || drop(pipeline));
     }
 
-    /// Starts threads from the position of the reader on; none if a single thread is at least as
-    /// fast.
+    /// Starts threads at the position of the reader. Returns `None` if a single thread is at least
+    /// as fast.
     fn start(&self, reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
         let target_len = (reading.target_len as u64).min(8 * Parts::LEN);
         let part_len = target_len.next_multiple_of(BLOCK_LEN as u64).max(Parts::LEN);
@@ -220,13 +222,13 @@ impl ReadAhead {
     }
 }
 
-/// What [`ReadAhead::wait`] has come to.
+/// The result of [`ReadAhead::wait`].
 enum Waited {
     Done(Option<Found>),
     NotYet,
 }
 
-/// Runs `work`, which waits for the threads, without the interpreter: they may wait for it.
+/// Runs `work`, which waits for the threads, with the interpreter released: they may need it.
 fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {
     match py {
         Some(py) => py.detach(work),
@@ -245,8 +247,8 @@ fn end_of(found: &Found) -> Option<u64> {
     }
 }
 
-/// The threads end where their results can no longer be used: not only when the memory of this is
-/// released, since a thread may need the interpreter in order to end.
+/// The threads are ended here, where their results can no longer be used, rather than when the
+/// fields are dropped: a thread may need the interpreter in order to end.
 impl Drop for ReadAhead {
     fn drop(&mut self) {
         if self.pipeline.is_some() {
@@ -257,7 +259,7 @@ impl Drop for ReadAhead {
 
 /// The state of one thread.
 struct Worker {
-    /// Used for one part after the other, so that its window is allocated once.
+    /// Used for one part after another, so that its window is allocated once.
     reader: SourceReader,
     parts: Parts,
     begins_range: bool,
@@ -272,7 +274,7 @@ impl Worker {
         let start = options.start;
         let mut begun = self.reader.restart(options);
         if number == 0 && !self.begins_range && begun.is_ok() {
-            // A range skips what belongs to the one before it. Here that must be reported.
+            // A range skips what belongs to the range before it. Here that must be reported.
             begun = self.reader.seek(start);
         }
         match begun {
@@ -285,7 +287,7 @@ impl Worker {
         part
     }
 
-    /// Reads all of the range of the reader, up to a torn tail.
+    /// Reads the whole range of the reader, up to a torn tail.
     fn read_all(&mut self, part: &mut Part) {
         let Worker { reader, pool, .. } = self;
         let mut batch = pool.take();
@@ -325,7 +327,7 @@ impl Worker {
     }
 }
 
-/// Ends the threads of the [`ReadAhead`] that reads for a reader, when the reader is closed.
+/// Ends the threads of the [`ReadAhead`] that reads for a reader when the reader is closed.
 #[derive(Default)]
 pub(crate) struct StopOnDrop(Weak<Mutex<ReadAhead>>);
 

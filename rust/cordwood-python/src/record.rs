@@ -6,9 +6,9 @@ use pyo3::types::PyBytes;
 use crate::arguments::bytes_of;
 use crate::value::{NewArgs, new_args, short_repr};
 
-/// A record and where it is in the file: what `Reader.records` and `Follower.poll` return.
+/// A record and its place in the file: what `Reader.records` and `Follower.poll` return.
 ///
-/// A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
+/// A record is immutable. Records are equal if their offsets, data and `salvaged` are. The
 /// constructor takes the attributes as keywords.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -21,7 +21,7 @@ use crate::value::{NewArgs, new_args, short_repr};
 /// Record(offset=10, end_offset=20, data=b'two')
 #[pyclass(frozen, module = "cordwood", get_all)]
 pub(crate) struct Record {
-    /// File offset of the first fragment's header, in bytes. `Reader.seek` goes there.
+    /// File offset of the first fragment's header, in bytes. `Reader.seek` accepts it.
     pub(crate) offset: u64,
     /// File offset after the last fragment's data, in bytes.
     pub(crate) end_offset: u64,
@@ -29,8 +29,8 @@ pub(crate) struct Record {
     pub(crate) data: Py<PyBytes>,
     /// Whether it begins after damage in the same block, under the policy `"salvage"`.
     ///
-    /// Its checksums are right, but where it begins had to be searched for: a log inside a record's
-    /// data can look like this.
+    /// Its checksums are valid, but its beginning had to be searched for: a log inside a record's
+    /// data can look the same.
     pub(crate) salvaged: bool,
 }
 

@@ -15,15 +15,15 @@ use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::scan::{Column as TableColumn, fits_binary, offset_column, record_column};
 use crate::value::not_pickled;
 
-/// Consecutive records in one buffer, and where each begins in another.
+/// Consecutive records in one buffer, with the position of each in another.
 ///
 /// The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` copies nothing.
 ///
-/// `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and
-/// stay as they are for as long as anything refers to them.
+/// `Reader.record_batches` returns them. The buffers are shared, not copied; they are read-only,
+/// and stay unchanged for as long as anything refers to them.
 ///
-/// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, and raises
-/// `IndexError` if there is none; a slice gives a list, and iterating gives all.
+/// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
+/// `IndexError` if there is none; a slice returns a list, and iterating yields every record.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -44,7 +44,7 @@ impl RecordBatch {
         }
     }
 
-    /// The batch, to be shared with what does not need the interpreter.
+    /// The batch, for code that does not need the interpreter.
     pub(crate) fn shared(&self) -> Arc<PooledBatch> {
         Arc::clone(&self.batch)
     }
@@ -83,9 +83,9 @@ impl RecordBatch {
         Self::column(slf, Part::Data)
     }
 
-    /// Where each record begins in `data`, and then where the last one ends.
+    /// Where each record begins in `data`, followed by where the last one ends.
     ///
-    /// One more than there are records; 64-bit signed integers in native byte order (format `"q"`).
+    /// One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
     #[getter]
     fn offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::column(slf, Part::Offsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "q"),))
@@ -111,8 +111,8 @@ impl RecordBatch {
     ///
     /// Args:
     ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
-    ///         the batch has less than 2 GiB, that is its type; nothing else of it is regarded.
-    ///         Default: `None`: `large_binary`.
+    ///         the batch has less than 2 GiB, so is that of the table; the rest of the schema is
+    ///         ignored. Default: `None`: `large_binary`.
     ///
     /// Returns:
     ///     The capsules of the schema and of the table.
@@ -139,19 +139,19 @@ impl RecordBatch {
         self.records().len()
     }
 
-    /// One record, or a list of those that a slice names.
+    /// One record, or a list of the records that a slice selects.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(self.records().len() as isize)?;
-            // For a slice of this length, no index goes past the ends.
+            // For a slice clipped to this length, no index is out of range.
             return self.list(
                 py,
                 (0..range.slicelength as isize).map(|at| range.start + at * range.step),
             );
         }
         let index: isize = index.extract()?;
-        // From the end, if it is below 0.
+        // A negative index counts from the end.
         let from_start = if index < 0 {
             index + self.records().len() as isize
         } else {
@@ -193,13 +193,13 @@ pub(crate) fn table(batch: &Arc<PooledBatch>, is_binary: bool) -> Array {
 }
 
 /// What `iter(batch)` returns: the records as `bytes`.
-// One at a time, so that the memory of each is used again for the next: a list of all of them would
-// be many times larger than the processor's cache. The module makes objects of its final subclass,
-// which has a fast path: see `fast_call.rs`.
+// Records are returned one at a time, so that the memory of each is reused for the next: a list of
+// all of them would be many times larger than the processor's cache. The module creates objects of
+// a final subclass, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct RecordBatchIterator {
     batch: Arc<PooledBatch>,
-    /// The number of the next record, or more, after the last one.
+    /// The index of the next record; after the last one, the number of records or more.
     index: AtomicUsize,
 }
 
@@ -221,8 +221,8 @@ impl FastNext for RecordBatchIterator {
 }
 
 impl RecordBatchIterator {
-    /// The next record. `None` after the last one; or with an exception set, if there is not enough
-    /// memory: then the record comes again.
+    /// The next record. `None` after the last one; also, with an exception set, if there is not
+    /// enough memory: then the next call returns the same record.
     #[inline]
     fn next<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let index = self.index.fetch_add(1, Ordering::Relaxed);

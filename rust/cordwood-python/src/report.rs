@@ -16,11 +16,11 @@ use crate::outcome::Outcome;
 use crate::skipped_region::{SkippedRegion, listed, reason_named};
 use crate::value::{NewArgs, html, new_args};
 
-/// What is in a log, and what is wrong with it: what `verify` and `salvage` return.
+/// What is in a log and what is wrong with it, as `verify` and `salvage` return it.
 ///
-/// The constructor takes the attributes as keywords, without those that follow from the others:
-/// `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if everything but the paths is.
-/// A notebook shows a table.
+/// The constructor takes the attributes as keywords, except those that follow from the others:
+/// `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if everything except their
+/// paths is. A notebook shows a report as a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -156,13 +156,13 @@ impl Report {
         self.format.dialect.name()
     }
 
-    /// The number of the log; `None` if the dialect has none or it is not known.
+    /// The number of the log; `None` if the dialect has none or if it is not known.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
     }
 
-    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    /// How each record is compressed: `"zstd"`, or `None` for not at all.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         compression_name(self.format)
@@ -180,7 +180,7 @@ impl Report {
         self.counts.record_count
     }
 
-    /// How many of these begin after damage in the same block: only under the policy `"salvage"`.
+    /// Returned records that begin after damage in the same block, under the policy `"salvage"`.
     #[getter]
     fn salvaged_count(&self) -> u64 {
         self.counts.salvaged_count
@@ -192,7 +192,7 @@ impl Report {
         self.counts.payload_len
     }
 
-    /// The length of the whole file, including what is not in the range.
+    /// The length of the whole file, including what is outside the range.
     ///
     /// `None` if it is not known: for an object with `read` that was not read to its end.
     #[getter]
@@ -200,12 +200,12 @@ impl Report {
         self.counts.file_len
     }
 
-    /// What was not returned, in the order of the offsets: the first 100,000 regions.
+    /// The regions that were not returned, in order of offset: the first 100,000.
     ///
-    /// Each has its `bit_flip`, if one flipped bit explains it.
+    /// A region that one flipped bit explains has a `bit_flip`.
     ///
-    /// Adjacent regions are one, if the reason with all its details is the same and no flipped bit
-    /// explains either.
+    /// Adjacent regions are merged if their reasons are the same in all details and no flipped bit
+    /// explains either region.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> Py<PyTuple> {
         self.skipped.clone_ref(py)
@@ -246,10 +246,10 @@ impl Report {
         self.counts.outcome
     }
 
-    /// The number of another log, if the whole file belongs to it; else `None`.
+    /// The number of another log, if the whole file belongs to that log; else `None`.
     ///
-    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing
-    /// has been written to this log yet, or it was renamed or copied.
+    /// The file's name or `log_number` states a different number: the file was recycled and nothing
+    /// has been written to the log with that number yet, or the file was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
         self.counts.other_log_number
@@ -257,9 +257,9 @@ impl Report {
 
     /// What `salvage` could not keep in the new log; empty after `verify`.
     ///
-    /// `"synced_offsets"`: how far the file had been synced, as some records of Pebble state.
-    /// `"bad_metadata"` and `"ignored_kinds"`: metadata that no engine writes like this, or of an
-    /// unknown type. `"compression"`: this build does not compress.
+    /// `"synced_offsets"`: how far the file had been synced, which some Pebble records state.
+    /// `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
+    /// unknown type. `"compression"`: this build cannot compress.
     #[getter]
     fn not_kept(&self, py: Python<'_>) -> Py<PyTuple> {
         self.not_kept.clone_ref(py)

@@ -32,8 +32,9 @@ fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     }
 }
 
-/// The object is shown the writer's memory: a copy would cost more than all else. If it keeps what it
-/// was shown, the memory is its own from then on, and the writer takes new.
+/// The object gets a view of the writer's memory: a copy would cost more than everything else. If
+/// the object keeps the view, the memory belongs to the object from then on, and the writer
+/// allocates new memory.
 impl Sink for ObjectOutput {
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let bytes = Arc::new(std::mem::take(buffer));
@@ -50,7 +51,7 @@ impl Sink for ObjectOutput {
     }
 }
 
-/// An object with `write`, and what is written to it: nothing but ends of these bytes.
+/// An object with `write`, and the bytes to write: only suffixes of them are passed to `write`.
 struct Showing<'a>(&'a Py<PyAny>, &'a Arc<Vec<u8>>);
 
 impl Write for Showing<'_> {
@@ -68,7 +69,7 @@ impl Write for Showing<'_> {
             }
             let written = answer.extract()?;
             if written > rest.len() {
-                let message = format!("write() of {} bytes said that it wrote {written}", rest.len());
+                let message = format!("write() of {} bytes returned {written}", rest.len());
                 return Err(PyValueError::new_err(message));
             }
             Ok(written)

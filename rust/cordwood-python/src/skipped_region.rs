@@ -11,9 +11,9 @@ use crate::value::{NewArgs, new_args};
 
 /// A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 ///
-/// `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
-/// length in bytes, and `str(region)` a sentence about it. The constructor takes the attributes as
-/// keywords, but `severity`, which is that of the reason.
+/// `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its length
+/// in bytes, and `str(region)` describes it in a sentence. The constructor takes the attributes as
+/// keywords, except `severity`, which follows from `reason`.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -148,13 +148,13 @@ impl SkippedRegion {
         REASON.member(py, self.reason.as_str())
     }
 
-    /// The severity of that: `"info"`, `"torn_tail"` or `"corruption"`.
+    /// The severity of the reason: `"info"`, `"torn_tail"` or `"corruption"`.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         SEVERITY.member(py, self.reason.severity().as_str())
     }
 
-    /// The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
+    /// The checksum that the file states, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
     fn stored_crc(&self) -> Option<u32> {
         match self.reason {
@@ -163,7 +163,7 @@ impl SkippedRegion {
         }
     }
 
-    /// The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
+    /// The checksum of the data, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
     fn computed_crc(&self) -> Option<u32> {
         match self.reason {
@@ -195,7 +195,7 @@ impl SkippedRegion {
         }
     }
 
-    /// The one flipped bit that explains the region, if `verify` or `salvage` found it.
+    /// The one flipped bit that explains the region, if `verify` or `salvage` found one.
     ///
     /// Nothing is repaired.
     #[getter]
@@ -227,7 +227,7 @@ impl SkippedRegion {
     }
 }
 
-/// The reason with this name, and with those of the details that it has.
+/// The reason with this name, with those of the given details that apply to it.
 fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> PyResult<cordwood::damage::Reason> {
     use cordwood::damage::Reason::*;
     let reasons = [
@@ -265,20 +265,20 @@ pub(crate) fn reason_named(name: &str) -> PyResult<cordwood::damage::Reason> {
     reason_with(name, 0, 0, 0, 0)
 }
 
-/// The regions that are listed.
+/// The listed regions.
 pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion::from))
 }
 
 /// What a reader or a follower has skipped so far, and the tuple that shows it.
 ///
-/// The tuple is made on request, without the lock of the reader, since making objects can run
-/// Python code; and it is cached until there is more to show.
+/// The tuple is built on request, without the lock of the reader, since creating objects can run
+/// Python code. It is cached until there is more to show.
 #[derive(Default)]
 pub(crate) struct Listed {
     findings: Findings,
     tuple: Option<Py<PyTuple>>,
-    /// How often it has changed.
+    /// How many times the findings have changed.
     changes: u64,
 }
 
@@ -294,7 +294,7 @@ impl Listed {
     }
 
     fn changed(&mut self) {
-        // Its regions refer to nothing, so no Python code runs.
+        // The regions refer to no other objects, so dropping them runs no Python code.
         self.tuple = None;
         self.changes += 1;
     }
@@ -311,14 +311,14 @@ impl Listed {
         }
     }
 
-    /// Keeps the tuple, if nothing has changed meanwhile.
+    /// Keeps the tuple if nothing has changed in the meantime.
     pub(crate) fn keep(&mut self, tuple: Py<PyTuple>, changes: u64) {
         if self.changes == changes {
             self.tuple = Some(tuple);
         }
     }
 
-    /// Whether none of them is damage.
+    /// Whether none of the regions is damage.
     pub(crate) fn is_ok(&self) -> bool {
         self.findings.len_of(Severity::Corruption) == 0
     }

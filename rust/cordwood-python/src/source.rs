@@ -1,4 +1,4 @@
-//! The sources of Python users, as [`Read`] and [`Seek`].
+//! The sources that Python users pass, as [`Read`] and [`Seek`].
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         None
     }
 
-    /// Its length in bytes, now, if that is known.
+    /// Its current length in bytes, if that is known.
     fn len(&self) -> io::Result<Option<u64>> {
         Ok(None)
     }
@@ -65,7 +65,7 @@ impl Opened {
     }
 }
 
-/// `input` from the offset `begin` of the log on, or from its end if that is nearer.
+/// `input`, positioned at the offset `begin` of the log, or at its end if that comes first.
 pub(crate) fn source_at(mut input: Box<dyn Input>, begin: u64) -> io::Result<InputSource> {
     let Some(len) = input.len()? else {
         return Ok(StreamSource::new(input, 0));
@@ -91,7 +91,7 @@ pub(crate) struct OpenedReader {
     pub(crate) referent: Option<Referent>,
 }
 
-/// Opens what the user passed to `Reader`, for `options`: at the block in which their range starts.
+/// Opens what the user passed to `Reader`, at the block in which the range of `options` starts.
 pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
     options.check().map_err(|error| to_python(py, error, None))?;
@@ -195,7 +195,8 @@ pub(crate) fn range_file<'py>(
     Ok((!file.is_none()).then_some(file))
 }
 
-/// The same as an object with `read_range`, which can be opened any number of times.
+/// The source as an object with `read_range`, which can be opened any number of times; `None` if it
+/// is read in another way.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static SOURCE_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if is_path_or_buffer(source)? {
@@ -206,12 +207,12 @@ pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Boun
     Ok((!ranges.is_none()).then_some(ranges))
 }
 
-/// Whether it is read without Python's help. A URL is not.
+/// Whether the source is read without Python's help. A URL is not.
 fn is_path_or_buffer(source: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!is_url(source)? && (is_path(source)? || PyMemoryView::from(source).is_ok()))
 }
 
-/// A file object that [`range_file`] made.
+/// Opens a file object made by [`range_file`].
 fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     let py = file.py();
     let referent = Arc::new(file.clone().unbind());
@@ -261,7 +262,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     };
     // A source that cannot seek is read from its beginning, and what comes before the range is
     // discarded. The length is not queried: that may cost as much as reading everything, for
-    // example of a compressed file.
+    // example for a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0);
     if begin > 0 && is_seekable {
         source.seek(begin)?;
@@ -362,7 +363,7 @@ struct ObjectInput {
     /// The position of the object when it was passed in: file offset 0.
     base: u64,
     is_seekable: bool,
-    /// Of a file object that [`range_file`] made, and which is closed with this.
+    /// The length of a file object made by [`range_file`], which is closed when this is dropped.
     len: Option<u64>,
 }
 
@@ -380,9 +381,10 @@ impl Drop for ObjectInput {
     fn drop(&mut self) {
         if self.len.is_some() {
             Python::try_attach(|py| {
-                // It may be dropped because of an exception, which must stay.
+                // This may be dropped because of an exception, which must be preserved.
                 let raised = PyErr::take(py);
-                // An object that the garbage collector has cleared was closed before, and cannot be again.
+                // An object that the garbage collector has cleared is already closed, and cannot be
+                // closed again.
                 let _ = self.object.call_method0(py, intern!(py, "close"));
                 if let Some(raised) = raised {
                     raised.restore(py);
@@ -423,8 +425,8 @@ impl Read for ObjectInput {
 }
 
 impl ObjectInput {
-    /// The length of an answer. A remote file whose answer is cut short may look like one that ends:
-    /// its `size` says that it does not.
+    /// Returns the length of an answer, once checked. A remote file whose answer is cut short may
+    /// look like one that ends there: its `size` says that it does not.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -467,7 +469,7 @@ impl Seek for ObjectInput {
             if !self.is_seekable {
                 return Err(unsupported(py, "the source cannot seek"));
             }
-            // No object has the largest position, and says so.
+            // No object has the largest position: it reports that itself.
             let position = self.base.saturating_add(offset);
             self.object.bind(py).call_method1(intern!(py, "seek"), (position,))?;
             Ok(offset)

@@ -12,7 +12,7 @@ use crate::options::{compression_name, format_of};
 use crate::outcome::Outcome;
 use crate::value::{NewArgs, html, new_args};
 
-/// The path of a log, which does not count for equality.
+/// The path of a log, which equality ignores.
 struct Source(Option<PathBuf>);
 
 impl PartialEq for Source {
@@ -23,11 +23,12 @@ impl PartialEq for Source {
 
 impl Eq for Source {}
 
-/// What is in a log, in numbers: what `stat` returns.
+/// What is in a log, in numbers, as `stat` returns it.
 ///
 /// `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The
-/// constructor takes the attributes as keywords, without `record_len_mean` and `block_count`, which
-/// follow from the others. Two are equal if everything but the paths is. A notebook shows a table.
+/// constructor takes the attributes as keywords, except `record_len_mean` and `block_count`, which
+/// follow from the others. Two are equal if everything except their paths is. A notebook shows one
+/// as a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -53,10 +54,10 @@ pub(crate) struct Stat {
     /// Bytes of the headers of the records' fragments.
     #[pyo3(get)]
     header_len: u64,
-    /// Bytes of the shortest record; `None` if there is none.
+    /// Length of the shortest record in bytes; `None` if there are no records.
     #[pyo3(get)]
     record_len_min: Option<u64>,
-    /// Bytes of the longest record; `None` if there is none.
+    /// Length of the longest record in bytes; `None` if there are no records.
     #[pyo3(get)]
     record_len_max: Option<u64>,
     /// FULL fragments of the records: records in one piece.
@@ -71,13 +72,13 @@ pub(crate) struct Stat {
     /// LAST fragments of the records.
     #[pyo3(get)]
     last_count: u64,
-    /// Bytes of trailers: at the ends of blocks, too few for a header.
+    /// Bytes of trailers: the ends of blocks, too short for a header.
     #[pyo3(get)]
     trailer_len: u64,
-    /// Bytes that were not returned, for whatever reason: `verify` says which.
+    /// Bytes that were not returned, for whatever reason; `verify` reports the reasons.
     #[pyo3(get)]
     skipped_len: u64,
-    /// Bytes of these in regions of `Severity.CORRUPTION`.
+    /// Skipped bytes in regions of `Severity.CORRUPTION`.
     #[pyo3(get)]
     damaged_len: u64,
     /// The length of the file in bytes; `None` if it is not known.
@@ -86,10 +87,10 @@ pub(crate) struct Stat {
     /// How reading ended.
     #[pyo3(get)]
     outcome: Outcome,
-    /// The number of another log, if the whole file belongs to it; else `None`.
+    /// The number of another log, if the whole file belongs to that log; else `None`.
     ///
-    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing
-    /// has been written to this log yet, or it was renamed or copied.
+    /// The file's name or `log_number` states a different number: the file was recycled and nothing
+    /// has been written to the log with that number yet, or the file was renamed or copied.
     #[pyo3(get)]
     other_log_number: Option<u32>,
     path: Source,
@@ -207,25 +208,25 @@ impl Stat {
         self.format.dialect.name()
     }
 
-    /// The number of the log; `None` if the dialect has none or it is not known.
+    /// The number of the log; `None` if the dialect has none or if it is not known.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
     }
 
-    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    /// How each record is compressed: `"zstd"`, or `None` for not at all.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         compression_name(self.format)
     }
 
-    /// Mean length of a record in bytes; `None` if there is none.
+    /// Mean length of a record in bytes; `None` if there are no records.
     #[getter]
     fn record_len_mean(&self) -> Option<f64> {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is.
+    /// Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`.
     #[getter]
     fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))

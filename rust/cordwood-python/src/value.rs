@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 /// What `__getnewargs_ex__` returns: `pickle` and `copy` call the constructor with the attributes
-/// of these names as keywords.
+/// as keywords.
 pub(crate) type NewArgs<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 
 /// The [`NewArgs`] of a value.
@@ -21,12 +21,12 @@ pub(crate) fn new_args<'py>(value: &Bound<'py, PyAny>, names: &[&str]) -> PyResu
     Ok((PyTuple::empty(py), keywords))
 }
 
-/// The exception of `pickle` and `copy` for objects with a file, a lock or a position.
+/// The exception from `pickle` and `copy` for objects with a file, a lock or a position.
 pub(crate) fn not_pickled(what: &str, instead: &str) -> PyErr {
     PyTypeError::new_err(format!("a {what} cannot be pickled or copied: {instead}"))
 }
 
-/// The one of `names` that is equal to `name`; `what` describes what has such names.
+/// The one of `names` that is equal to `name`; `what` says what the names stand for.
 pub(crate) fn static_name(names: &[&'static str], name: &str, what: &str) -> PyResult<&'static str> {
     let found = names.iter().find(|known| **known == name);
     found
@@ -34,10 +34,10 @@ pub(crate) fn static_name(names: &[&'static str], name: &str, what: &str) -> PyR
         .ok_or_else(|| PyValueError::new_err(format!("there is no {what} '{name}'")))
 }
 
-/// More bytes than these are not shown in full.
+/// The maximum number of bytes that are shown in full.
 const SHOWN_MAX: usize = 64;
 
-/// The `repr` of bytes, shortened if they are many.
+/// The `repr` of bytes, shortened if there are many.
 pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
     let shown = |bytes| PyBytes::new(py, bytes).repr().map(|text| text.to_string());
     if bytes.len() <= SHOWN_MAX {

@@ -26,30 +26,30 @@ use crate::watched::{Watch, Watched, watched};
 /// Damage is not an error here.
 ///
 /// Args:
-///     source: What `Reader` takes.
-///     threads: Read it in this many threads, 1 to 256. The report is the same for any number. One
-///         thread reads an object with `read`, a log with log numbers, a file of less than 4 MiB
-///         for each thread, and anything under the policy `"stop"`. Default: 1.
+///     source: As for `Reader`.
+///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
+///         Only one thread is used for an object with `read`, a log with log numbers, a file of
+///         less than 4 MiB per thread, and anything under the policy `"stop"`. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
-///     on_corruption: Continue after damage at the next block (`"skip"`), end there (`"stop"`),
-///         or search for valid records in the same block (`"salvage"`). Default: `"skip"`.
+///     on_corruption: After damage, continue at the next block (`"skip"`), stop (`"stop"`), or
+///         search for valid records in the same block (`"salvage"`). Default: `"skip"`.
 ///     start: As for `Reader`: a file offset in bytes. Default: 0.
 ///     end: As for `Reader`: a file offset in bytes. Default: `None`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     progress: Called with the number of bytes of each read, up to a few MiB, by the thread
-///         that has read them. If it raises, so does this function. Default: `None`.
+///     progress: Called after each read with the number of bytes read, up to a few MiB, by the
+///         thread that read them. If it raises, so does this function. Default: `None`.
 ///
 /// Returns:
-///     The report. `ok` says whether there is no damage.
+///     The report. `ok` is true if there is no damage.
 ///
 /// Raises:
-///     DialectError: It is not a log.
+///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     TypeError: `source` is nothing that `Reader` takes.
-///     ValueError: An option has no such value.
+///     TypeError: `source` is not something that `Reader` accepts.
+///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -93,8 +93,8 @@ pub(crate) fn verify(
 
 type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
 
-/// A reader of `source` for each of `threads` threads, or one if more would not be faster; the parts
-/// that they read; and the path, if it has one.
+/// Returns a reader of `source` for each of `threads` threads, or only one if more would not be
+/// faster; the parts that they read; and the path of the source, if it has one.
 fn readers(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -130,14 +130,14 @@ fn readers(
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
 /// The source is not changed. The new log is written in the folder of `destination` under a
-/// temporary name, synced, and renamed last: a file with the final name is complete. If anything
+/// temporary name, synced, and renamed last, so a file with the final name is complete. If anything
 /// fails, what was written is removed.
 ///
 /// Args:
-///     source: What `Reader` takes.
-///     destination: The path of the new log. It must not exist. It has the dialect, the log number
-///         and the engine's metadata of the source. RocksDB and Pebble look for the number of a log
-///         in the name of its file.
+///     source: As for `Reader`.
+///     destination: The path of the new log, which must not exist. The new log has the dialect, the
+///         log number and the engine metadata of the source. RocksDB and Pebble take the number of
+///         a log from the name of its file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -145,17 +145,17 @@ fn readers(
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The report about `source`.
+///     The report on `source`.
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
 ///     FileExistsError: There is already a file at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or the number
 ///         in the name of `destination` is not the one that the records carry.
-///     OtherLogError: All of `source` belongs to another log than its name or `log_number` says.
-///         Nothing is written.
-///     TypeError: `source` is nothing that `Reader` takes, or `destination` is not a path.
-///     ValueError: There is no such dialect.
+///     OtherLogError: All of `source` belongs to a different log from the one that its name or
+///         `log_number` states. Nothing is written.
+///     TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two", b"three"])
@@ -207,7 +207,7 @@ pub(crate) fn salvage(
 /// Reads a log to its end, and counts what is in it. Damage is not an error here.
 ///
 /// Args:
-///     source: What `Reader` takes.
+///     source: As for `Reader`.
 ///     threads: As for `verify`. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
@@ -221,9 +221,9 @@ pub(crate) fn salvage(
 ///     The numbers.
 ///
 /// Raises:
-///     DialectError: It is not a log.
+///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     TypeError: `source` is nothing that `Reader` takes.
+///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: `threads` is not 1 to 256, or there is no such dialect.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:

@@ -1,4 +1,4 @@
-//! The class `VersionEdit`. The values of its fields are named tuples, written in Python:
+//! The class `VersionEdit`. The values of its fields are named tuples, written in Python, in
 //! `cordwood.payload.version_edit`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,14 +13,14 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::error::payload_error;
 use crate::write_batch::kept;
 
-/// The most fields that `repr` shows.
+/// The maximum number of fields that `repr` shows.
 const SHOWN_MAX: usize = 8;
 
-/// The record of a MANIFEST of LevelDB or RocksDB: what changes in one version of the database.
+/// A record of a LevelDB or RocksDB MANIFEST: what changes in one version of the database.
 ///
-/// Iterating gives the same as `fields`, one at a time: as objects, the fields of a long record
-/// take many times its bytes. `bytes(edit)` encodes the fields again, which gives the record,
-/// byte for byte.
+/// Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
+/// record take up many times its size. `bytes(edit)` encodes the fields again, which reproduces the
+/// record byte for byte.
 ///
 /// Args:
 ///     record: The record. All of it is decoded.
@@ -40,12 +40,12 @@ const SHOWN_MAX: usize = 8;
 #[pyclass(frozen, module = "cordwood.payload")]
 pub(crate) struct VersionEdit {
     record: Py<PyBytes>,
-    /// Made at the first access.
+    /// Created at the first access.
     fields: PyOnceLock<Py<PyTuple>>,
 }
 
 impl VersionEdit {
-    /// Decoded one at a time: a field takes many times the bytes that it has in the record.
+    /// Decodes one field at a time: a decoded field takes up many times its size in the record.
     fn core<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = PyResult<Field<'a>>> {
         let fields = payload::VersionEdit::new(self.record.as_bytes(py)).fields();
         fields.map(move |field| field.map_err(|error| payload_error(py, error)))
@@ -70,7 +70,7 @@ impl VersionEdit {
         (self.record.clone_ref(py),)
     }
 
-    /// The fields, in the order of the record. They are made at the first use, and kept.
+    /// The fields, in the order of the record. They are created on first use and kept.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyTuple>> {
         let fields = self.fields.get_or_try_init(py, || {
@@ -91,7 +91,7 @@ impl VersionEdit {
         }
     }
 
-    /// The edit in the form that JSON can hold.
+    /// The edit in a form that JSON can represent.
     ///
     /// Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left
     /// out.
@@ -110,7 +110,7 @@ impl VersionEdit {
 
     /// The fields, encoded again: the record, byte for byte.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        // Encoded again, so that a comparison with the record shows that nothing was lost.
+        // Encoded again, so that a comparison with the record shows whether anything was lost.
         let fields: Vec<_> = self.core(py).collect::<PyResult<_>>()?;
         let record = payload::VersionEdit::encode(&fields).map_err(|error| payload_error(py, error))?;
         Ok(PyBytes::new(py, &record))
@@ -137,12 +137,12 @@ impl VersionEdit {
     }
 }
 
-/// The iterator of a `VersionEdit`: one field at a time, since a field takes many times the bytes
-/// that it has in the record.
+/// The iterator of a `VersionEdit`: one field at a time, since a decoded field takes up many times
+/// its size in the record.
 #[pyclass(frozen, module = "cordwood._native")]
 struct Fields {
     edit: Py<VersionEdit>,
-    /// Of the next field, in the record.
+    /// The offset of the next field in the record.
     offset: AtomicUsize,
 }
 
@@ -295,7 +295,7 @@ impl<'py> Module<'py> {
             | CustomField::UniqueId(bytes)
             | CustomField::FileOpenMetadata(bytes)
             | CustomField::Ignorable { value: bytes, .. } => PyBytes::new(py, bytes).into_any(),
-            // Those that a later core adds.
+            // Variants that a later core may add.
             _ => py.None().into_bound(py),
         };
         let kind = self.make("CustomFieldKind", (field.as_str(),))?;

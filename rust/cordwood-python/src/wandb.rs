@@ -11,24 +11,25 @@ use crate::error::payload_error;
 /// The kinds of records that can be decoded.
 const KINDS: [&str; 7] = ["config", "exit", "history", "output", "run", "stats", "summary"];
 
-/// The fields of a record of a run of Weights & Biases.
+/// The fields of a record of a Weights & Biases run.
 ///
-/// Items are pairs of a path, a tuple of at least one name, and the value in JSON. Times are
-/// in microseconds since 1970-01-01 00:00 UTC. What is not in the record is `None`.
+/// Items are pairs of a path, which is a tuple of at least one name, and the value as JSON. Times
+/// are in microseconds since 1970-01-01 00:00 UTC. A field that is not in the record is `None`.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
-///     kind: Of which kind it must be, and so what fields there are. `"history"`: `items` and
-///         `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a record
-///         of the run may also have: `update` and `remove`, items. `"run"`: `run_id`, `entity`,
-///         `project`, `display_name` and `start_time`. `"output"`, raw or not: `stream`
-///         (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
+///     kind: The kind that the record must be, which determines the fields. `"history"`: `items`
+///         and `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a
+///         record of kind `"run"` may also contain: `update` and `remove`, each a list of items.
+///         `"run"`: `run_id`, `entity`, `project`, `display_name` and `start_time`. `"output"`,
+///         whether raw or not: `stream` (`"stdout"` or `"stderr"`), `timestamp` and `line`.
+///         `"exit"`: `exit_code`.
 ///
 /// Returns:
-///     The fields. `None` if it is a record of another kind.
+///     The fields, or `None` if the record is of another kind.
 ///
 /// Raises:
-///     PayloadError: It is not a record of a run.
+///     PayloadError: `record` is not a record of a run.
 ///     ValueError: There is no such kind.
 ///     TypeError: `record` is not bytes-like.
 #[pyfunction]

@@ -1,5 +1,5 @@
-//! Sources that are read with the interpreter released, by one thread or several: Ctrl-C stops them,
-//! and they report their progress.
+//! Sources that one thread or several read with the interpreter released: Ctrl-C stops them, and
+//! they report their progress.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::source::{Input, InputSource};
 
 /// A source that checks for Ctrl-C at each read, since the work is done with the interpreter
 /// released, and reports its progress. A thread other than Python's main one cannot detect Ctrl-C:
-/// it stops when the main one has.
+/// it stops when the main one has detected it.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -54,8 +54,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. If there are
-    /// several, this thread only waits, and checks for Ctrl-C.
+    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. With several
+    /// threads, this one only waits and checks for Ctrl-C.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -76,7 +76,7 @@ impl Watch {
                     });
                     let thread = thread.map_err(|source| cordwood::Error::Io { path: None, source })?;
                     while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
-                        // The threads see the exception.
+                        // The threads notice the exception themselves.
                         let _ = self.check(Python::attach(|py| py.check_signals()));
                     }
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -90,7 +90,7 @@ impl Watch {
     }
 }
 
-/// How long the thread that waits for others waits without a look at Ctrl-C.
+/// How long the thread that waits for the others waits between checks for Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Read for Watched {

@@ -12,18 +12,18 @@ use crate::exclusive::Exclusive;
 use crate::operation::Operation;
 use crate::value::NewArgs;
 
-/// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that are one unit.
+/// A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
 ///
-/// Iterating gives the operations, in order. They are decoded one by one: a batch that is
-/// damaged gives those before the damage, then raises `PayloadError`, as it does if the header
-/// states another count. `len(batch)` decodes all and raises the same; `bool(batch)` says
-/// whether there are any; `bytes(batch)` is the record. What can be read can be written:
-/// `bytes` of what `build` makes of the operations is the record.
+/// Iterating yields the operations in order, decoded one by one. A damaged batch yields those
+/// before the damage, then raises `PayloadError`; so does a batch whose header states a different
+/// count. `len(batch)` decodes all operations and raises the same error; `bool(batch)` is true if
+/// there are any; `bytes(batch)` is the record. Whatever can be read can be written: passing the
+/// operations to `build` gives a batch whose `bytes` are the record.
 ///
 /// Args:
-///     record: The record. Only its header is decoded yet.
-///     engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags
-///         have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+///     record: The record. Only its header is decoded at first.
+///     engine: `"rocksdb"`, whose first two tags are also LevelDB's, or `"pebble"`. Five tags have
+///         one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 ///
 /// Raises:
 ///     PayloadError: The record is shorter than the header of a batch.
@@ -73,7 +73,7 @@ impl WriteBatch {
         WriteBatch::from_bytes(kept(record)?, engine_of(engine)?)
     }
 
-    /// Makes a batch of operations. The count in its header is that of the operations that count.
+    /// Builds a batch from operations. The count in its header includes only operations that count.
     ///
     /// Args:
     ///     sequence: The sequence number of the first operation.
@@ -85,9 +85,9 @@ impl WriteBatch {
     ///
     /// Raises:
     ///     PayloadError: The engine does not know one of the operations, or something is too large.
-    ///     TypeError: Something in `operations` is not an `Operation`.
+    ///     TypeError: An item of `operations` is not an `Operation`.
     ///     ValueError: There is no such engine.
-    ///     OverflowError: `sequence` is not a number of 64 bits.
+    ///     OverflowError: `sequence` is not an unsigned 64-bit integer.
     ///
     /// >>> from cordwood.payload import Operation, WriteBatch
     /// >>> WriteBatch.build(7, [Operation("put", key=b"k", value=b"v")])
@@ -116,7 +116,9 @@ impl WriteBatch {
         self.sequence
     }
 
-    /// How many operations the header states. Log data and the marks of transactions do not count.
+    /// The number of operations that the header states.
+    ///
+    /// Log data and transaction markers do not count.
     #[getter]
     fn count(&self) -> u32 {
         self.count
@@ -131,12 +133,12 @@ impl WriteBatch {
         }
     }
 
-    /// The batch in the form that JSON can hold.
+    /// The batch in a form that JSON can represent.
     ///
     /// Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
     ///
     /// Returns:
-    ///     `sequence`, `count`, and `operations` with the attributes that each has.
+    ///     `sequence`, `count`, and `operations`, each with the attributes that it has.
     ///
     /// Raises:
     ///     PayloadError: The batch is damaged.
@@ -217,12 +219,12 @@ struct Position {
 }
 
 impl Position {
-    /// The operation with its offset and its sequence number, if it is counted.
+    /// The offset of the next operation, and its sequence number if it counts.
     fn step<'a>(&mut self, batch: &payload::WriteBatch<'a>) -> Result<Option<(usize, Option<u64>)>, PayloadError> {
         if self.is_over {
             return Ok(None);
         }
-        // Until it is known that this is not the last step.
+        // Reset once it is known that this is not the last step.
         self.is_over = true;
         let Some((operation, end_offset)) = batch.operation_at(self.offset)? else {
             return batch.check_count(self.found).map(|()| None);
@@ -247,7 +249,7 @@ impl Operations {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Operation>> {
         let object = self.batch.get();
         let batch = object.core(py)?;
-        // The lock is released before an exception is made: that runs Python code.
+        // The lock is released before an exception is created, because that runs Python code.
         let step = self.position.lock(py)?.step(&batch);
         let step = step.map_err(|error| payload_error(py, error))?;
         Ok(step.map(|(offset, sequence)| Operation {

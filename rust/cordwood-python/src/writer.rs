@@ -26,12 +26,12 @@ use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
 use crate::value::not_pickled;
 
-/// From this many unwritten bytes on, the new record included, `append` releases the interpreter: the
-/// core's buffer of 256 KiB may become full and be written. 1 KiB is more than the headers and
-/// trailers of one record that fits.
+/// At this many unwritten bytes, including the new record, `append` releases the interpreter: the
+/// core's buffer of 256 KiB may fill up and be written. 1 KiB is more than the headers and trailers
+/// of one record that fits.
 const DETACH_LEN: usize = (1 << 18) - 1024;
 
-/// The bytes that `extend` takes before it appends: few enough to stay in the processor's cache.
+/// How many bytes `extend` collects before it appends: few enough to stay in the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
 const BATCH_COUNT: usize = 1024;
 
@@ -85,83 +85,84 @@ impl Object {
 ///
 /// `cordwood.open(sink, "w")` creates one; so does calling the class.
 ///
-/// By default, a record for which `append` has returned survives if this process crashes or is
+/// By default, once `append` has returned, the record survives if this process crashes or is
 /// killed; what has been synced survives a crash of the machine. A `with` statement closes the
 /// writer.
 ///
-/// Threads may share a writer; each record is written whole. A file is locked against a second
-/// writer until it is closed, in this process and in others that ask (all that use cordwood
-/// do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`,
-/// `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
+/// Threads may share a writer; each record is written whole. Until it is closed, a file is locked
+/// against a second writer, in this process and in others that check the lock (all that use
+/// cordwood do). A writer belongs to the process that opened it: in a forked child, `append`,
+/// `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
 ///
-/// A write to a file that fails is undone: the file is truncated to the end of its last complete
+/// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
 /// record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
-/// later call fails: what is on the disk after `durable_offset` is not known, and a second sync
-/// would not reveal it. Close the log and open it again with `"a"`, in this process: that rewrites
-/// the uncertain part. An object with `write` is not used again after it has failed.
+/// later call fails: it is not known what is on the disk after `durable_offset`, and a second sync
+/// would not reveal it. Close the log and reopen it with `"a"` in this process: that rewrites the
+/// uncertain part. An object with `write` is not used again after a failure.
 ///
-/// An unclosed writer writes its buffer when it is dropped or its cycle is collected, and warns
-/// (`ResourceWarning`); a failure then is shown (`sys.unraisablehook`), and an exception that is
-/// already being raised is kept.
+/// When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
+/// (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
+/// exception that is already being raised is kept.
 ///
 /// Args:
-///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
-///         position the log begins. `data` is a read-only `memoryview`; it may be kept, and then
+///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
+///         the log begins. `data` is a read-only `memoryview`; the object may keep it, and it then
 ///         never changes.
-///     mode: `"x"`: a new file; fails if the file exists. `"w"`: a new file, replacing an existing
-///         one. `"a"`: append to the file, or create it. An object takes `"x"` or `"w"`, which are
-///         then the same. Default: `"x"`.
+///     mode: `"x"`: create a file; fails if it exists. `"w"`: create a file, replacing any existing
+///         one. `"a"`: append to the file, or create it. An object accepts `"x"` or `"w"`, which
+///         then mean the same. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-///         end-of-log trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader`
-///         detects it; for a new file `"leveldb"`.
-///     log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: it goes into
-///         each fragment. Such a log is never appended to. Default: `None`: the fragments have no
-///         number and are those of `"leveldb"`, also if the file's name has a number.
-///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Such a log is never
-///         appended to. Default: `None`, not at all.
-///     flush: For a path: when to write records to the operating system, which keeps them if this
-///         process ends. `"append"`: before each `append` returns, with one write; an `extend`
-///         makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 256
+///         end-of-log trailer. Default: `None`: for `"a"`, the dialect of the file, as `Reader`
+///         detects it; for a new file, `"leveldb"`.
+///     log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`: each
+///         fragment carries it. A log with a number is never appended to. Default: `None`: the
+///         fragments carry no number and are those of `"leveldb"`, even if the file's name contains
+///         a number.
+///     compression: How each record is compressed, for `"rocksdb"`: `"zstd"`. A compressed log is
+///         never appended to. Default: `None`, not at all.
+///     flush: For a path: when to pass records to the operating system, which keeps them if this
+///         process ends. `"append"`: before each `append` returns, in one write; `extend` makes one
+///         write for every 1,024 records or 128 KiB. `"close"`: records are buffered, up to 256
 ///         KiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
-///         takes no `flush`. Default: `None`, which is `"append"`.
-///     sync: When to wait until records are on the disk, besides `sync()` and `append(...,
-///         sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
-///         `"append"`: before each `append` returns. Every setting but `"never"` also syncs on
-///         close, and so do the next two. Default: `"never"`.
-///     sync_len: Instead of `sync`: sync within the `append` with which this many bytes have
-///         been appended since the last sync. Default: `None`.
-///     sync_interval: Instead of `sync`: sync within the first `append` that comes this many
-///         seconds after the last sync, or later. While nothing is appended, nothing is synced:
-///         no thread runs in the background. Default: `None`.
-///     on_torn_tail: For `"a"`, if the file does not end with a complete record. `"refuse"`: raise.
-///         `"truncate"`: cut off what a crash can have left after the last complete record; damage
-///         raises, and so does what one flipped bit explains, or a file without any valid fragment.
-///         `"pad"`: keep every byte, damaged or not, and continue in the next block; readers keep
-///         reporting the skipped bytes. Default: `"refuse"`.
-///     checkpoint: For `"a"`: a file offset at which a record begins or ends and before which
+///         accepts no `flush`. Default: `None`, which is `"append"`.
+///     sync: When to wait until records are on the disk, in addition to `sync()` and
+///         `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
+///         `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
+///         close, and so do `sync_len` and `sync_interval`. Default: `"never"`.
+///     sync_len: Instead of `sync`: sync within the `append` that brings the bytes appended since
+///         the last sync to this many. Default: `None`.
+///     sync_interval: Instead of `sync`: sync within the first `append` made at least this many
+///         seconds after the last sync. While nothing is appended, nothing is synced: no thread
+///         runs in the background. Default: `None`.
+///     on_torn_tail: For `"a"`: what to do if the file does not end with a complete record.
+///         `"refuse"`: raise. `"truncate"`: cut off what a crash can have left after the last
+///         complete record; other damage raises, as do damage that one flipped bit explains and a
+///         file without any valid fragment. `"pad"`: keep every byte, damaged or not, and continue
+///         in the next block; readers keep reporting the skipped bytes. Default: `"refuse"`.
+///     checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
 ///         everything is known to be on the disk, such as an earlier `durable_offset`. The file is
-///         read from there on to find its end, and what follows is rewritten, so that the next sync
-///         covers it. Default: `None`, the beginning, and nothing is rewritten unless a sync of
-///         this file has failed in this process.
-///     preallocate_len: Ask the file system for space this many bytes at a time (Linux only,
-///         elsewhere without effect). The length of the file stays that of its records. Default: 0,
-///         not at all.
-///     record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes.
-///         Default: 1 GiB, as for `Reader`: what is longer can be read only with the option of the
-///         same name.
+///         read from there to find its end, and what follows the checkpoint is rewritten, so that
+///         the next sync covers it. Default: `None`: the file is read from the beginning, and
+///         nothing is rewritten unless a sync of this file has failed in this process.
+///     preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
+///         effect elsewhere). The length of the file remains that of its records. Default: 0, not
+///         at all.
+///     record_len_max: The length in bytes of the longest record to write; a longer one raises
+///         `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
+///         if its own `record_len_max` allows them.
 ///
 /// Raises:
-///     OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
+///     OSError: The file cannot be opened. For `"x"`, an existing file raises `FileExistsError`.
 ///     BlockingIOError: Another writer has the file open.
 ///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
 ///         `on_torn_tail` is `"refuse"`.
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` is not `"pad"`.
 ///     DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
 ///         a kind that is never appended to: a log with a log number, or a compressed one.
-///     OverflowError: `log_number` is not a number of 32 bits.
+///     OverflowError: `log_number` is not an unsigned 32-bit integer.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
-///     ValueError: An option has no such value, or makes no sense here, such as a log number or a
-///         compression that the dialect does not have.
+///     ValueError: An option has an invalid value, or makes no sense here, such as a log number or
+///         a compression that the dialect does not have.
 ///
 /// >>> with cordwood.Writer("example.log", "w") as writer:
 /// ...     writer.append(b"one")
@@ -234,11 +235,11 @@ impl Writer {
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     sync: Return once it and everything before it are on the disk. Threads that wait for
-    ///         this share one sync. Default: `False`.
+    ///     sync: Return only once the record and everything before it are on the disk. Threads that
+    ///         wait for this share one sync. Default: `False`.
     ///
     /// Returns:
-    ///     The file offset of its first fragment's header, in bytes.
+    ///     The file offset of the header of the record's first fragment, in bytes.
     ///
     /// Raises:
     ///     OSError: A write or a sync failed. The message says what is on the disk and whether the
@@ -247,9 +248,9 @@ impl Writer {
     ///     TypeError: `record` is not bytes-like.
     ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
-    ///     MemoryError: There is no memory for the record, and it is not in the log. Or only the
-    ///         offset that is returned cannot be allocated: then the record is in the log, and
-    ///         `tell()` is after it.
+    ///     MemoryError: There is not enough memory for the record, which is then not in the log; or
+    ///         only the returned offset cannot be allocated, in which case the record is in the
+    ///         log, and `tell()` is after it.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -264,7 +265,9 @@ impl Writer {
         new_int(py, offset)
     }
 
-    /// Appends all records of an iterable. If it raises, those before are in the log.
+    /// Appends all records of an iterable.
+    ///
+    /// If it raises, the records before that point are in the log.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers.
@@ -274,7 +277,7 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: As for `append`.
-    ///     TypeError: A record is not bytes-like, or `records` is one record, or a text.
+    ///     TypeError: A record is not bytes-like, or `records` is a single record or a string.
     ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
     ///
@@ -320,7 +323,7 @@ impl Writer {
 
     /// Writes all records so far to the operating system, or to the sink.
     ///
-    /// They then survive the end of this process, not a crash of the machine.
+    /// They then survive the end of this process, but not a crash of the machine.
     ///
     /// Raises:
     ///     OSError: As for `append`.
@@ -348,8 +351,8 @@ impl Writer {
     /// For a new file, that includes its name.
     ///
     /// Raises:
-    ///     OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
-    ///         writer stays unusable.
+    ///     OSError: The records may not be on the disk, and a failed sync cannot be repeated, so
+    ///         the writer stays unusable.
     ///     io.UnsupportedOperation: The sink has no file descriptor.
     ///     ClosedError: The writer is closed.
     ///
@@ -371,7 +374,7 @@ impl Writer {
 
     /// Everything before this file offset is on the disk, and survives a crash of the machine.
     ///
-    /// 0 before the first sync of this writer. It can still be read when the writer is closed.
+    /// 0 before the first sync of this writer. It can still be read after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
@@ -380,9 +383,9 @@ impl Writer {
         }
     }
 
-    /// What followed the last complete record when the log was opened with `"a"`; else `None`.
+    /// What followed the last complete record when the log was opened with `"a"`, or `None`.
     ///
-    /// It has been cut off or kept, as `on_torn_tail` says.
+    /// It was cut off or kept, depending on `on_torn_tail`.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(SkippedRegion::from)
@@ -394,13 +397,13 @@ impl Writer {
         self.format.dialect.name()
     }
 
-    /// The number of the log, which each fragment carries; `None` if none does.
+    /// The number of the log, which each fragment carries; `None` if the fragments carry none.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
     }
 
-    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    /// How each record is compressed: `"zstd"`, or `None` for not at all.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         compression_name(self.format)
@@ -423,13 +426,14 @@ impl Writer {
 
     /// Flushes, syncs if `sync` says so, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads wait for a sync, it waits until that is done. Then another writer may open
-    /// the file. In a forked child it only closes the child's copy of the descriptor.
+    /// If other threads are waiting for a sync, it waits until that is done. After closing, another
+    /// writer may open the file. In a forked child, it only closes the child's copy of the
+    /// descriptor.
     ///
     /// An object that was passed in is only flushed.
     ///
     /// Raises:
-    ///     OSError: A write or a sync failed. The writer is closed all the same.
+    ///     OSError: A write or a sync failed. The writer is closed nonetheless.
     ///
     /// >>> writer = cordwood.open("example.log", "w")
     /// >>> writer.append(b"one")
@@ -440,7 +444,7 @@ impl Writer {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
-            // A copy in a forked child: its contents are for the process that opened it to write.
+            // A copy in a forked child: only the process that opened it may write its contents.
             Sink::Object(object) if self.is_forked() => {
                 if let Some(mut state) = object.try_lock() {
                     state.writer = None;
@@ -450,9 +454,10 @@ impl Writer {
             Sink::Object(object) => {
                 let writer = object.lock(py)?.writer.take();
                 match writer {
-                    // Without the lock: writing to an object runs Python code. And attached,
-                    // because at the end of the program, when the garbage collector finds unclosed
-                    // objects, a thread that releases the interpreter does not get it back.
+                    // Without the lock, because writing to an object runs Python code; and
+                    // attached, because at the end of the program, when the garbage collector finds
+                    // unclosed objects, a thread that releases the interpreter does not get it
+                    // back.
                     Some(writer) => writer.finish().map(drop).map_err(|error| os_error(error, None)),
                     None => Ok(()),
                 }
@@ -465,8 +470,9 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls it for objects of a cycle while all of them are still intact: a
-    // sink that holds its writer can be written to. An object outside a cycle is [dropped](Drop).
+    // The garbage collector calls this for the objects of a cycle while all of them are still
+    // intact, so a sink that refers to its writer can still be written to. An object outside a
+    // cycle is [dropped](Drop).
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py);
@@ -476,7 +482,8 @@ impl Writer {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
             Sink::File(_) => Ok(()),
-            // A thread that uses the writer now holds it, and so everything that it refers to.
+            // A thread that is using the writer keeps it alive, and with it everything that it
+            // refers to.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
@@ -536,7 +543,7 @@ impl Writer {
 
 impl Writer {
     fn open(py: Python<'_>, path: PathBuf, mode: &str, options: LogFileOptions) -> PyResult<Self> {
-        // The file is read, which may take long.
+        // Reading the file may take long.
         let interrupted = || Python::attach(|py| py.check_signals().map_err(io::Error::from));
         let log = py
             .detach(|| match mode {
@@ -598,8 +605,8 @@ impl Writer {
     ) -> PyResult<u64> {
         let mut count = 0;
         loop {
-            // Taken from the iterable without the lock, since that runs Python code; then appended
-            // at once.
+            // Records are taken from the iterable without the lock, since that runs Python code,
+            // and then appended together.
             let mut batch = Batch::default();
             let taken = batch.take_from(&mut records);
             if !batch.records.is_empty() {
@@ -610,7 +617,7 @@ impl Writer {
             if taken? {
                 return Ok(count);
             }
-            // A long list is appended without running Python code.
+            // Appending a long list runs no Python code that would check for signals.
             py.check_signals()?;
         }
     }
@@ -675,8 +682,8 @@ impl Writer {
         object.lock(py)
     }
 
-    /// The state of the writer to an object, for queries: also in a forked child, unless another
-    /// thread of the parent held it at the fork, and so nobody would ever release it.
+    /// The state of the writer to an object, for queries. It is also available in a forked child,
+    /// unless another thread of the parent held the lock at the fork: nobody would ever release it.
     fn asked<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         match object.try_lock() {
             Some(state) => Ok(state),
@@ -684,7 +691,7 @@ impl Writer {
         }
     }
 
-    /// Whether it still has to be closed; not if it is in use now, nor in a forked child.
+    /// Whether the writer still has to be closed. False while it is in use, and in a forked child.
     fn is_unclosed(&self) -> bool {
         if self.is_forked() {
             return false;
@@ -716,7 +723,8 @@ impl Writer {
 const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; \
      flush() and sync() work for an object";
 
-/// Whether this is one record, or a text: iterating over it would yield numbers, or letters.
+/// Whether this is a single record or a string: iterating over it would yield numbers or
+/// characters.
 fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<PyBytes>()
         || records.is_instance_of::<PyByteArray>()
@@ -733,13 +741,13 @@ fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
     }
 }
 
-/// Another thread may hold the log while it writes. The interpreter is released only for that:
-/// getting it back may take long.
+/// Another thread may hold the log while it writes. The interpreter is released only in that case,
+/// because getting it back may take long.
 fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
     log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
 }
 
-/// Records that `extend` appends at once, with the interpreter released.
+/// Records that `extend` appends together, with the interpreter released.
 #[derive(Default)]
 struct Batch<'py> {
     records: Vec<Bound<'py, PyBytes>>,
@@ -774,8 +782,8 @@ impl FastAppend for Writer {
         &CLASS
     }
 
-    /// Appends a record to a file if that needs no waiting. Otherwise, and if it cannot be appended
-    /// at all, it appends nothing and returns `None`.
+    /// Appends a record to a file if that needs no waiting. Otherwise, or if the record cannot be
+    /// appended at all, appends nothing and returns `None`.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -795,9 +803,9 @@ impl Drop for Writer {
         if !self.is_unclosed() {
             return;
         }
-        // During interpreter shutdown, nothing can be warned.
+        // During interpreter shutdown, no warning can be issued.
         let _ = Python::try_attach(|py| {
-            // A writer may be dropped because of an exception. Python allows no call while one is
+            // A writer may be dropped because of an exception. Python allows no calls while one is
             // set.
             let _kept = KeptException::new(py);
             self.finalize(py);

@@ -1,5 +1,5 @@
-//! A log of your own: a program that stops at any moment finds every order it has taken when it
-//! starts again. A long log is rotated. `follow.rs` prints the orders while they are taken.
+//! A log of your own: a program that may stop at any moment finds every order it has taken when it
+//! starts again. A long log is rotated. `follow.rs` prints the orders as they are taken.
 //!
 //! ```text
 //! cargo run --example own_log -- orders.log "two coffees"
@@ -26,8 +26,8 @@ fn main() -> io::Result<()> {
         }
     }
 
-    // A new file once this one has a megabyte. A crash after the renaming leaves no file under the
-    // path; it is then created below.
+    // Begins a new file once this one exceeds a megabyte. A crash after the rename leaves no file
+    // at the path; it is then created below.
     if fs::metadata(path).is_ok_and(|file| file.len() > 1_000_000) {
         fs::rename(path, numbered(older.len() + 1))?;
     }
@@ -44,7 +44,7 @@ fn main() -> io::Result<()> {
     Ok(log.close()?)
 }
 
-/// What is in the log, if there is one.
+/// The orders in the log, if there is one.
 fn orders(path: &Path) -> Result<Vec<String>, Error> {
     if !path.exists() {
         return Ok(Vec::new());

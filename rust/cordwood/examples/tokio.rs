@@ -1,4 +1,4 @@
-//! Reads a log with tokio: the decoder does no I/O, so that any source of bytes will do.
+//! Reads a log with tokio: the decoder does no I/O, so any source of bytes will do.
 //!
 //! ```text
 //! cargo run --example tokio -- orders.log

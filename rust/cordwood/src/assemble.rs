@@ -34,7 +34,7 @@ pub(crate) enum Outcome {
     /// It completes the record that began at `begin`. If `is_joined`, the data is in
     /// [`Assembler::joined`]; otherwise it is the fragment's own payload.
     Record { begin: u64, is_joined: bool },
-    /// It is abandoned, with what was pending.
+    /// It is abandoned, together with what was pending.
     Skipped(SkippedRegion),
 }
 
@@ -53,10 +53,10 @@ pub(crate) enum Interruption {
 enum State {
     /// No part of a record.
     Idle,
-    /// FIRST and MIDDLEs of a record, their payloads in `joined` if they are kept.
+    /// FIRST and any MIDDLEs of a record. Their payloads, if kept, are in `joined` or `left`.
     InRecord { begin: u64, end: u64 },
-    /// After a record that was refused as too large: its remaining fragments, none at first. They
-    /// are not kept.
+    /// The remaining fragments, none at first, of a record that was refused as too large. They are
+    /// not kept.
     InTooLarge { begin: u64, end: u64 },
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct Left {
     pub(crate) len: u16,
 }
 
-/// Payloads of one record that are left in the window, at most: more than a window has of whole
-/// blocks. A file may consist of empty ones.
+/// The maximum number of payloads of one record that are left in the window: more than the number
+/// of whole blocks in a window. A limit is needed because a file may consist of empty fragments.
 const LEFT_MAX: usize = 40;
 
 /// The state between two fragments.
@@ -81,7 +81,8 @@ pub(crate) struct Assembler {
     joined: Vec<u8>,
     /// Whether a record whose payloads are all in the window is left there.
     leaves_parts: bool,
-    /// Payloads that are left in the window. Then none of this record is in `joined`.
+    /// Payloads that are left in the window. If there are any, nothing of this record is in
+    /// `joined`.
     left: Vec<Left>,
     /// Bytes of the payloads that are joined, kept or not.
     joined_len: u64,
@@ -118,13 +119,13 @@ impl Assembler {
         self.leaves_parts = false;
     }
 
-    /// The payloads that were left in the window: all those of the last record, until the next
-    /// fragment is pushed; or none.
+    /// The payloads that were left in the window, until the next fragment is pushed: all those of
+    /// the last record, or none.
     pub(crate) fn parts(&self) -> &[Left] {
         &self.left
     }
 
-    /// Joins what was left of the pending record in the window, of which `bytes` has the payloads.
+    /// Joins the payloads of the pending record that were left in the window; `bytes` returns them.
     /// If there is not enough memory, nothing changes.
     #[inline]
     pub(crate) fn join<'a>(&mut self, bytes: impl Fn(Left) -> &'a [u8]) -> Result<(), TryReserveError> {
@@ -149,7 +150,7 @@ impl Assembler {
         self.leaves_parts && self.joined_count == self.left.len() as u64 && self.left.len() < LEFT_MAX
     }
 
-    /// Abandons a pending record of which some bytes were not kept, and returns where it begins.
+    /// Abandons a pending record if some of its bytes were not kept, and returns where it begins.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
             State::InRecord { begin, .. } if (self.joined.len() + self.left_len()) as u64 != self.joined_len => {
@@ -226,8 +227,8 @@ impl Assembler {
     }
 
     /// Reserves room for a fragment that is to be kept, after [joining](Self::join) those that were
-    /// left in the window, unless this one is left there, too. If there is not enough memory, nothing
-    /// changes.
+    /// left in the window. Does neither if this fragment is also left there. If there is not enough
+    /// memory, nothing changes.
     #[inline]
     pub(crate) fn reserve<'a>(
         &mut self,
@@ -258,7 +259,7 @@ impl Assembler {
         try_reserve(&mut self.joined, payload_len)
     }
 
-    /// Takes the next fragment. At FULL or FIRST, nothing may be pending.
+    /// Adds the next fragment. Before FULL or FIRST, nothing may be pending.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Outcome {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));

@@ -1,5 +1,5 @@
-//! Compression of records: one zstd frame for each, with its length and a checksum; an empty record
-//! is not a frame. Pure, no I/O.
+//! Compression of records: each becomes one zstd frame with its length and a checksum; an empty
+//! record stays empty. Pure, no I/O.
 //!
 //! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
 
@@ -12,7 +12,7 @@ use crate::damage::Reason;
 #[cfg(feature = "zstd")]
 const BLOCK_HEADER_LEN: u64 = 3;
 
-/// The most data that one block of a zstd frame can hold. Source: RFC 8878, 3.1.1.2.4.
+/// The most data that one block of a zstd frame can contain. Source: RFC 8878, 3.1.1.2.4.
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 
@@ -30,7 +30,7 @@ pub(crate) enum Failed {
     OverBudget { data_len: u64, excess: u64 },
 }
 
-/// Holds the data of the last record.
+/// Decompresses records, and holds the data of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Decompressor {
     data: Vec<u8>,
@@ -49,8 +49,8 @@ impl Decompressor {
         self.total = 0;
     }
 
-    /// Decompresses `frame`, to at most `len_max` bytes, and at most `total_max` including all
-    /// before it. An empty record is not a frame.
+    /// Decompresses `frame` to at most `len_max` bytes, and to at most `total_max` together with
+    /// all frames since the last [`reset`](Self::reset). An empty record has no frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         self.data.clear();
@@ -60,7 +60,7 @@ impl Decompressor {
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
         // RocksDB states the length in each frame. It is not trusted beyond what a frame of this
-        // size can hold.
+        // size can contain.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -78,7 +78,7 @@ impl Decompressor {
         }
         let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
         self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
-        // Also counted if the frame fails at its end.
+        // Counted even if decompression then fails.
         self.total = total;
         match zstd_safe::decompress(&mut self.data, frame) {
             Ok(found) if found == len => Ok(()),
@@ -86,7 +86,7 @@ impl Decompressor {
         }
     }
 
-    /// Without the feature `zstd` nothing is decompressed.
+    /// Without the feature `zstd`, nothing is decompressed.
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn decompress(&mut self, frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
@@ -109,8 +109,8 @@ impl Compressor {
         let mut compressor = Compressor::default();
         if is_zstd {
             let mut context = CCtx::create();
-            // Both parameters as RocksDB sets them. Setting one fails only for values that zstd
-            // does not know.
+            // As RocksDB sets it. Setting a parameter fails only for values that zstd does not
+            // know.
             let set = context.set_parameter(CParameter::ChecksumFlag(true));
             assert!(set.is_ok(), "zstd has checksums");
             compressor.zstd = Some(context);
@@ -125,7 +125,7 @@ impl Compressor {
         Compressor::default()
     }
 
-    /// What to write for `record`: itself, or a frame in `frame`.
+    /// The bytes to write for `record`: the record itself, or its compressed form in `frame`.
     #[cfg(feature = "zstd")]
     pub(crate) fn compress<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(context) = self.zstd.as_mut().filter(|_| !record.is_empty()) else {
@@ -133,8 +133,8 @@ impl Compressor {
         };
         frame.clear();
         frame.reserve(zstd_safe::compress_bound(record.len()));
-        // With this much room it can fail only for lack of memory, in which case Rust ends the
-        // process, too.
+        // With this much room, it can fail only for lack of memory, in which case Rust's own
+        // allocations also end the process.
         let compressed = context.compress2(frame, record);
         compressed.expect("memory for a zstd frame");
         frame

@@ -1,4 +1,4 @@
-//! Copies of fragments.
+//! Copying fragments.
 
 use std::collections::TryReserveError;
 
@@ -16,8 +16,7 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Reserves room in `out` for `len` more bytes: for many more, or if memory is short, for these
-/// alone.
+/// Reserves room in `out` for `len` more bytes, and for further ones unless memory is short.
 #[inline]
 pub(crate) fn try_reserve(out: &mut Vec<u8>, len: usize) -> Result<(), TryReserveError> {
     out.try_reserve(len).or_else(|_| out.try_reserve_exact(len))

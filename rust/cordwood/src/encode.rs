@@ -9,10 +9,10 @@ use crate::dialect::{Dialect, Form, LogFormat};
 use crate::error::{Error, unsupported};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left};
 
-/// Cuts records into fragments. Its only state is the length of the file so far.
+/// Splits records into fragments. Its only state is the length of the file so far.
 ///
-/// The bytes are those that LevelDB writes, or another engine:
-/// [`with_format`](Encoder::with_format). Source: LevelDB `db/log_writer.cc`.
+/// The bytes are those that LevelDB writes or, using [`with_format`](Encoder::with_format), those
+/// of another engine. Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood_log::codec::Encoder;
@@ -42,9 +42,9 @@ impl Encoder {
 
     /// An encoder for a file in another dialect, with a log number or with compression.
     ///
-    /// * With a [log number](LogFormat::log_number) fragments are recyclable: types 5 to 8. Without
-    ///   one they have types 1 to 4.
-    /// * With a [compression](LogFormat::compression) each record is compressed, as RocksDB does
+    /// * With a [log number](LogFormat::log_number), fragments are recyclable: types 5 to 8.
+    ///   Without one, they have types 1 to 4.
+    /// * With a [compression](LogFormat::compression), each record is compressed, as by RocksDB
     ///   with `wal_compression`.
     /// * [`begin`](Encoder::begin) writes the beginning of a file, [`finish`](Encoder::finish) its
     ///   end.
@@ -61,8 +61,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`]: logs in the dialect have no number or are not compressed, or this
-    /// build does not have the feature `zstd` and records are to be compressed.
+    /// [`Error::Unsupported`] if logs in the dialect have no number or are not compressed, or if
+    /// records are to be compressed and this build does not have the feature `zstd`.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         let checked = format.check_to_write();
@@ -96,14 +96,14 @@ impl Encoder {
 
     /// Reserves room in `out` for a record of `record_len` bytes.
     pub(crate) fn try_reserve(&self, record_len: usize, out: &mut Vec<u8>) -> Result<(), TryReserveError> {
-        // A header for each block that the record may touch. Compression lengthens it by less than
-        // that, if at all.
+        // A header for each block that the record may touch. Compression lengthens the record by
+        // less than that, if at all.
         let block_count = record_len / (BLOCK_LEN - self.form.header_len()) + 3;
         let header_len = block_count * 2 * self.form.header_len();
         out.try_reserve(record_len.saturating_add(header_len + APPEND_ROOM))
     }
 
-    /// Writes the next records with this log number; without one, in types 1 to 4.
+    /// Writes the following records with this log number or, without one, in types 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = match number.and(self.format.log_number) {
@@ -132,8 +132,8 @@ impl Encoder {
     }
 
     /// Appends the beginning of a file of this dialect: the header of a run file, or RocksDB's
-    /// record that declares compression. Appends nothing if the file has begun.
-    /// [`encode`](Encoder::encode) calls it first.
+    /// record that declares compression. Appends nothing if the file has already begun.
+    /// [`encode`](Encoder::encode) calls this first.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if self.offset > 0 {
             return;
@@ -177,7 +177,7 @@ impl Encoder {
     /// Appends the record's fragments to `out`, including the trailer of the previous block, and
     /// returns the file offset of the record's first header.
     ///
-    /// In LevelDB's dialect `out` grows by
+    /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
@@ -189,16 +189,17 @@ impl Encoder {
         self.encode_parts(record, out)
     }
 
-    /// Whether the record is one LevelDB FULL fragment, as most are.
+    /// Whether the record fits in one LevelDB FULL fragment, as most do.
     #[inline(always)]
     fn is_one_full(&self, record: &[u8]) -> bool {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset)
     }
 
-    /// [`encode`](Self::encode) for consecutive records, until `out` holds `out_len` bytes or there
-    /// are no more. Returns how many, and whether there may be more. If most are short it takes
-    /// half the time. Fails at a record of more than `record_len_max` bytes, or for which there is
-    /// no memory; those before it are encoded.
+    /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes or
+    /// there are no more records. Returns how many were encoded, and whether there may be more. If
+    /// most are short, it takes half the time of separate calls. Fails at a record that is longer
+    /// than `record_len_max` bytes or for which there is not enough memory; the records before it
+    /// are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -261,7 +262,7 @@ impl Encoder {
         }
     }
 
-    /// Fills up a block that has no room for a header. The trailer is written with the record that
+    /// Fills a block that has no room for a header. The trailer is written with the record that
     /// follows, as in LevelDB.
     fn trailer(&mut self, out: &mut Vec<u8>) {
         let left = self.format.dialect.block_left(self.offset);
@@ -312,7 +313,8 @@ pub(crate) enum NotEncoded {
     TooLarge(usize),
 }
 
-/// The job of appending a LevelDB fragment, compiled with the instructions of the checksum's kernel.
+/// The job of appending a LevelDB fragment, compiled with the instructions of the checksum's
+/// kernel.
 struct Plain<'a> {
     kind: Kind,
     payload: &'a [u8],
@@ -324,7 +326,7 @@ impl Job for Plain<'_> {
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) {
-        // By the byte of the kind, which the checksum covers before the payload.
+        // Indexed by the byte of the kind, which the checksum covers before the payload.
         const STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
         let Plain { kind, payload, out } = self;
         let state = STATES[kind as usize];
@@ -349,7 +351,8 @@ impl Job for Plain<'_> {
     }
 }
 
-/// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each, in one loop.
+/// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each,
+/// in one loop.
 struct FullRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -358,13 +361,13 @@ struct FullRun<'a, I> {
     count: &'a mut u64,
 }
 
-/// Why a run has ended.
+/// Why a run ended.
 enum Stopped<R> {
     /// There are no more records.
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record is not such a fragment. It is not encoded yet.
+    /// This record is not one FULL fragment. It is not encoded yet.
     At(R),
 }
 
@@ -374,7 +377,7 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
         for record in self.records {
-            // Called only once: a second call could return other bytes, and the header would be
+            // Called only once: a second call could return different bytes, and the header would be
             // wrong.
             let bytes = record.as_ref();
             if !self.encoder.is_one_full(bytes) {

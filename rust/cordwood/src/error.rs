@@ -1,4 +1,5 @@
-//! What goes wrong with a log: values with paths, offsets and lengths; text only in `Display`.
+//! What can go wrong with a log. Errors carry paths, offsets and lengths as values; only `Display`
+//! turns them into text.
 
 use std::fmt;
 use std::io;
@@ -41,9 +42,9 @@ pub enum Error {
         offset: u64,
         /// File offset after its last fragment.
         end_offset: u64,
-        /// Bytes of its data.
+        /// The length of its data in bytes.
         data_len: u64,
-        /// The smallest `record_len_max` with which it is returned.
+        /// The smallest `record_len_max` with which the record is returned.
         record_len_max: u64,
     },
     /// A record to be written is longer than readers accept by default. None of it was written, and
@@ -60,8 +61,8 @@ pub enum Error {
         /// The longest record allowed.
         record_len_max: u64,
     },
-    /// Reading was to begin after the end of the file: at the start of a range, or at an offset that
-    /// was sought. The file was cut, or the offset is that of another file. Every further call
+    /// Reading was to begin after the end of the file, at the start of a range or at the offset of
+    /// a seek. The file was truncated, or the offset belongs to another file. Every further call
     /// returns the same error.
     #[non_exhaustive]
     Truncated {
@@ -72,7 +73,7 @@ pub enum Error {
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
-    /// The file is not a log of any dialect: it is in another known format, or in none.
+    /// The file is not a log of any dialect: it is in another known format, or in no known one.
     #[non_exhaustive]
     Foreign {
         /// The file, if the reader opened it itself.
@@ -80,8 +81,8 @@ pub enum Error {
         /// What it is.
         foreign: Foreign,
     },
-    /// The whole file belongs to a log with another number than the one given or in the file's
-    /// name, so there is nothing to salvage.
+    /// The whole file belongs to a log whose number is not the one given or in the file's name, so
+    /// there is nothing to salvage.
     #[non_exhaustive]
     OtherLog {
         /// The file, if the reader opened it itself.
@@ -91,13 +92,13 @@ pub enum Error {
         /// The number that its fragments carry.
         other_log_number: u32,
     },
-    /// The log to append to ends in an incomplete record or in zeros. Records written after such an
-    /// end would be lost to every reader up to the next block.
+    /// The log to append to ends in an incomplete record or in zeros. Every reader would lose the
+    /// records written between such an end and the next block.
     #[non_exhaustive]
     TornTail {
         /// The file.
         path: Option<PathBuf>,
-        /// The end.
+        /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
     /// The log to append to is not in the dialect given: readers of the file would not find the
@@ -152,7 +153,7 @@ pub enum Error {
         /// Everything before this file offset is on the disk. What follows may not be.
         durable_offset: u64,
         /// Whether the write was undone, so that the log remains usable without the record that was
-        /// being appended. Otherwise every later call fails.
+        /// being appended. If not, every later call fails.
         is_undone: bool,
         /// Why the write could not be undone: the file could not be truncated to the end of its
         /// last complete record.
@@ -194,8 +195,8 @@ impl fmt::Display for Error {
                 ..
             } => write!(
                 f,
-                "a record of {record_len} bytes was not written: it is longer than record_len_max, {record_len_max}; readers refuse one longer than \
-                 1 GiB by default, so raise the limit only where they do, too"
+                "a record of {record_len} bytes was not written: it is longer than record_len_max, {record_len_max}; by default, readers \
+                 refuse records longer than 1 GiB, so raise the limit only if theirs is raised, too"
             ),
             Error::OverBudget {
                 offset,
@@ -204,8 +205,8 @@ impl fmt::Display for Error {
                 ..
             } => write!(
                 f,
-                "with the compressed record at offset {offset}, of {data_len} bytes, this log decompresses to more than so few bytes of a file should; it is not \
-                 skipped: to read it, if this file is trusted, set record_len_max to {record_len_max} or more"
+                "with the compressed record at offset {offset} ({data_len} bytes), this log decompresses to more than a file of its size should; the record is not \
+                 skipped: if you trust this file, set record_len_max to {record_len_max} or more to read it"
             ),
             Error::Truncated { offset, file_len, .. } => {
                 match file_len {
@@ -214,7 +215,7 @@ impl fmt::Display for Error {
                 }
                 write!(
                     f,
-                    ", and reading was to begin at offset {offset}: it was cut, or that is an offset of another file"
+                    ", but reading was to begin at offset {offset}: the file was cut, or the offset belongs to another file"
                 )
             }
             Error::Foreign { foreign, .. } => write!(
@@ -234,7 +235,7 @@ impl fmt::Display for Error {
             Error::TornTail { region, .. } => write!(
                 f,
                 "cannot append after {region}: later records would be lost \
-                 (on_torn_tail: truncate cuts it off, pad leaves every byte and continues in the next block)"
+                 (on_torn_tail: truncate cuts it off, pad keeps every byte and continues in the next block)"
             ),
             Error::WrongDialect { named, found, .. } => write!(
                 f,
@@ -273,7 +274,10 @@ impl fmt::Display for Error {
                 f,
                 "this process did not open the log: it is a fork of the one that did; reopen in this process"
             ),
-            Error::Locked { .. } => write!(f, "another writer has this log open; a log takes one writer at a time"),
+            Error::Locked { .. } => write!(
+                f,
+                "another writer has this log open; a log can have only one writer at a time"
+            ),
             Error::Write {
                 source,
                 durable_offset,
@@ -287,14 +291,14 @@ impl fmt::Display for Error {
                 }
                 match durable_offset {
                     0 => write!(f, "nothing is known to be on the disk yet")?,
-                    _ => write!(f, "all before offset {durable_offset} is on the disk")?,
+                    _ => write!(f, "everything before offset {durable_offset} is on the disk")?,
                 }
                 if *is_undone {
-                    write!(f, "; the write was undone, and the log can be used on")
+                    write!(f, "; the write was undone, and the log remains usable")
                 } else {
                     write!(
                         f,
-                        "; what follows may be lost: close the log, and open it again to append to what is there"
+                        "; what follows may be lost: close the log and open it again to continue"
                     )
                 }
             }
@@ -326,7 +330,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The result of a check of a dialect, as an error.
+/// Converts the failed check of a dialect to an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
     checked.map_err(|(dialect, unsupported)| Error::Unsupported {
         path: path.map(Path::to_owned),

@@ -1,8 +1,9 @@
 //! The constants of the format, the header codec and block arithmetic: pure, no I/O.
 //!
-//! A file is cut into **blocks** of 32 KiB counted from offset 0. A block holds **fragments**: a
-//! 7-byte header and its payload. A **record** is one FULL fragment, or FIRST, MIDDLE..., LAST. A
-//! block's last bytes that cannot hold a header are its **trailer**.
+//! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
+//! **fragments**, each a 7-byte header and its payload. A **record** is one FULL fragment, or
+//! FIRST, any number of MIDDLE, and LAST. The last bytes of a block, if too few for a header, are
+//! its **trailer**.
 //!
 //! Headers and blocks here are LevelDB's. Other dialects have longer headers, or blocks that are
 //! not counted from offset 0: see [`Dialect::block_begin`](crate::Dialect::block_begin).
@@ -19,15 +20,15 @@ pub const HEADER_LEN: usize = 7;
 /// The longest payload that a LevelDB fragment can carry: a block less one header, 32,761 bytes.
 pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 
-/// The longest trailer of a LevelDB block, 6 bytes: with one more, a header fits.
+/// The longest trailer of a LevelDB block, 6 bytes: with one more, a header would fit.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
 /// The position of a fragment in its record: the type byte of its header.
 ///
-/// Only these four are kinds. Any other wire byte stays a number
+/// These four are the only kinds. Any other wire byte remains a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be
 /// mistaken for an internal state: LevelDB encodes "end of file" and "bad record" as types 5 and 6,
-/// and so takes a valid type 5 in a file for the end.
+/// so it mistakes a valid type 5 in a file for the end.
 ///
 /// ```
 /// use cordwood_log::format::Kind;
@@ -49,7 +50,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of the wire byte `byte`, or `None` if it has none.
+    /// The kind that the wire byte `byte` encodes, or `None` if it encodes none.
     pub const fn from_wire(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Full),
@@ -60,7 +61,8 @@ impl Kind {
         }
     }
 
-    /// The kind of a fragment that is (or is not) its record's first and last.
+    /// The kind of a fragment, given whether it is the first and whether it is the last of its
+    /// record.
     pub(crate) const fn of_part(is_first: bool, is_last: bool) -> Kind {
         match (is_first, is_last) {
             (true, true) => Kind::Full,
@@ -79,7 +81,7 @@ impl Kind {
 pub enum FragmentKind {
     /// Types 1 to 4.
     Plain(Kind),
-    /// Types 5 to 8, with the number of the log.
+    /// Types 5 to 8, which carry the number of the log.
     Recyclable(Kind),
     /// Types 9 to 12 of Pebble, which also state how far the file had been synced.
     WalSync(Kind),
@@ -207,7 +209,7 @@ impl Header {
     }
 }
 
-/// The file offset at which the block that holds `offset` begins, in LevelDB's dialect.
+/// The file offset at which the block that contains `offset` begins, in LevelDB's dialect.
 #[inline]
 pub const fn block_begin(offset: u64) -> u64 {
     offset - offset % BLOCK_LEN as u64

@@ -1,5 +1,5 @@
-//! Parses the bytes of a block as a fragment, or finds what is wrong with them: pure, no I/O, no
-//! state.
+//! Parses the bytes of a block as a fragment, or determines what is wrong with them. Pure: no I/O,
+//! no state.
 //!
 //! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`);
 //! `docs/format/reading.md` numbers them.
@@ -13,9 +13,9 @@ use crate::format::{HEADER_LEN, Header, Kind};
 /// What is found at an offset of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A fragment: its header, of this form, and `payload_len` bytes.
+    /// A fragment: a header of this form, and `payload_len` bytes.
     Fragment { kind: Kind, form: Form, payload_len: usize },
-    /// A metadata record of the engine, of `len` bytes with its header.
+    /// A metadata record of the engine, of `len` bytes including its header.
     Metadata { metadata: Metadata, form: Form, len: usize },
     /// Too little of the block is left for a header.
     Trailer { is_zero: bool },
@@ -28,7 +28,7 @@ pub(crate) enum Found {
     },
     /// The end-of-log trailer: the log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A valid fragment of another log: this one has ended before it, unless it continues in a
+    /// A valid fragment of another log: this log ended before it, unless this log continues in a
     /// later block.
     Stale,
     /// The end of the file.
@@ -40,15 +40,15 @@ pub(crate) enum Found {
 /// Classifies the beginning of `bytes`, which extend to the end of the block or of the known part
 /// of the file.
 ///
-/// `left` is the number of bytes to the end of the block; `is_last` says that the file ends where
-/// `bytes` end.
+/// `left` is the number of bytes to the end of the block; `is_last` says whether the file ends
+/// where `bytes` end.
 #[inline]
 pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
     if left >= HEADER_LEN
         && let Some(valid) = format.dialect.valid(bytes, verify_checksums)
         && let Role::Fragment(kind) = valid.role
         && !format.is_stale(bytes, valid.form)
-        // Without its checksum, a trailer looks like an empty fragment.
+        // If its checksum is not verified, an end-of-log trailer looks like an empty fragment.
         && (valid.form == Form::Plain || !format.is_end_trailer(bytes))
     {
         return Found::Fragment {
@@ -63,7 +63,7 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
     fault(format, bytes, left, verify_checksums)
 }
 
-/// Classifies what is not a valid fragment, before the whole block is available.
+/// Classifies bytes that are not a valid fragment, before the whole block is available.
 #[cold]
 fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found {
     match special(format, bytes, verify_checksums) {
@@ -99,12 +99,12 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
     })
 }
 
-/// The most fragments found at once.
+/// The maximum number of fragments found at once.
 pub(crate) const RUN_MAX: usize = 512;
 
-/// Consecutive FULL fragments, which make up most files: finds the same as repeated calls of
-/// [`find`], in one loop that is compiled with the instructions of the checksum's kernel. It ends
-/// at anything else.
+/// Finds consecutive FULL fragments, which make up most files: the same ones as repeated calls of
+/// [`find`], but in one loop that is compiled with the instructions of the checksum kernel. The
+/// loop ends at anything else.
 pub(crate) struct FullRun<'a> {
     /// From the first header to the end of the block, or of the known part of the file.
     pub(crate) bytes: &'a [u8],
@@ -114,7 +114,7 @@ pub(crate) struct FullRun<'a> {
 }
 
 impl Job for FullRun<'_> {
-    /// How many there are.
+    /// The number of fragments found.
     type Output = usize;
 
     #[inline(always)]
@@ -135,15 +135,15 @@ impl Job for FullRun<'_> {
                 return count;
             }
             rest = after;
-            // At most a block, which a u16 can count.
+            // At most the length of a block, which fits in a u16.
             *end = (self.bytes.len() - rest.len()) as u16;
         }
         RUN_MAX
     }
 }
 
-/// Slow path of [`find`]: `bytes` are the whole rest of the block, and no valid fragment begins
-/// here.
+/// Slow path of [`find`]: `bytes` are the rest of the block, as far as the file goes, and no valid
+/// fragment begins here.
 #[cold]
 fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
@@ -157,7 +157,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     if bytes.is_empty() {
         return Found::Nothing;
     }
-    // If headers are longer, so are trailers. Zeros are not a fragment, so none is lost.
+    // Dialects with longer headers have longer trailers. Zeros are not a fragment, so none is lost.
     if left < HEADER_LEN || (is_zero && bytes.len() == left && left <= format.dialect.trailer_len_max()) {
         return Found::Trailer { is_zero };
     }
@@ -170,7 +170,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
         return Found::EndTrailer { len: end };
     }
     let Some(covered) = bytes.get(HEADER_LEN - 1..end) else {
-        // LevelDB takes any length that goes past the end of the file for a torn write and ends
+        // LevelDB takes any length that extends past the end of the file for a torn write, and ends
         // there silently.
         let is_at_end = bytes.len() < left;
         return if !is_at_end {
@@ -195,14 +195,14 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Whether a header whose length goes past the end of the file cannot be from a torn write, given
-/// what follows it.
+/// Whether the bytes after a header whose length extends past the end of the file prove that the
+/// header is not from a torn write.
 ///
 /// (a) The checksum does not cover the length: if it is valid for a shorter payload, the length was
-/// damaged. (b) A complete, valid fragment follows: more was written after this header, so its own
-/// payload had been written.
+/// damaged. (b) If a complete, valid fragment follows, more was written after this header, so its
+/// own payload had been written.
 ///
-/// If a payload itself holds log fragments, (b) can report a torn tail as damage: better a false
+/// If a payload itself contains log fragments, (b) can report a torn tail as damage: better a false
 /// alarm than a silent loss.
 fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> bool {
     // The checksum covers everything from here on.
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// `docs/format`, golden vectors.
+    /// The golden vectors of `docs/format`.
     #[test]
     fn golden_fragments() {
         for (kind, payload, bytes) in [
@@ -326,9 +326,9 @@ mod tests {
     #[test]
     fn a_length_that_the_rest_proves_wrong_is_damage() {
         let mut flipped = fragment(1, b"foo");
-        flipped[4] |= 0x40; // 67 bytes, of which there are 3: the checksum fits 3
+        flipped[4] |= 0x40; // 67 bytes, of which 3 exist: the checksum fits 3
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));
-        flipped[0] ^= 1; // now it fits nothing, but a valid fragment follows
+        flipped[0] ^= 1; // the checksum fits no length
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::TornTail));
         flipped.extend(fragment(1, b"bar"));
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));

@@ -2,9 +2,9 @@
 //! its relatives, and any file that a program wants to append records to and still read after a
 //! crash.
 //!
-//! A file is cut into **blocks** of 32 KiB; a block holds **fragments**, a 7-byte header and a
-//! payload; a **record** is one fragment or several. Each fragment has a checksum, and after damage
-//! a reader continues at the next block.
+//! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, each a 7-byte
+//! header and a payload; a **record** is one or more fragments. Each fragment has a checksum, and
+//! after damage a reader continues at the next block.
 //!
 //! # Writing and reading
 //!
@@ -29,45 +29,45 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LogFile`] says what survives a crash. [`Reader::seek`] goes to a record, and a [`Follower`]
-//! reads a log while it is written. Without a file on disk, there are [`Writer`], [`Reader::new`]
-//! and [`Reader::from_slice`].
+//! [`LogFile`] documents what survives a crash. [`Reader::seek`] moves to a record, and a
+//! [`Follower`] reads a log while it is being written. Without a file on disk, use [`Writer`],
+//! [`Reader::new`] and [`Reader::from_slice`].
 //!
 //! # Damage
 //!
 //! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
 //! them, each with the bytes it spans and the reason. No byte of a file goes unaccounted for.
-//! [`OnCorruption`] says whether damage is an error (the default), is skipped (LevelDB's
-//! behaviour), is taken as the end of the log, or is skipped while the intact rest of its block is
-//! salvaged. A torn tail, the incomplete end that a crash leaves, is not damage: it ends the log,
-//! and [`Reader::end`] reports it.
+//! [`OnCorruption`] determines whether damage is an error (the default), is skipped (LevelDB's
+//! behaviour), is treated as the end of the log, or is skipped while the intact rest of its block
+//! is salvaged. A torn tail, the incomplete end that a crash leaves, is not damage: it ends the
+//! log, and [`Reader::end`] reports it.
 //!
-//! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`] bytes of
-//! a record.
+//! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`]
+//! bytes of a record.
 //!
 //! # Layers
 //!
 //! [`Decoder`](codec::Decoder) does no I/O: it takes a [`Window`](codec::Window) of the file and
-//! returns the next event, or asks for more bytes. [`Reader`] is the loop around it over a slice,
-//! any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being
-//! written. [`Encoder`](codec::Encoder) and [`Writer`] do the same for writing; [`LogFile`] writes
-//! a file on disk, for programs that cannot afford to lose a record. [`verbs`] are the operations
-//! on a whole log: verify it, salvage it, count its contents, list its fragments, detect its
-//! dialect. The crate `cordwood-payload` decodes the payloads that the engines store in the
+//! returns the next event, or asks for more bytes. [`Reader`] runs it in a loop over a slice, any
+//! [`std::io::Read`] or a file; [`Follower`] does so over a file that is still being written.
+//! [`Encoder`](codec::Encoder) and [`Writer`] are their counterparts for writing; [`LogFile`]
+//! writes a file on disk, for programs that cannot afford to lose a record. [`verbs`] contains the
+//! operations on a whole log: verify it, salvage it, count its contents, list its fragments, detect
+//! its dialect. The crate `cordwood-payload` decodes the payloads that the engines store in the
 //! records.
 //!
-//! The root holds what most programs need; the modules hold the rest: [`codec`], [`crc32c`],
-//! [`damage`], [`follow`], [`mod@format`], [`read`], [`verbs`], [`mod@write`].
+//! The crate root contains what most programs need. The rest is in the modules [`codec`],
+//! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`verbs`] and [`mod@write`].
 //!
 //! # What is hidden
 //!
-//! Some functions are `#[doc(hidden)]`: those with which cordwood's Python package reads without
-//! holding the interpreter lock (`Reader::step_buffered`, `fill`, `data` and their like), those with
-//! which tests put a simulated disk under a [`LogFile`] (`Storage`, `create_in`), and those with
-//! which each kernel of the checksum is fuzzed and timed (`crc32c::kernels`). They are not part of the public interface and may change in any release. To do your own I/O, use a
-//! [`Decoder`](codec::Decoder).
+//! Some items are `#[doc(hidden)]`: those that cordwood's Python package needs to read without
+//! holding the interpreter lock (`Reader::step_buffered`, `fill`, `data` and the like), those that
+//! let tests put a simulated disk under a [`LogFile`] (`Storage`, `create_in`), and those that let
+//! each checksum kernel be fuzzed and timed (`crc32c::kernels`). They are not part of the public
+//! interface and may change in any release. To do your own I/O, use a [`Decoder`](codec::Decoder).
 
-// The README's example runs as a test of the documentation.
+// Runs the README's example as a doc test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
@@ -97,8 +97,8 @@ pub use error::Error;
 pub use reader::{Event, FollowOptions, Follower, Reader, Record};
 pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SyncPolicy, Writer};
 
-/// Without I/O: the [`Decoder`](codec::Decoder), which finds the records in the bytes of a file,
-/// and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
+/// Encoding and decoding without I/O: the [`Decoder`](codec::Decoder), which finds the records in
+/// the bytes of a file, and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
 pub mod codec {
     pub use crate::decode::{DataAt, Decoder, RECORD_LEN_MAX, RecordSpan, Refused, Step, Window};
     pub use crate::encode::Encoder;

@@ -1,9 +1,8 @@
-//! Consecutive parts of a file, worked on by several threads, with the results in the order of the
-//! parts.
+//! Processes consecutive parts of a file in several threads, and delivers the results in the order
+//! of the parts.
 //!
 //! Each thread takes the next part as soon as it is free, so none waits for the slowest. A thread
-//! never gets more than a few parts ahead of the one that takes the results: the rest waits, so that
-//! memory is bounded.
+//! that is a few parts ahead of the one that takes the results waits, so memory is bounded.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,24 +19,24 @@ use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::writer::Process;
 
-/// The results of numbered parts, handed over in the order of the numbers.
+/// The results of numbered parts, delivered in the order of the numbers.
 ///
 /// Workers [`claim`](Self::claim) parts and [`put`](Self::put) their results; one consumer takes
 /// them.
 #[derive(Debug)]
 pub struct Queue<T> {
     state: Mutex<State<T>>,
-    /// The first result has come, or the queue was stopped.
+    /// Signals that the next result has arrived, or that the queue was stopped.
     has_result: Condvar,
-    /// A result was taken, or the queue was stopped.
+    /// Signals that a result was taken, or that the queue was stopped.
     has_room: Condvar,
-    /// How many parts may be claimed and not taken.
+    /// How many parts may be claimed but not yet taken.
     window: usize,
 }
 
 #[derive(Debug)]
 struct State<T> {
-    /// A place for each part that was claimed and not taken; `None`: a worker is still on it.
+    /// A place for each part that is claimed but not yet taken; `None` while a worker is on it.
     results: VecDeque<Option<T>>,
     /// The number of the part whose place is the first.
     first: u64,
@@ -50,15 +49,15 @@ struct State<T> {
 pub enum Next<T> {
     /// The result of the next part.
     Result(T),
-    /// It has not come yet.
+    /// It has not arrived yet.
     Waiting,
     /// There are no more parts.
     End,
 }
 
 impl<T> Queue<T> {
-    /// A queue for the parts 0 to `count`, exclusive, of which at most `window` are claimed and not
-    /// taken at any time.
+    /// A queue for the parts 0 to `count`, exclusive, of which at most `window` are claimed but not
+    /// yet taken at any time.
     pub fn new(count: u64, window: usize) -> Self {
         Queue {
             state: Mutex::new(State {
@@ -76,8 +75,8 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a part that nobody has claimed, as soon as there is room for its result.
-    /// `None`: there are no more, or the queue was stopped.
+    /// Claims the next part as soon as there is room for its result, and returns its number.
+    /// Returns `None` if there are no more parts, or if the queue was stopped.
     pub fn claim(&self) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -93,11 +92,11 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Hands over the result of a part that was claimed.
+    /// Delivers the result of a claimed part.
     pub fn put(&self, part: u64, result: T) {
         let mut state = self.lock();
         let at = part.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
-        // Without a place, the queue was stopped: nobody takes the result.
+        // If there is no place for it, the queue was stopped, and nobody takes the result.
         if let Some(place) = at.and_then(|at| state.results.get_mut(at)) {
             *place = Some(result);
             if at == Some(0) {
@@ -131,8 +130,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Ends the queue: nobody can claim a part or take a result any more. Results that were not
-    /// taken are dropped.
+    /// Ends the queue: no further part can be claimed and no further result taken. Results that
+    /// were not taken are dropped.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.count = 0;
@@ -144,7 +143,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// Works on parts until there are no more. A panic is a result: the consumer passes it on.
+/// Works on parts until there are no more. A panic is also a result: it resumes in the consumer.
 fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) {
     while let Some(part) = queue.claim() {
         let result = catch_unwind(AssertUnwindSafe(|| work(part)));
@@ -156,16 +155,17 @@ fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) 
     }
 }
 
-/// How many parts may be worked on or wait to be taken.
+/// How many parts may be in progress or waiting to be taken.
 const fn window(worker_count: usize) -> usize {
     worker_count + 1
 }
 
 /// Threads that work on the parts of a file, and their results in order.
 ///
-/// The threads end when it is dropped: the drop waits for them, and so at most for the work on one
-/// part. In a forked child, which has no copy of the threads, [`is_of_this_process`](
-/// Self::is_of_this_process) is false: it can only be dropped there.
+/// The threads end when the pipeline is dropped: the drop waits for them, and so at most for the
+/// work on one part. In a forked child, which has no copy of the threads,
+/// [`is_of_this_process`](Self::is_of_this_process) returns false: there, the pipeline can only be
+/// dropped.
 #[derive(Debug)]
 pub struct Pipeline<T> {
     queue: Arc<Queue<thread::Result<T>>>,
@@ -201,7 +201,7 @@ impl<T: Send + 'static> Pipeline<T> {
     ///
     /// # Panics
     ///
-    /// If the work on that part did.
+    /// If the work on that part panicked.
     pub fn next_within(&self, timeout: Duration) -> Next<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
@@ -213,7 +213,7 @@ impl<T: Send + 'static> Pipeline<T> {
 }
 
 impl<T> Pipeline<T> {
-    /// Whether this process has started it, rather than one that it was forked from.
+    /// Whether this process started the pipeline, rather than one that it was forked from.
     pub fn is_of_this_process(&self) -> bool {
         self.process == Process::current().number()
     }
@@ -235,11 +235,11 @@ impl<T> Drop for Pipeline<T> {
 }
 
 /// Works on the parts 0 to `count`, exclusive, in a thread for each of `workers`, and passes the
-/// results to `take` in order, until that fails.
+/// results to `take` in order, until `take` fails.
 ///
 /// # Errors
 ///
-/// The error that `take` returned; or what `failed` makes of an error in starting a thread.
+/// The error that `take` returned, or what `failed` returns for an error in starting a thread.
 pub(crate) fn in_order<T: Send, E>(
     count: u64,
     workers: Vec<impl FnMut(u64) -> T + Send>,
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// An error ends the work: parts that were not begun never are.
+    /// An error ends the work: parts that were not yet begun never are.
     #[test]
     fn an_error_of_the_consumer_ends_the_work() {
         let begun = AtomicUsize::new(0);
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"part 3"));
     }
 
-    /// A pipeline that nobody reads to its end leaves no thread.
+    /// A pipeline that is not read to its end leaves no thread running.
     #[test]
     fn dropping_it_ends_the_threads() {
         let running = Arc::new(());

@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 
 use crate::dialect::{Compression, Metadata, ZSTD};
 
-/// What the log says about itself, as far as it has been read. Only RocksDB's logs hold such
+/// What the part of the log that has been read says about the log. Only RocksDB's logs contain such
 /// metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
-    /// The compression of all records, by RocksDB's numbers: 7 is zstd. `None`: they are not
+    /// The compression of all records, as RocksDB numbers it: 7 is zstd. `None` if they are not
     /// compressed.
     pub compression: Option<u32>,
-    /// Bytes of the timestamp in each key, by the number of the column family, if there is one.
-    /// Applies to the records read next.
+    /// The length in bytes of the timestamp in each key, if it has one, by the number of the column
+    /// family. Applies to the records read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
     /// The number of another log, to which all fragments read so far belong. Either the file was
-    /// recycled and nothing has been written to this log yet, or the number of this log, which was
-    /// given or is in the file's name, does not match its contents.
+    /// recycled and nothing has been written to this log yet, or the number that was given or is in
+    /// the file's name does not match the contents.
     pub other_log_number: Option<u32>,
     /// Whether a record, or the record that declares compression, has been read.
     pub(crate) has_begun: bool,
@@ -46,8 +46,8 @@ pub(crate) enum Applied {
     Unusual,
 }
 
-/// The most column families whose lengths are kept. It bounds the memory of a reader; RocksDB has
-/// no bound.
+/// The maximum number of column families whose lengths are kept. It bounds the memory of a reader;
+/// RocksDB has no such limit.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
@@ -77,7 +77,7 @@ impl LogInfo {
         if is_usual { Applied::AsUsual } else { Applied::Unusual }
     }
 
-    /// Allowed once, before all records. A later one is applied all the same, as in RocksDB.
+    /// Allowed once, before all records. A later one is applied anyway, as in RocksDB.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let Some(compression) = payload.first_chunk().copied().map(u32::from_le_bytes) else {
             return false;
@@ -88,8 +88,7 @@ impl LogInfo {
         is_first && payload.len() == ZSTD.len()
     }
 
-    /// Pairs of a column family and a length, which is not 0. They are added to those of earlier
-    /// records.
+    /// Pairs of a column family and a nonzero length. They are added to those of earlier records.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

@@ -1,5 +1,5 @@
-//! What opening for append does with the file that is there: in which dialect it continues, what it refuses, and what it writes again after a
-//! sync that failed.
+//! What opening for append does with an existing file: in which dialect it continues, what it
+//! refuses, and what it writes again after a failed sync.
 
 mod common;
 mod double;
@@ -43,7 +43,7 @@ fn records(file: &[u8]) -> Vec<Vec<u8>> {
     records
 }
 
-/// Opens `file` for append, and asserts that a refusal leaves it as it is.
+/// Opens `file` for append, and asserts that a refusal leaves it unchanged.
 fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>) {
     let double = Double::with_bytes(file);
     let log = LogFile::append_in(double.boxed(), options);
@@ -55,7 +55,7 @@ fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>
 
 // The dialect -----------------------------------------------------------------------------------
 
-/// LevelDB fragments in a file of another dialect are damage to its readers.
+/// To readers of another dialect, LevelDB fragments in its file are damage.
 #[test]
 fn a_log_is_appended_to_in_its_own_dialect() {
     let zeros = vec![0; 1200];
@@ -91,7 +91,7 @@ fn a_dialect_that_cannot_read_the_file_is_refused_by_name() {
     }
 }
 
-/// A RocksDB log that is not recycled is detected as LevelDB's.
+/// A RocksDB log that is not recycled is detected as a LevelDB log.
 #[test]
 fn a_dialect_in_which_the_fragments_mean_the_same_agrees() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -158,7 +158,8 @@ fn a_file_without_a_valid_fragment_is_not_cut() {
     assert!(matches!(log, Err(Error::Foreign { .. })), "{log:?}");
 }
 
-/// The first blocks are damaged, so that nothing shows the log's dialect or its number: LevelDB fragments after its end would be read by nobody.
+/// The first blocks are damaged, so nothing shows the log's dialect or its number: no reader would
+/// read LevelDB fragments after its end.
 #[test]
 fn a_log_that_cannot_be_recognised_is_not_padded() {
     let mut file = Vec::new();
@@ -171,7 +172,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
     assert!(matches!(log, Err(Error::Corruption { .. })), "{log:?}");
 }
 
-/// What is missing of the torn record may be what the padding begins with.
+/// The padding may begin with the bytes that the torn record lacks.
 #[test]
 fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0], &[1]] {
@@ -186,7 +187,8 @@ fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     }
 }
 
-/// The same without a record before it, where the header may be all that is there, and where one byte is left of the block.
+/// The same without a preceding record, with only the header there, and with one byte left in the
+/// block.
 #[test]
 fn padding_does_not_complete_the_first_record() {
     let zeros = log_of(LogFormat::new(Dialect::LEVELDB), [&[0; 3]]);
@@ -198,7 +200,8 @@ fn padding_does_not_complete_the_first_record() {
     }
 }
 
-/// A MIDDLE fragment without a record is valid, and so is what a checkpoint says was on the disk.
+/// A valid MIDDLE fragment without a record suffices, and so does a checkpoint up to which the file
+/// was on the disk.
 #[test]
 fn what_shows_that_it_is_a_log_need_not_be_a_record() {
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
@@ -213,7 +216,8 @@ fn what_shows_that_it_is_a_log_need_not_be_a_record() {
     assert_eq!(records(&double.bytes()).len(), 2);
 }
 
-/// What the file is, not only that it is damaged: also where it is longer than what detection looks at, or a dialect is named.
+/// The error says what the file is, not only that it is damaged, even if the file is longer than
+/// what detection reads, or a dialect is named.
 #[test]
 fn what_is_no_log_is_named() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
@@ -229,7 +233,8 @@ fn what_is_no_log_is_named() {
     }
 }
 
-/// Where the second block begins; in the first one, the two grids of run files are the same.
+/// The dialects differ in where the second block begins; in the first, the two grids of run files
+/// are the same.
 #[test]
 fn a_grid_that_differs_is_refused_once_it_shows() {
     for len in [100, 40_000] {
@@ -243,7 +248,7 @@ fn a_grid_that_differs_is_refused_once_it_shows() {
     }
 }
 
-/// The first reason of the worst severity is that of the tail, wherever it is in it.
+/// The tail's reason is the first one of the worst severity, wherever it is in the tail.
 #[test]
 fn the_worst_that_follows_the_last_record_is_reported() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -262,7 +267,7 @@ fn the_worst_that_follows_the_last_record_is_reported() {
     }
 }
 
-/// A write of two blocks of which the disk wrote part of the first and nothing of the second.
+/// The disk wrote part of the first and nothing of the second of two blocks.
 #[test]
 fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -290,7 +295,8 @@ fn a_padded_first_header_is_still_that_of_a_log() {
     }
 }
 
-/// A valid fragment before the damage shows that it is a log; a header that may be one, with more after its record, does not.
+/// A valid fragment before the damage shows that the file is a log; something that may be a header,
+/// with more after its record, does not.
 #[test]
 fn damage_is_padded_after_a_valid_fragment_only() {
     let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -307,7 +313,7 @@ fn damage_is_padded_after_a_valid_fragment_only() {
     );
 }
 
-/// The header of a run file is no torn tail, and the first record begins after it.
+/// The header of a run file is not a torn tail, and the first record begins after it.
 #[test]
 fn a_run_file_without_a_whole_record_is_appended_to() {
     let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
@@ -344,7 +350,7 @@ fn zeros_and_a_torn_first_record_are_cut() {
     }
 }
 
-/// Whatever zeros the record holds, each of its bits.
+/// Every bit of the record, whatever zeros the record contains.
 #[test]
 fn what_one_flipped_bit_explains_is_not_cut() {
     let half = [[1; 750], [0; 750]].concat();
@@ -372,7 +378,8 @@ fn file_id(inode: u64) -> Option<FileId> {
     })
 }
 
-/// After a failed sync, Linux takes the pages for clean: what can be read is not on the disk, and a further sync succeeds.
+/// After a failed sync, Linux takes the pages for clean: bytes that can be read are not on the
+/// disk, and another sync succeeds.
 #[test]
 fn after_a_failed_sync_the_bytes_are_written_again_before_they_are_vouched_for() -> Result<(), Error> {
     let double = Double::default();
@@ -389,7 +396,7 @@ fn after_a_failed_sync_the_bytes_are_written_again_before_they_are_vouched_for()
         bytes: whole[10..].to_vec(),
     };
 
-    // Again, as long as no sync has succeeded.
+    // They are written again each time, as long as no sync has succeeded.
     double.state().sync_faults = [Fault::Error(EIO)].into();
     for is_last in [false, true] {
         double.state().ops.clear();
@@ -435,7 +442,7 @@ fn a_shorter_file_and_a_new_one_are_other_files() -> Result<(), Error> {
     Ok(())
 }
 
-/// Another process knows only by its checkpoint what is on the disk.
+/// Another process knows what is on the disk only from its checkpoint.
 #[test]
 fn what_follows_a_checkpoint_is_written_again() -> Result<(), Error> {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two", b"three"]);
@@ -450,7 +457,8 @@ fn what_follows_a_checkpoint_is_written_again() -> Result<(), Error> {
     Ok(())
 }
 
-/// It may be where a record ends: that is what `durable_offset` is. Nothing, a trailer or a torn record may follow.
+/// A checkpoint may be where a record ends, as `durable_offset` is. Nothing, a trailer or a torn
+/// record may follow.
 #[test]
 fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
     for first_len in [3, 40_000, BLOCK_LEN - 7 - 5, BLOCK_LEN - 7, 2 * BLOCK_LEN - 14] {
@@ -479,7 +487,7 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
                 "{first_len} {tail} {is_torn}"
             );
             assert_eq!(found.last().map(Vec::as_slice), Some(&b"new"[..]));
-            // In the middle of the record there is none.
+            // There is no record boundary in the middle of the record.
             let (_, log) = open(&file, options.with_checkpoint(Some(durable_offset - 8)));
             assert!(
                 matches!(log, Err(Error::Io { .. })),
@@ -519,7 +527,7 @@ fn all_that_is_uncertain_is_written_again() -> Result<(), Error> {
     Ok(())
 }
 
-/// The sync of a cut that fails is a failed sync like any other.
+/// A failed sync of a cut is a failed sync like any other.
 #[test]
 fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two"]);
@@ -541,7 +549,7 @@ fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
 
 // A fork ----------------------------------------------------------------------------------------
 
-/// In the child everything fails, and closing the copy changes nothing.
+/// In the child every call fails, and closing the copy changes nothing.
 #[test]
 fn a_copy_in_a_forked_child_leaves_the_file_alone() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {

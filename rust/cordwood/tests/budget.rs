@@ -1,4 +1,4 @@
-//! How much memory compressed records may take together: [`Error::OverBudget`].
+//! How much memory compressed records may use in total: [`Error::OverBudget`].
 
 #![cfg(feature = "zstd")]
 
@@ -30,7 +30,7 @@ fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&header.encode(), payload].concat()
 }
 
-/// A frame that states `data_len` bytes, in blocks of one byte that is repeated.
+/// A frame that states `data_len` bytes, in blocks that repeat one byte.
 fn bomb(data_len: u64) -> Vec<u8> {
     let block_len = 128 << 10;
     let mut frame = b"\x28\xb5\x2f\xfd\xe0".to_vec();
@@ -44,18 +44,18 @@ fn bomb(data_len: u64) -> Vec<u8> {
     frame
 }
 
-/// One that states as much and is none: its first block is of no type.
+/// An invalid frame that states as much: its first block has no known type.
 fn broken(data_len: u64) -> Vec<u8> {
     let mut frame = bomb(data_len);
     frame[13..].fill(0xff);
-    // A block takes three bytes at least.
+    // A block takes at least three bytes.
     frame.truncate(13 + (data_len / (128 << 10)) as usize * 3);
     frame
 }
 
 const SET_ZSTD: [u8; 4] = [7, 0, 0, 0];
 
-/// A compressed log of these frames in one fragment each, or in two; and where each begins.
+/// A compressed log of these frames, in one fragment each or in two, and where each begins.
 fn log(frames: &[Vec<u8>], are_joined: bool) -> (Vec<u8>, Vec<u64>) {
     let mut file = fragment(9, &SET_ZSTD);
     let mut offsets = Vec::new();
@@ -124,7 +124,7 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
     }
 }
 
-/// The error names the least value that will do. Frames that fail count, too.
+/// The error names the smallest value that suffices. Frames that fail count too.
 #[test]
 fn the_option_that_is_named_lifts_it() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
@@ -153,7 +153,7 @@ fn the_option_that_is_named_lifts_it() {
     }
 }
 
-/// What compresses well meets it only beyond 256 MiB.
+/// Data that compresses well reaches the limit only beyond 256 MiB.
 #[test]
 fn what_an_engine_writes_is_read() {
     let mut file = Vec::new();
@@ -175,6 +175,6 @@ fn a_path_is_named() {
             .next_record()
             .unwrap_err()
             .to_string()
-            .starts_with("a.log: with the compressed record at offset 11, ")
+            .starts_with("a.log: with the compressed record at offset 11 (")
     );
 }

@@ -1,8 +1,9 @@
-//! A machine that stops at any moment, with any part of what was not synced on its disk: no synced record is lost, none comes up that was
-//! never written, and what is appended afterwards is all there.
+//! The machine stops at any moment, with any part of the unsynced data on its disk: no synced
+//! record is lost, none appears that was never written, and everything appended afterwards is
+//! there.
 //!
-//! The operations of a writer on its file are recorded. For each prefix of them, the files that a crash may leave are built ([`crash_files`]),
-//! and each is opened for append in each way there is.
+//! A writer's operations on its file are recorded. For each prefix of them, the files that a crash
+//! may leave are built ([`crash_files`]), and each is opened for append in every possible way.
 
 mod common;
 mod double;
@@ -18,7 +19,7 @@ use cordwood_log::{
 use double::{Double, ENOSPC, Fault, Op, apply};
 
 const SECTOR_LEN: usize = 512;
-/// Each cut of the last bytes of a write is tried, of the others only those at the end of a sector.
+/// A write is cut at each of its last bytes; before those, only at the end of each sector.
 const TAIL_LEN: usize = 64;
 
 // What was written ------------------------------------------------------------------------------
@@ -30,19 +31,20 @@ struct Record {
     data: Vec<u8>,
 }
 
-/// What a writer did, and what it said.
+/// What a writer did, and what it reported.
 struct History {
-    /// The file before it was opened, with all records in it on the disk.
+    /// The file before it was opened; all records in it are on the disk.
     initial: Vec<u8>,
     is_new: bool,
     ops: Vec<Op>,
-    /// Every record that was appended, or tried to be.
+    /// Every record that was appended, or whose append was attempted.
     attempted: HashSet<Record>,
-    /// Those of them that went well, and those of the initial file.
+    /// Those whose append succeeded, and those of the initial file.
     appended: Vec<Record>,
 }
 
-/// Data that is not a log and unlike that of any other number; some of it is zero, some of it at the end.
+/// Data that is not a log and that differs for each number; some of it is zeros, some of those at
+/// the end.
 fn data(number: u64, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes: Vec<u8> = (0..len)
@@ -69,7 +71,7 @@ struct Session {
 }
 
 impl Session {
-    /// A writer of a new file, or of one in place of `initial`.
+    /// A writer to a new file, or to one that replaces `initial`.
     fn create(initial: Option<&[u8]>, options: LogFileOptions) -> Self {
         let double = Double::with_bytes(initial.unwrap_or_default());
         let log = LogFile::create_in(double.boxed(), options).expect("a file that can be emptied");
@@ -136,7 +138,7 @@ impl Session {
         self.note();
     }
 
-    /// Notes what the writer promises now.
+    /// Records what the writer promises at this point.
     fn note(&mut self) {
         let promised = Op::Promised(self.log.durable_offset());
         let mut state = self.double.state();
@@ -178,7 +180,7 @@ fn records_of(file: &[u8]) -> Vec<Record> {
 struct CrashFile {
     bytes: Vec<u8>,
     what: String,
-    /// A disk that writes sectors as a whole and in their order can have left it: to cut it must be allowed.
+    /// A disk that writes whole sectors in order can have left it, so cutting it must be allowed.
     is_usual: bool,
 }
 
@@ -201,7 +203,7 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
             is_usual,
         });
     };
-    // In order, up to a part of one of them.
+    // Operations in order, the last of them done in part.
     let mut file = durable.clone();
     for (index, op) in pending.iter().enumerate() {
         push(&file, format!("{index} pending operations done"), true);
@@ -225,7 +227,7 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     }
     push(&file, "all done".to_owned(), true);
 
-    // Sectors out of order, or not at all: each of them lost, each of them alone, and some at random.
+    // Sectors written out of order or not at all: all but one, only one, and random ones.
     let mut base = durable;
     base.resize(file.len(), 0);
     let sectors: Vec<usize> = (0..file.len())
@@ -260,7 +262,7 @@ fn sector(file: &[u8], begin: usize) -> &[u8] {
     &file[begin..file.len().min(begin + SECTOR_LEN)]
 }
 
-// What must hold --------------------------------------------------------------------------------
+// What must be true -----------------------------------------------------------------------------
 
 #[derive(Default, Debug)]
 struct Counts {
@@ -272,7 +274,7 @@ struct Counts {
 fn check(name: &str, history: &History) -> Counts {
     let mut counts = Counts::default();
     let initial_end = match history.ops.contains(&Op::SetLen(0)) {
-        true => 0, // The old records are to be discarded.
+        true => 0, // The old records are meant to be discarded.
         false => records_of(&history.initial)
             .last()
             .map_or(0, |record| record.end_offset),
@@ -314,7 +316,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
             Err(Error::TornTail { region, .. } | Error::Corruption { region, .. }) => {
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(region.begin >= promised, "{what}: {region} before {promised}");
-                // Of a file without a valid fragment nothing says that it is a log.
+                // Without a valid fragment, nothing shows that the file is a log.
                 let is_log = !before.is_empty() || promised > 0;
                 assert!(on_torn_tail != OnTornTail::PadToBlock || !is_log, "{what}: {region}");
                 if on_torn_tail == OnTornTail::Truncate {
@@ -324,7 +326,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
                 continue;
             }
             Err(Error::Foreign { .. }) => {
-                // Nothing of it says that it is a log, so nothing was promised either.
+                // Nothing in it shows that it is a log, so nothing was promised either.
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(promised == 0 && !file.is_usual, "{what}: no log");
                 continue;
@@ -358,7 +360,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
         for record in old {
             assert!(history.attempted.contains(record), "{what}: nobody wrote {record:?}");
         }
-        // Once it is whole again, it can be opened by whoever refuses the least disorder.
+        // Once the file is whole again, even the strictest policy opens it.
         if on_torn_tail == OnTornTail::Truncate {
             let again = LogFile::append_in(double.boxed(), LogFileOptions::default());
             assert!(again.is_ok(), "{what}: {:?}", again.err());
@@ -366,14 +368,15 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
     }
 }
 
-/// At least `files_min` files were checked; of those, some were cut, and as for refused ones, there were some or none.
+/// Asserts that at least `files_min` files were checked and some were cut; any number may have been
+/// refused.
 fn assert_checked(counts: &Counts, files_min: usize) {
     assert!(counts.files >= files_min && counts.cut > 0, "{counts:?}");
 }
 
 // The histories ---------------------------------------------------------------------------------
 
-/// Records are gathered, so that what is written when is up to the history.
+/// Records are gathered, so that the history decides what is written when.
 fn options() -> LogFileOptions {
     LogFileOptions::default().with_flush(FlushPolicy::OnClose)
 }
@@ -410,7 +413,7 @@ fn records_of_all_lengths_synced_now_and_then() {
     session.append(BLOCK_LEN - 9_000);
     session.append(4_000);
     session.sync();
-    session.append(9_000); // Goes on in the next block.
+    session.append(9_000); // Continues in the next block.
     session.append(100);
     session.flush();
     session.append(2_000);
@@ -452,7 +455,7 @@ fn records_around_the_end_of_a_block() {
     }
 }
 
-/// A log with records, and something after them that a crash has left.
+/// Logs with records, and after them something that a crash left.
 fn torn_logs() -> Vec<(&'static str, Vec<u8>)> {
     let mut session = Session::create(None, options());
     session.append(40);
@@ -525,7 +528,7 @@ fn a_crash_of_the_recovery_itself() {
     }
 }
 
-/// What was padded stays in the file and may read as damage, so that only who pads again is asked.
+/// What was padded stays in the file and may read as damage, so only padding again is checked.
 fn check_padded(name: &str, history: &History) {
     let initial_end = records_of(&history.initial)
         .last()
@@ -568,11 +571,12 @@ fn a_new_log_in_place_of_an_old_one() {
     }
     let mut session = Session::create(Some(&old.bytes), options());
     session.history.appended.clear();
-    session.append(700); // As long as the old ones, so that those would fit after it.
+    session.append(700); // As long as the old records, so that those would fit after it.
     session.flush();
     session.append_sync(700);
     let history = session.close();
-    // As long as the cut is not on the disk, the old records may still be there; afterwards nobody wrote them.
+    // Until the cut is on the disk, the old records may still be there; afterwards they must not
+    // be.
     let cut = history.ops.iter().position(|op| *op == Op::SyncData).expect("a sync");
     assert_eq!(history.ops[..cut], [Op::SetLen(0)]);
     check("in place of an old one", &history);
@@ -608,7 +612,7 @@ fn writes_that_failed_on_the_way() {
 
 #[test]
 fn a_crash_that_reads_as_damage_is_told_from_damage() {
-    // One flipped bit in the last record, which was synced: no crash did that.
+    // One flipped bit in the last record, which was synced: no crash does that.
     let mut log = Encoded::new(&[]);
     log.append(40);
     log.append(2_000);
@@ -625,7 +629,7 @@ fn a_crash_that_reads_as_damage_is_told_from_damage() {
         Err(error) => panic!("{error}"),
     };
     assert!(matches!(refused(&flipped), Some((47, Reason::ChecksumMismatch { .. }))));
-    // A sector that is not there: a crash may have done that.
+    // A missing sector: a crash may have caused that.
     let mut lost = log.bytes.clone();
     lost[1024..1536].fill(0);
     assert_eq!(refused(&lost), None);
@@ -642,7 +646,7 @@ fn a_crash_that_reads_as_damage_is_told_from_damage() {
         refused(&next.bytes),
         Some((47, Reason::ChecksumMismatch { .. }))
     ));
-    // A whole fragment of a type that we do not know.
+    // A whole fragment of an unknown type.
     let mut unknown = common::fragment(77, b"whole");
     unknown.resize(600, 0);
     assert!(matches!(refused(&unknown), Some((0, Reason::UnknownKind { kind: 77 }))));

@@ -1,4 +1,5 @@
-//! Every truncation and every flipped bit of a log of three blocks with each kind of fragment, under each policy.
+//! Every truncation and every flipped bit of a three-block log with each kind of fragment, under
+//! each policy.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -58,7 +59,8 @@ impl Log {
         Header::decode(self.bytes[at..].first_chunk().expect("a header"))
     }
 
-    /// The fragment that the byte at `offset` belongs to, unless it is one of a trailer: its header's offset and its record.
+    /// The fragment that the byte at `offset` belongs to, as its header's offset and its record, or
+    /// `None` in a trailer.
     fn fragment_at(&self, offset: usize) -> Option<(usize, usize)> {
         let (at, record) = self.fragments[self.fragments.partition_point(|&(at, _)| at <= offset).checked_sub(1)?];
         let end = at + HEADER_LEN + usize::from(self.header(at).len);
@@ -77,8 +79,8 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// Three blocks and one record: short records, empty ones, one of FIRST, MIDDLE and LAST, and a trailer of six bytes
-/// before the last record.
+/// Three blocks and one record: short and empty records, one of FIRST, MIDDLE and LAST, and a
+/// six-byte trailer before the last record.
 fn three_blocks() -> Log {
     three_blocks_with(noise(17, 3))
 }
@@ -106,10 +108,10 @@ fn empty_first() -> Log {
     ])
 }
 
-/// Which record, and whether it is salvaged; or what is skipped.
+/// A record's index and whether it is salvaged, or the skipped region.
 type Seen = Result<(usize, bool), SkippedRegion>;
 
-/// All events, in a form that is cheap to make.
+/// All events, in a form that is cheap to create.
 fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
     let mut reader = Reader::from_slice(bytes, ReadOptions::default().with_on_corruption(policy));
     let mut events = Vec::new();
@@ -146,7 +148,7 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
     (events, reader.end().expect("an end, behind the last event"))
 }
 
-/// What no event reports is a trailer.
+/// Asserts that these bytes, which no event reports, are a trailer.
 fn check_gap(bytes: &[u8], begin: u64, end: u64) {
     assert!(begin <= end, "events overlap: {begin}, {end}");
     let is_trailer =
@@ -189,7 +191,8 @@ fn the_log_has_each_kind_of_fragment() {
     );
 }
 
-/// A cut file is never damaged: it has the records that are whole, and a torn tail if one is not.
+/// A cut file is never damaged: it contains the complete records, and a torn tail if one is not
+/// complete.
 #[test]
 fn every_truncation() {
     let log = three_blocks();
@@ -202,7 +205,7 @@ fn every_truncation() {
                 assert!(events.iter().flatten().all(|&(_, is_salvaged)| !is_salvaged));
                 let regions = || events.iter().filter_map(|event| event.err());
                 let is_harmless = |region: SkippedRegion| {
-                    // Of a checksum's first bytes, which may be zero, nobody can say what they are.
+                    // The first bytes of a checksum may be zeros, which cannot be identified.
                     matches!(region.reason, Reason::TornTail | Reason::ZeroFill)
                 };
                 assert!(regions().all(is_harmless), "{len} {policy:?}");
@@ -214,10 +217,10 @@ fn every_truncation() {
     });
 }
 
-/// A flipped bit costs no more than it must, and is found.
+/// A flipped bit costs no more than it must, and is located.
 #[test]
 fn every_flipped_bit() {
-    // One payload holds whole fragments up to its end, which must not be taken for records.
+    // One payload consists of whole fragments, which must not be taken for records.
     let inner = Log::new([b"inner".to_vec(), Vec::new(), vec![0; 9]]).bytes;
     every_flipped_bit_from(&three_blocks_with(inner), 0);
     every_flipped_bit_from(&empty_first(), BLOCK_LEN - 1000);
@@ -249,7 +252,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         matches!(end, End::Clean { .. }),
         "{offset} {bit}: damage is no torn tail"
     );
-    // The rest of the block is lost, and whatever else began there.
+    // The rest of the block is lost, including every record that begins there.
     let is_lost = |index: &usize| hit_record.is_some_and(|hit| *index >= hit) && log.records[*index].begin < block_end;
     assert_eq!(
         records(&skipped),
@@ -264,7 +267,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         "{offset} {bit}"
     );
 
-    // Only the record that was hit is lost.
+    // Only the damaged record is lost.
     let (salvaged, _) = read(log, bytes, OnCorruption::Salvage);
     assert_eq!(
         records(&salvaged),
@@ -307,7 +310,7 @@ fn flip_shows_as(reason: Reason) -> bool {
     )
 }
 
-/// Two flips in a block are two damaged places: what lies between them is kept, too.
+/// Two flips in a block are two damaged places: what lies between them is also kept.
 #[test]
 fn two_flips_in_a_block_cost_two_records() {
     let log = three_blocks();
@@ -326,8 +329,8 @@ fn two_flips_in_a_block_cost_two_records() {
     }
 }
 
-/// Where a header is gone completely, what follows it is searched for.
-/// LevelDB gives up the block at the first damage in it, so it says nothing of the second.
+/// If a header is destroyed completely, what follows it is searched for. LevelDB abandons the block
+/// at its first damage, so it does not report the second.
 #[test]
 fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<(), Error> {
     let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));
@@ -394,7 +397,8 @@ fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<
                 .filter_map(|finding| finding.bit_flip)
                 .collect();
             let found: Vec<u64> = flips.iter().map(|flip| flip.offset).collect();
-            // The policy `stop` ends at the record that the damage interrupts, which began in a block before.
+            // The policy `stop` ends at the record that the damage interrupts, which may begin in
+            // an earlier block.
             let stops_before =
                 matches!(end, End::Stopped { offset: at } if at < cordwood_log::format::block_begin(offset as u64));
             assert_eq!(found, if stops_before { vec![] } else { vec![offset as u64] });
@@ -404,7 +408,8 @@ fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<
     Ok(())
 }
 
-/// Ranges of any kind, in parts of one block or two, and with several threads: they give what one reader gives.
+/// Ranges of any kind, read in parts of one block or two by several threads, give the same report
+/// as one reader.
 #[test]
 fn parts_of_a_range_report_the_range() -> Result<(), Error> {
     let log = three_blocks();
@@ -446,7 +451,7 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
     Ok(())
 }
 
-/// A file that ends with its block: a record of which only an empty first fragment is there, and a trailer.
+/// The file ends with its block: a record with only an empty first fragment, and a trailer.
 #[test]
 fn stat_counts_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Vec::new());

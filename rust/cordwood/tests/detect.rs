@@ -1,4 +1,5 @@
-//! What is not one of these logs is named, and what cannot be determined is reported as unclear. A dialect that is named always wins.
+//! A file of another format is named as such, and one that cannot be determined is reported as
+//! unclear. A named dialect always wins.
 
 #[path = "common/wire.rs"]
 #[allow(dead_code, reason = "not every test file needs all of it")]
@@ -8,7 +9,7 @@ use cordwood_log::verbs::{DETECT_LEN, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 
-/// The beginnings of files, from the specifications of their formats or made by their programs.
+/// The beginnings of files, taken from their formats' specifications or written by their programs.
 fn foreign() -> Vec<(Foreign, Vec<u8>)> {
     let riegeli = [
         b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0".as_slice(),
@@ -17,7 +18,7 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
     .concat();
     // The length 3, its masked checksum, "foo", and its masked checksum. The checksums are from a script.
     let tf_record = b"\x03\0\0\0\0\0\0\0\xb0\x99\x49\x0efoo\x61\x8a\xbe\xfe".to_vec();
-    // FULL, the length 3, the checksum of "foo" as it is, big endian.
+    // FULL, the length 3, the unmasked checksum of "foo", big endian.
     let prometheus = b"\x01\x00\x03\xcf\xc4\xae\x1dfoo".to_vec();
     vec![
         (Foreign::Gzip, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".to_vec()),
@@ -60,7 +61,7 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
     ]
 }
 
-/// A table of this length, by the magic number at its end.
+/// A table of this length, recognisable by the magic number at its end.
 fn table(magic: &[u8; 8], len: usize) -> Vec<u8> {
     [&vec![0x55; len - 8], &magic[..]].concat()
 }
@@ -72,7 +73,7 @@ fn other_formats_are_named() {
             assert_eq!(detect(&bytes), Err(format));
         }
         let mut reader = Reader::from_slice(&bytes, ReadOptions::default());
-        // Asked again, it says so again.
+        // A second call returns the same error.
         for _ in 0..2 {
             let Err(error @ Error::Foreign { foreign, .. }) = reader.next_record() else {
                 panic!("{format:?} is not a log")
@@ -139,7 +140,7 @@ fn what_cannot_be_told_is_unclear() {
     assert_eq!(detect(&[0; 100_000]), Ok(None));
 }
 
-/// The first block is zeros or damaged: a later one shows what the log is.
+/// The first block is zeros or damaged; a later one shows what the log is.
 #[test]
 fn a_later_block_decides() {
     for (wire, dialect) in [
@@ -160,7 +161,8 @@ fn a_later_block_decides() {
     }
 }
 
-/// There is one block, and it begins with damage: two consecutive valid fragments show what the log is.
+/// There is only one block, and it begins with damage; two consecutive valid fragments show what
+/// the log is.
 #[test]
 fn fragments_after_damage_decide() {
     for (wire, dialect) in [
@@ -179,7 +181,7 @@ fn fragments_after_damage_decide() {
     }
 }
 
-/// The first valid fragment decides, so a flipped type byte does not make another dialect of a log.
+/// The first valid fragment decides, so a flipped type byte does not change a log's dialect.
 #[test]
 fn a_type_without_its_checksum_decides_nothing() {
     let file = Wire::Plain.full(b"foo");
@@ -190,7 +192,8 @@ fn a_type_without_its_checksum_decides_nothing() {
     }
 }
 
-/// In the middle of a file the first fragment may be that of an older log, so a dialect with log numbers is not guessed there.
+/// In the middle of a file the first fragment may be an older log's, so a dialect with log numbers
+/// is not guessed there.
 #[test]
 fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     let mut file = Vec::new();
@@ -204,7 +207,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     let path = folder.path().join("a.log");
     std::fs::write(&path, &file)?;
     let options = ReadOptions::default().with_range(4 * 32_768..);
-    // By path the beginning can be looked at, and so it can in memory.
+    // The beginning can be read if the file is named by its path or is in memory.
     let readers: [&mut dyn FnMut() -> Result<Option<Vec<u8>>, Error>; 2] = [
         &mut || {
             Ok(Reader::open(&path, options.clone())?
@@ -220,7 +223,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     for read in readers {
         assert_eq!(read()?, None, "stale records");
     }
-    // A source that begins later cannot be asked for what is before it.
+    // A source that begins later cannot return what precedes it.
     let source = cordwood_log::read::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
     assert!(matches!(
         Reader::with_source(source, options).next_record(),
@@ -236,7 +239,7 @@ fn names_lead_back() {
     }
 }
 
-/// What may be the beginning of a log, or a damaged one, is never called something else.
+/// Asserts that what may be the beginning of a log, or a damaged log, is not called something else.
 #[track_caller]
 fn assert_may_be_log(file: &[u8]) {
     let mut reader = Reader::from_slice(file, ReadOptions::default());
@@ -260,7 +263,7 @@ fn vectors() -> Vec<Vec<u8>> {
             wire.append(&mut file, 0, &record(len));
             files.push(file);
         }
-        // The engine's own records first.
+        // The engine's metadata records come first.
         let zstd = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
         for dialect in [
             LogFormat::new(Dialect::ROCKSDB),
@@ -284,12 +287,12 @@ fn no_part_of_a_log_is_no_log() {
     for file in vectors() {
         for len in (0..file.len()).step_by(1 + file.len() / 1000) {
             assert_may_be_log(&file[..len]);
-            // The rest of a file that was allocated in advance.
+            // The rest of a preallocated file.
             assert_may_be_log(&[&file[..len], &[0; 100]].concat());
         }
     }
     for kind in (5..=11).chain([130, 131]) {
-        // The first record of a log, torn, and stale bytes after it.
+        // A torn first record, with stale bytes after it.
         let header = [0x4d, 0x3c, 0x2b, 0x1a, 0xe8, 0x03, kind, 9, 0, 0, 0];
         for rest in [0, 5, 500, 50_000] {
             assert_may_be_log(&[&header[..], &vec![0x55; rest]].concat());
@@ -301,8 +304,8 @@ fn no_part_of_a_log_is_no_log() {
     assert_may_be_log(b"\0\0\0\0\0\0\x05\x08\0\0\0");
 }
 
-/// The golden vectors of `golden.rs` and `dialect_golden.rs`: the bytes of engines, written out here. Those that begin at the end of a block
-/// have zeros before them.
+/// The golden vectors of `golden.rs` and `dialect_golden.rs`: the engines' bytes, written out here.
+/// Those that begin at the end of a block have zeros before them.
 fn golden_vectors() -> Vec<Vec<u8>> {
     let at = |begin: usize, bytes: &[u8]| [&vec![0; begin], bytes].concat();
     let mut predecessor = b"\xd1\x78\xb4\x95\x18\x00\x82".to_vec();
@@ -326,7 +329,8 @@ fn golden_vectors() -> Vec<Vec<u8>> {
         b":W&B\xe1\xbe\x00\x1b\xdf\x05\xa5\x00\x00\x01".to_vec(),
         b":SWL\xd6\xe1\x02\x4a\x04\xca\xea\x03\x00\x01foo".to_vec(),
     ];
-    // Records of a compressed log, which are frames; and one record over two blocks, on both grids of a run file.
+    // Records of a compressed log, which are frames, and one record in two blocks, on both grids of
+    // a run file.
     let set_zstd = files[7].clone();
     let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
     files.push([&set_zstd[..], &Wire::Plain.full(frame)].concat());
@@ -336,7 +340,7 @@ fn golden_vectors() -> Vec<Vec<u8>> {
         Wire::Ieee.append(&mut file, grid, &[b'x'; 40_000]);
         files.push(file);
     }
-    // The example of LevelDB's format page.
+    // The example on LevelDB's format page.
     let mut example = Vec::new();
     for (record, len) in [(b'a', 1_000), (b'b', 97_270), (b'c', 8_000)] {
         Wire::Plain.append(&mut example, 0, &vec![record; len]);
@@ -355,7 +359,8 @@ fn no_part_of_a_golden_vector_is_no_log() {
     }
 }
 
-/// One record, written without the crate under test, in each dialect: alone, or after what the engine writes first.
+/// One record in each dialect, written without the crate under test: on its own, or after what the
+/// engine writes first.
 fn logs_of_one_record() -> Vec<Vec<u8>> {
     let mut files: Vec<Vec<u8>> = golden_vectors().into_iter().filter(|file| file.len() < 100).collect();
     let set_zstd = files[7].clone();
@@ -390,7 +395,8 @@ fn no_flipped_bit_in_a_log_of_one_record_makes_it_no_log() {
             assert_may_be_log(&flipped);
         }
     }
-    // A record in two blocks, and the headers of both parts. A flipped bit elsewhere leaves the other part valid.
+    // A record in two blocks: each bit of both parts' headers. A flipped bit elsewhere leaves the
+    // other part valid.
     for (prefix, wire, grid) in [
         (&b""[..], Wire::Plain, 0),
         (b"", Wire::Recyclable(7), 0),
@@ -421,7 +427,8 @@ fn no_flipped_bit_makes_a_log_no_log() {
     }
 }
 
-/// Neither a signature nor text nor a type that no dialect writes outranks a valid fragment, wherever a log has one.
+/// Neither a signature nor text nor a type that no dialect writes outranks a valid fragment,
+/// wherever the log has one.
 #[test]
 fn a_valid_fragment_outranks_what_is_before_it() {
     for before in [
@@ -431,7 +438,7 @@ fn a_valid_fragment_outranks_what_is_before_it() {
     ] {
         assert_may_be_log(&[before, &Wire::Plain.full(b"foo")].concat());
     }
-    // Also after the look.
+    // Also a fragment after the part that detection reads.
     for byte in *b"a\xfe" {
         for blocks in [4, 9] {
             let file = [vec![byte; blocks * 32_768], Wire::Plain.full(b"foo")].concat();
@@ -447,7 +454,8 @@ fn a_valid_fragment_outranks_what_is_before_it() {
     }
 }
 
-/// What an engine named as its log is damaged rather than no log, unless it is of a known format.
+/// A file with the name of an engine's log is damaged rather than not a log, unless it has another
+/// known format.
 #[test]
 fn a_name_of_an_engine_is_believed() {
     let folder = tempfile::tempdir().unwrap();
@@ -461,7 +469,7 @@ fn a_name_of_an_engine_is_believed() {
     }
 }
 
-/// Some dialects write the same bytes: then it is the first of them.
+/// If several dialects write the same bytes, the first of them is detected.
 #[test]
 fn a_log_of_each_dialect_is_detected() {
     let log_in = |dialect: Dialect, record_len: usize| {

@@ -1,5 +1,5 @@
-//! Damage in every dialect: every truncation and every flipped bit of a small log, and all types with right and wrong checksums. No wrong record, no
-//! byte unaccounted for, no panic, no hang.
+//! Damage in every dialect: every truncation and every flipped bit of a small log, and all types
+//! with valid and invalid checksums. No wrong record, no byte unaccounted for, no panic, no hang.
 
 #[path = "common/wire.rs"]
 #[allow(dead_code, reason = "not every test file needs all of it")]
@@ -21,9 +21,9 @@ struct Log {
     dialect: LogFormat,
     wire: Wire,
     bytes: Vec<u8>,
-    /// Where each record begins, where it ends, and its data.
+    /// Each record's beginning, end and data.
     records: Vec<(u64, u64, Vec<u8>)>,
-    /// Bytes of the file header.
+    /// The length of the file header.
     prefix_len: usize,
 }
 
@@ -48,7 +48,7 @@ impl Log {
         log
     }
 
-    /// The options of a user who knows the dialect, and those of one who does not.
+    /// The options with the dialect named, and those with it to be detected.
     fn options(&self) -> [ReadOptions; 2] {
         [ReadOptions::default().with_format(self.dialect), ReadOptions::default()]
     }
@@ -108,7 +108,7 @@ fn small(_: Wire, _: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Small records, with the end of a block among them and in one of them.
+/// Small records, with a block ending between two of them and within one of them.
 fn at_a_block_end(wire: Wire, prefix_len: usize) -> Vec<Vec<u8>> {
     let room = BLOCK - prefix_len - 5 * wire.header_len() - 63;
     vec![
@@ -123,13 +123,13 @@ fn at_a_block_end(wire: Wire, prefix_len: usize) -> Vec<Vec<u8>> {
 }
 
 struct Seen {
-    /// Which records, in order.
+    /// The indices of the records, in order.
     records: Vec<usize>,
     skipped: Vec<SkippedRegion>,
     end: End,
 }
 
-/// All events, of which each is checked: no record that was not written, and no byte twice or not at all.
+/// All events, each checked: no record that was not written, and every byte exactly once.
 fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
     let policy = options.on_corruption;
     let mut reader = Reader::from_slice(bytes, options);
@@ -139,7 +139,7 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
         end: End::Clean { offset: 0 },
     };
     let mut position = 0;
-    // No more events than bytes, and one for the end: else it does not come to one.
+    // At most one event per byte, and one for the end: more would mean that it never ends.
     for _ in 0..=bytes.len() + 1 {
         let (begin, end) = match reader.next_event() {
             Ok(Some(Event::Record(record))) => {
@@ -173,7 +173,7 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
     panic!("more events than bytes");
 }
 
-/// What may lie between two events: nothing, or the end of a block, too short for a header.
+/// Whether the bytes between two events are nothing, or the end of a block, too short for a header.
 fn trailer(bytes: &[u8], begin: u64, end: u64) -> bool {
     begin == end
         || (begin < end && end - begin < 19 && bytes[begin as usize..end as usize].iter().all(|&byte| byte == 0))
@@ -224,7 +224,7 @@ fn check_truncation(log: &Log, len: usize) {
             known.skipped
         );
         let is_torn = matches!(known.end, End::TornTail { .. });
-        // What is left may be the zeros of a trailer.
+        // The rest may be a trailer's zeros.
         let rest = &bytes[ends_between.min(len)..];
         assert_eq!(
             is_torn,
@@ -232,7 +232,7 @@ fn check_truncation(log: &Log, len: usize) {
             "{:?} {len}",
             log.dialect
         );
-        // Nothing whole, nothing detected: then it is taken for LevelDB's, which is no other log's.
+        // Without a whole fragment nothing is detected, and the file is read as LevelDB's.
         assert!(unknown.records == whole || whole.is_empty());
     }
 }
@@ -249,7 +249,7 @@ fn every_truncation() {
 #[test]
 fn every_truncation_at_a_block_end() {
     for log in logs(at_a_block_end) {
-        // All but the middle of the long record.
+        // Every length except in the middle of the long record.
         for len in (0..100).chain((BLOCK - 220)..=log.bytes.len()) {
             check_truncation(&log, len);
         }
@@ -266,7 +266,7 @@ fn check_flip(log: &Log, bytes: &[u8], at: usize) {
     for options in [known.clone(), unknown.clone()] {
         for policy in POLICIES {
             let seen = read(log, bytes, options.clone().with_on_corruption(policy));
-            // What is hit is never returned, and never lost silently.
+            // A damaged record is never returned, and never lost silently.
             assert!(
                 hit.is_none_or(|hit| !seen.records.contains(&hit)),
                 "{:?} {at}",
@@ -305,7 +305,7 @@ fn every_flipped_bit_at_a_block_end() {
     for log in logs(at_a_block_end) {
         let mut bytes = log.bytes.clone();
         for at in (0..40).chain((BLOCK - 220)..bytes.len()) {
-            // Another bit of each byte: the log above has them all.
+            // One bit of each byte; the log above is tested with every bit.
             let bit = at % 8;
             bytes[at] ^= 1 << bit;
             check_flip(&log, &bytes, at);
@@ -314,7 +314,8 @@ fn every_flipped_bit_at_a_block_end() {
     }
 }
 
-/// In each dialect, between two records: each type, with each header, and with a right and a wrong checksum.
+/// In each dialect, between two records: each type, with each header, and with a valid and an
+/// invalid checksum.
 #[test]
 fn each_type_byte() {
     for log in logs(small) {
@@ -331,7 +332,8 @@ fn each_type_byte() {
                 between[0] ^= u8::from(!is_right);
                 let first = log.records[2].1 as usize;
                 let bytes = [&log.bytes[..first], &between, &log.bytes[first..]].concat();
-                // The same records, of which some are elsewhere; and what was put between them, if that is a record.
+                // The same records, some of them moved, and what was put between them, if it is a
+                // record.
                 let mut records = log.records.clone();
                 records[3..].iter_mut().for_each(|(begin, end, _)| {
                     *begin += between.len() as u64;

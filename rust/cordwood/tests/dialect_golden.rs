@@ -1,4 +1,5 @@
-//! Golden vectors of the dialects: bytes that the engines write, computed elsewhere or taken from their own tests.
+//! Golden vectors of the dialects: bytes that the engines write, computed elsewhere or taken from
+//! their own tests.
 
 #[path = "common/wire.rs"]
 #[allow(dead_code, reason = "not every test file needs all of it")]
@@ -12,7 +13,7 @@ use wire::Wire;
 /// File offsets and the reason.
 type Skipped = (u64, u64, &'static str);
 
-/// The records of a file, and what is skipped.
+/// The records of a file, and the skipped regions.
 fn read(dialect: LogFormat, file: &[u8]) -> (Vec<Vec<u8>>, Vec<Skipped>) {
     let mut reader = Reader::from_slice(file, ReadOptions::default().with_format(dialect));
     let (mut records, mut skipped) = (Vec::new(), Vec::new());
@@ -37,7 +38,7 @@ fn encode(dialect: LogFormat, records: &[&[u8]]) -> Vec<u8> {
     file
 }
 
-/// Both directions, and detection, which adds nothing but the number of the log.
+/// Checks both directions, and detection, which may add only the log's number.
 #[track_caller]
 fn check_both_ways(dialect: LogFormat, detected: impl Into<LogFormat>, record: &[u8], file: &[u8]) {
     assert_eq!(encode(dialect, &[record]), file);
@@ -57,7 +58,7 @@ fn recyclable_full() {
             b"foo",
             RECYCLABLE_FOO,
         );
-        // Without a number that of the first fragment is taken.
+        // If no number is named, the first fragment's is used.
         assert_eq!(read(LogFormat::new(dialect), RECYCLABLE_FOO).0, [b"foo"]);
     }
     assert_eq!(Wire::Recyclable(123).full(b"foo"), RECYCLABLE_FOO);
@@ -138,7 +139,7 @@ fn pebble_end_trailer() {
         Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
     );
 
-    // After it the log has ended, whatever follows.
+    // The log ends there, whatever follows.
     let file = [trailer.as_slice(), &Wire::Recyclable(1).full(b"old"), b"junk"].concat();
     let end = file.len() as u64;
     let skipped = vec![(0, 11, "end_trailer"), (11, end, "stale")];
@@ -171,7 +172,7 @@ fn wandb_header_and_full() {
         b"",
         b":W&B\xe1\xbe\x00\x1b\xdf\x05\xa5\x00\x00\x01",
     );
-    // A fragment without the header before it, as in the middle of a file.
+    // A fragment without the preceding file header, as in the middle of a file.
     assert_eq!(detect(&file[7..]), Ok(Some(Dialect::WANDB.into())));
 }
 
@@ -181,8 +182,9 @@ fn swanlab_header_and_full() {
     check_both_ways(LogFormat::new(Dialect::SWANLAB), Dialect::SWANLAB, b"foo", file);
 }
 
-/// Where a record ends seven bytes before the end of a block, the next begins with a FIRST fragment without data. In a run
-/// file before wandb-core 0.17.6 it is where a block begins in a newer one, which never begins with such a fragment.
+/// If a record ends seven bytes before the end of a block, the next begins with a FIRST fragment
+/// without data. In a run file from before wandb-core 0.17.6 it lies where a block begins in a
+/// newer file, whose blocks never begin with such a fragment.
 #[test]
 fn an_empty_first_fragment_ends_a_block_of_wandb() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -193,7 +195,8 @@ fn an_empty_first_fragment_ends_a_block_of_wandb() {
     assert_eq!(detect(&file), Ok(Some(Dialect::WANDB_OLD.into())));
 }
 
-/// The header takes seven bytes of the first block; before wandb-core 0.17.6 it was before the first block.
+/// The header takes seven bytes of the first block; before wandb-core 0.17.6 it preceded that
+/// block.
 #[test]
 fn both_grids_of_wandb() {
     let long = vec![b'x'; 40_000];
@@ -209,7 +212,7 @@ fn both_grids_of_wandb() {
     }
 }
 
-/// In each dialect, what the encoder writes is what a second writer does that shares no code with it.
+/// In each dialect, the encoder writes the same as a second writer that shares no code with it.
 #[test]
 fn encoder_and_second_writer_agree() {
     let cases = [
@@ -230,7 +233,7 @@ fn encoder_and_second_writer_agree() {
     ];
     for (dialect, wire, grid) in cases {
         for room in 0..30 {
-            // The second record begins where `room` bytes of the block are left.
+            // The second record begins with `room` bytes left in the block.
             let prefix = match dialect.dialect.name() {
                 "swanlab" => b":SWL\xd6\xe1\x02".to_vec(),
                 _ if wire == Wire::Ieee => b":W&B\xe1\xbe\x00".to_vec(),
@@ -252,7 +255,8 @@ fn encoder_and_second_writer_agree() {
 mod zstd {
     use super::*;
 
-    /// A frame by hand, of one block that is not compressed: magic, header, length, block header, data. Source: RFC 8878, 3.1.1.
+    /// A frame made by hand, with one uncompressed block: magic, header, length, block header,
+    /// data. Source: RFC 8878, 3.1.1.
     #[test]
     fn a_frame_is_a_record() {
         let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
@@ -274,7 +278,8 @@ mod zstd {
             assert_eq!(file[..11], *SET_ZSTD);
             let header_len = if dialect.log_number.is_some() { 11 } else { 7 };
             let frame = &file[11 + header_len..];
-            // Magic; single segment, two bytes of length, checksum; length less 256. Source: RFC 8878, 3.1.1.1.
+            // Magic; single segment, two-byte length, checksum; length minus 256. Source: RFC 8878,
+            // 3.1.1.1.
             assert_eq!(frame[..7], [0x28, 0xb5, 0x2f, 0xfd, 0x64, 44, 0]);
             let (records, skipped) = read(LogFormat::new(Dialect::ROCKSDB), &file);
             assert_eq!(records, [record.clone(), vec![], record.clone()]);

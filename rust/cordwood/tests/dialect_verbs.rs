@@ -91,7 +91,7 @@ fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::
     Ok(())
 }
 
-/// What is salvaged is a log of the same engine.
+/// The salvaged log is one of the same engine.
 #[test]
 fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -126,14 +126,16 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
         stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len,
         file.len() as u64
     );
-    // A range that begins later cannot see how records are compressed, so the beginning of the file is looked at for it.
+    // A range that begins later does not show how records are compressed, so the beginning of the
+    // file is read to find that.
     let options = ReadOptions::default().with_range(file.len() as u64 / 2..);
     let found = read(&file, options);
     assert!(!found.is_empty() && records().ends_with(&found));
     Ok(())
 }
 
-/// Salvages `file` as the file `name` of an empty folder, and gives back the new log and the report.
+/// Salvages `file`, under the name `name` in an empty folder, and returns the new log and the
+/// report.
 fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>, verbs::Report), cordwood_log::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let destination = folder.path().join(name);
@@ -141,7 +143,7 @@ fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>
     Ok((std::fs::read(destination).expect("a new log"), report))
 }
 
-/// A log that nothing is wrong with is copied byte for byte: no trailer is added, no number is lost or gained.
+/// An undamaged log is copied byte for byte: no trailer is added, no number is lost or added.
 #[test]
 fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Error>> {
     for dialect in DIALECTS {
@@ -150,7 +152,7 @@ fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Er
         for record in records() {
             encoder.encode(&record, &mut file);
         }
-        // As its writer left it, and closed.
+        // As its writer left it, open and closed.
         let open = file.clone();
         encoder.finish(&mut file);
         for file in [open, file] {
@@ -164,8 +166,8 @@ fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Er
     Ok(())
 }
 
-/// Bytes made by hand: the lengths of timestamps (type 10), without which keys cannot be read, and records of type 1 in a file that has a log number
-/// in its name.
+/// Bytes made by hand: the lengths of timestamps (type 10), without which keys cannot be read, and
+/// records of type 1 in a file with a log number in its name.
 #[test]
 fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
@@ -178,7 +180,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     verbs::salvage(&source, &destination, &ReadOptions::default())?;
     assert_eq!(std::fs::read(&destination)?, file);
 
-    // Where a block has no room for it, it begins the next one.
+    // If a block has no room for it, it begins the next one.
     let mut long = vec![0; 32_768 - 5];
     let len = long.len() - 7;
     long[..7].copy_from_slice(b"\0\0\0\0\0\0\x01");
@@ -210,7 +212,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     Ok(())
 }
 
-/// What a new log cannot have is named.
+/// The error names what a new log cannot contain.
 #[test]
 fn salvage_says_what_it_cannot_keep() -> Result<(), Box<dyn std::error::Error>> {
     // Pebble's type 9: log 1, synced up to 0, one byte of data.
@@ -224,7 +226,7 @@ fn salvage_says_what_it_cannot_keep() -> Result<(), Box<dyn std::error::Error>> 
     Ok(())
 }
 
-/// Every reader of a file of this name would take the records for left over.
+/// Every reader of a file with this name would take the records for remains of an older log.
 #[test]
 fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::error::Error>> {
     let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
@@ -237,14 +239,14 @@ fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::er
     Ok(())
 }
 
-/// One result, and the others say that it is there.
+/// One salvage succeeds, and the others report that the file exists.
 #[test]
 fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
     let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
     let folder = tempfile::tempdir()?;
     let source = folder.path().join("source.log");
     std::fs::write(&source, &file)?;
-    // As long as a name can be.
+    // The longest possible name.
     let name = "n".repeat(255);
     for _ in 0..10 {
         let destination = folder.path().join(&name);

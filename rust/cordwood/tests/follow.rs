@@ -1,4 +1,5 @@
-//! A file that grows: every record once and in order, no false damage, no true damage left out.
+//! A file that grows: every record once and in order, no false damage, and no real damage
+//! unreported.
 
 #[path = "common/wire.rs"]
 #[allow(dead_code, reason = "not every test file needs all of it")]
@@ -40,7 +41,8 @@ impl Log {
         Log { records, spans, file }
     }
 
-    /// How many records are whole when the first `len` bytes are written; zeros follow them if `is_preallocated`.
+    /// How many records are complete when the first `len` bytes are written; if `is_preallocated`,
+    /// zeros follow them.
     fn count(&self, len: usize, is_preallocated: bool) -> usize {
         let whole = |span: &&Range<usize>| {
             let zeros = self.file[span.start..span.end]
@@ -54,7 +56,7 @@ impl Log {
     }
 }
 
-/// xorshift64*: enough to choose lengths and chunks.
+/// xorshift64*: good enough to choose lengths and chunks.
 struct Random(u64);
 
 impl Random {
@@ -125,7 +127,7 @@ enum Reported {
 impl fmt::Debug for Reported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // A failure must be short enough to be read.
+            // Keeps the message of a failure short enough to read.
             Reported::Record(begin, end, data) => {
                 write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data))
             }
@@ -141,14 +143,14 @@ fn push_skipped(reported: &mut Vec<Reported>, region: SkippedRegion) {
     }
 }
 
-/// What skips damage, and reports it without trying again.
+/// Options that skip damage, and report it without trying again.
 fn skipping() -> FollowOptions {
     FollowOptions::default()
         .with_retry(0, Duration::ZERO)
         .with_on_corruption(OnCorruption::Skip)
 }
 
-/// What a follower reports of a file that grows by `step` bytes at a time.
+/// What a follower reports about a file that grows by `step` bytes at a time.
 fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 0);
@@ -161,7 +163,8 @@ fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Re
     reported
 }
 
-/// Everything there is to report now; then what it waits for. Damage that is read again is waited for.
+/// Collects everything that can be reported, and returns what the follower then waits for. While
+/// damage is being read again, it polls again.
 fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     loop {
         match follower.poll().unwrap() {
@@ -184,7 +187,7 @@ fn records(reported: &[Reported]) -> Vec<Vec<u8>> {
     data.collect()
 }
 
-/// What a reader of the whole file tells.
+/// What a reader of the whole file reports.
 fn read(file: &[u8]) -> Vec<Reported> {
     read_with(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip))
 }
@@ -256,7 +259,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
     }
 }
 
-/// A read copies its bytes in order, and may find the end of a write whose beginning it came too early for.
+/// A read copies bytes in order, so it may see the end of a write whose beginning it missed.
 #[test]
 fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
     let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
@@ -278,7 +281,8 @@ fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
     }
 }
 
-/// Three blocks and a bit, each kind of fragment, a trailer, exactly seven bytes left, data that ends in zeros, an inner log.
+/// Slightly over three blocks: each kind of fragment, a trailer, a block with exactly seven bytes
+/// left, data that ends in zeros, and an inner log.
 fn small_log() -> Log {
     Log::new(vec![
         b"one".to_vec(),
@@ -292,7 +296,7 @@ fn small_log() -> Log {
     ])
 }
 
-/// Where to look: at each byte near a boundary, and now and then elsewhere.
+/// The lengths to check: each byte near a boundary, and some elsewhere.
 fn lengths(log: &Log) -> Vec<usize> {
     let mut edges: Vec<usize> = log.spans.iter().flat_map(|span| [span.start, span.end]).collect();
     edges.extend((0..=log.file.len() / BLOCK_LEN).map(|block| block * BLOCK_LEN));
@@ -314,7 +318,8 @@ fn each_prefix_gives_its_whole_records_and_then_waits() {
         let edges = lengths(&log);
         for len in 0..=log.file.len() {
             growing.write(len.saturating_sub(1), &log.file[len.saturating_sub(1)..len]);
-            // At each length; in a preallocated file, where a poll has to look at all of a block, at some.
+            // Polls at each length; in a preallocated file, where a poll has to read a whole block,
+            // only at some.
             let is_edge = edges.binary_search(&len).is_ok();
             if is_preallocated && !is_edge {
                 continue;
@@ -330,7 +335,7 @@ fn each_prefix_gives_its_whole_records_and_then_waits() {
             if !is_edge {
                 continue;
             }
-            // And one that sees only this prefix.
+            // Also a follower that sees only this prefix.
             let mut fresh = Vec::new();
             assert_eq!(drain(&mut follow(&path), &mut fresh), not_yet, "{len}");
             assert!(fresh == reported, "{len}");
@@ -355,7 +360,7 @@ fn a_kept_offset_goes_on_where_it_was() {
     assert!(records(&reported) == log.records);
 }
 
-/// What is at the start and belongs to a record before it is skipped, whenever it is read.
+/// What lies at the start but belongs to an earlier record is skipped, whenever it is read.
 #[test]
 fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
@@ -373,7 +378,7 @@ fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
 #[test]
 fn damage_is_told_as_a_reader_of_the_whole_file_tells_it() {
     let small = small_log();
-    // One more block: after it, nothing depends on where the file ends.
+    // One more block, so that nothing depends on where the file ends.
     let mut whole = small.file.clone();
     whole.resize(whole.len().next_multiple_of(BLOCK_LEN), 0);
     Encoder::new(whole.len() as u64).encode(b"a block of its own", &mut whole);
@@ -469,7 +474,8 @@ fn damage_at_the_end_is_told_when_the_retries_are_spent_and_not_before() {
     assert!(begin.elapsed() < Duration::from_secs(1));
     assert_eq!((region.begin, region.end), (11, 21));
 
-    // The rest of the block is not trusted. It is reported when it is there, and is no second error.
+    // The rest of the block is not trusted. It is reported once it is there, and is not a second
+    // error.
     let mut growing = Growing {
         file: File::options().write(true).open(&path).unwrap(),
     };
@@ -529,7 +535,7 @@ fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record() {
     let mut follower = follow(&path);
     let mut reported = Vec::new();
     assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
-    // In the same block: it may be that the zeros are still to be written.
+    // In the same block: the zeros may yet be written over.
     growing.write(100, b"something");
     assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
     growing.write(10, &Log::new(vec![vec![b'x'; 83]]).file);
@@ -562,7 +568,7 @@ fn truncation_is_told_and_stays() {
         assert_eq!(follower.poll().unwrap(), Poll::Truncated { offset, file_len: 3 });
         file.set_len(1 << 20).unwrap();
     }
-    // An offset that was kept, of which the file knows nothing any more.
+    // A saved offset that is beyond the end of the file.
     file.set_len(3).unwrap();
     let mut resumed = Follower::open(&path, FollowOptions::default().with_start(10)).unwrap();
     assert_eq!(
@@ -608,13 +614,14 @@ fn rotation_is_told_when_the_old_file_has_been_read() {
     assert!(matches!(follower.poll(), Ok(Poll::Rotated { .. })));
 }
 
-/// A writer whose write failed half-way cuts the file and goes on: of the record that was begun nothing may be joined to another.
+/// A writer whose write failed halfway cuts the file and continues: no part of the record that was
+/// begun may be joined to another.
 #[test]
 fn a_write_that_is_undone_leaves_no_trace() {
     let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
     let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
     for sees_the_cut in [false, true] {
-        // With and without something that was reported before it in the same read.
+        // With and without a record that was reported from the same read.
         for polls_before in [1, 2] {
             let (_folder, path) = folder();
             let mut growing = Growing::new(&path, 0);
@@ -658,7 +665,7 @@ fn the_policies() {
     drain(&mut Follower::open(&path, skip.clone()).unwrap(), &mut reported);
     assert_eq!(reported, read(&log.file));
 
-    // Longer than the limit, and still being written when that is clear.
+    // Longer than the limit, and still being written when that becomes clear.
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], b"next".to_vec()]);
     let mut growing = Growing::new(&path, 0);
     let mut follower = Follower::open(&path, skip.with_record_len_max(50_000)).unwrap();
@@ -716,7 +723,7 @@ fn what_cannot_be_followed() {
     assert_eq!(kind(Path::new("/dev/null")), std::io::ErrorKind::InvalidInput);
 }
 
-/// A log of RocksDB with a number, in a file that held an older log without numbers.
+/// A RocksDB log with a number, in a file that once contained an older log without numbers.
 #[test]
 fn an_older_log_of_another_form_is_not_returned() {
     let (_folder, path) = folder();
@@ -739,7 +746,7 @@ fn an_older_log_of_another_form_is_not_returned() {
     assert_eq!(records(&reported), [b"new"]);
     assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Idle));
 
-    // The rest of the new log shows that the old one is written over.
+    // The rest of the new log shows that the old one is being overwritten.
     let mut log = file[..own_len].to_vec();
     Wire::Recyclable(5).append(&mut log, 0, &[b'n'; 2 * BLOCK_LEN]);
     let mut follower = Follower::open(&path, FollowOptions::default().with_format(dialect)).unwrap();
@@ -749,11 +756,11 @@ fn an_older_log_of_another_form_is_not_returned() {
     assert_eq!(records(&reported), [b"new".to_vec(), vec![b'n'; 2 * BLOCK_LEN]]);
 }
 
-/// As long as the dialect is not known, the header of the first fragment may be longer than LevelDB's.
+/// Until the dialect is known, the first fragment's header may be longer than LevelDB's.
 #[test]
 fn the_first_fragment_of_any_dialect_is_waited_for() {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
-        // A record may hold a log of another dialect.
+        // A record may contain a log of another dialect.
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
         for data in [&b""[..], b"first", &log] {
             let (_folder, path) = folder();
@@ -815,8 +822,8 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
     }
 }
 
-/// In a run file before wandb-core 0.17.6 the header is before the first block. Whether zeros in its place are
-/// damage, that block says.
+/// In a run file from before wandb-core 0.17.6 the header precedes the first block, which
+/// determines whether zeros in the header's place are damage.
 #[test]
 fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {
     let mut file = Vec::new();
@@ -845,17 +852,18 @@ fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {
     }
 }
 
-/// A record that says how all others are compressed comes first. Its type is that of a longer header in another dialect, of
-/// which more would be waited for; its checksum says that it is none. The log's number is in the fragment after it.
+/// A record that says how all others are compressed comes first. In another dialect its type has a
+/// longer header, the rest of which would be waited for; its checksum rules that out. The log's
+/// number is in the fragment after it.
 #[test]
 fn metadata_before_the_first_record_is_not_waited_at() {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
-    // An empty record is no frame.
+    // An empty record is not a frame.
     for payload in [&b""[..], b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24"] {
         let (_folder, path) = folder();
         let file = [&metadata[..], &Wire::Recyclable(4).full(payload)].concat();
         fs::write(&path, b"").unwrap();
-        // A build without zstd skips the record that is compressed.
+        // A build without zstd skips the compressed record.
         let options = FollowOptions::default()
             .with_retry(0, Duration::ZERO)
             .with_on_corruption(OnCorruption::Skip);
@@ -881,9 +889,8 @@ fn metadata_before_the_first_record_is_not_waited_at() {
     }
 }
 
-/// The log's number is that of two fragments after the damage: it is greater than that of the block
-/// after it, which an older log left. Before that block is written, nothing but the damage is
-/// reported.
+/// The log's number comes from a fragment after the damage: it is greater than that of the next
+/// block, which an older log left. Before that block is written, only the damage is reported.
 #[test]
 fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
     let mut older = Vec::new();
@@ -923,8 +930,8 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
     }
 }
 
-/// Of a log whose first fragment is destroyed, the records after the first block are returned, in
-/// whatever dialect it is and whether or not that is named.
+/// If a log's first fragment is destroyed, the records after the first block are returned, in any
+/// dialect, named or not.
 #[test]
 fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
     let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
@@ -974,7 +981,8 @@ fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
     }
 }
 
-/// What says that all records are compressed is destroyed: a frame is not taken for a record.
+/// The record that says that all others are compressed is destroyed: a frame is not taken for a
+/// record.
 #[test]
 fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
@@ -1010,8 +1018,8 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
     }
 }
 
-/// A fragment of a type that a later version may write has one of two headers: until the longer one
-/// is there, it is not complete.
+/// A fragment of a type that a later version may write has one of two headers: it is incomplete
+/// until the longer one is there.
 #[test]
 fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
     let mut file = Wire::Plain.full(b"before");
@@ -1038,26 +1046,27 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
     }
 }
 
-/// After garbage or a lost write in a log with a number: what an older log left in the blocks after
-/// it is not returned, and what this one wrote after that is.
+/// After garbage or a lost write in a log with a number, what an older log left in the following
+/// blocks is not returned, but what this log wrote after them is.
 #[test]
 fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
     let own = Wire::Recyclable(6);
     let filler = |wire: Wire, begin: usize| wire.full(&vec![b'o'; BLOCK_LEN - begin - wire.header_len()]);
     let own_len = own.full(b"own").len();
-    // A block of garbage, one of an older log without numbers, one that goes on.
+    // A block of garbage, one of an older log without numbers, and one in which the log continues.
     let mut garbage = own.full(b"own");
     garbage.resize(BLOCK_LEN, 0xff);
     garbage.extend(filler(Wire::Plain, 0));
     garbage.extend(own.full(b"later"));
-    // The same, with one of an older log of the same form.
+    // The same with a block of an older log of the same form.
     let stale = [
         own.full(b"own"),
         filler(Wire::Recyclable(5), own_len),
         own.full(b"later"),
     ]
     .concat();
-    // The form is known only after a fragment that has none, when the next block has been seen.
+    // The first fragment's type shows no form, which is known only when the next block has been
+    // seen.
     let mut unknown = own.fragment(41, b"of a type to come");
     let begin = unknown.len() as u64;
     unknown.extend(Wire::Plain.full(b"own"));
@@ -1086,8 +1095,8 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
 }
 
 /// After that metadata the first fragment of a long record ends with its block, though it is
-/// shorter than a block. And whether or not it is damaged, the metadata is no damage, and what all
-/// records are is known.
+/// shorter than a block. Whether or not that fragment is damaged, the metadata is not damage, and
+/// the records' format is known.
 #[test]
 fn after_metadata_the_first_block_is_waited_for() {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();

@@ -1,4 +1,4 @@
-//! `verbs::fragments`: its entries tile any file, and say what a reader says of it.
+//! `verbs::fragments`: its entries tile any file, and agree with a reader.
 
 use cordwood_log::damage::{Severity, SkippedRegion};
 use cordwood_log::format::BLOCK_LEN;
@@ -18,7 +18,7 @@ fn fragments_of(file: &[u8], dialect: LogFormat) -> Vec<Fragment> {
 
 type Span = (u64, u64);
 
-/// The spans of the records, of those that are salvaged, and the regions.
+/// The spans of the records and of the salvaged records, and the skipped regions.
 fn read(file: &[u8], policy: OnCorruption, dialect: LogFormat) -> (Vec<Span>, Vec<Span>, Vec<SkippedRegion>) {
     let mut reader = Reader::from_slice(file, options(policy, dialect));
     let (mut records, mut salvaged, mut regions) = (Vec::new(), Vec::new(), Vec::new());
@@ -32,7 +32,8 @@ fn read(file: &[u8], policy: OnCorruption, dialect: LogFormat) -> (Vec<Span>, Ve
     (records, salvaged, regions)
 }
 
-/// The records that fragments belong to: the first begins where the record does, the last ends where it does.
+/// The records that fragments belong to: a record begins with its first fragment and ends with its
+/// last.
 fn records_of(fragments: &[Fragment], is_salvaged: bool) -> Vec<Span> {
     let mut records: Vec<Span> = Vec::new();
     for fragment in fragments.iter().filter(|fragment| fragment.is_salvaged == is_salvaged) {
@@ -69,7 +70,7 @@ fn check(file: &[u8], dialect: LogFormat) {
     }
     assert_eq!(offset, file.len() as u64);
 
-    // What is salvaged: the same records, and the same reasons for the same bytes.
+    // With `salvage`: the same records, and the same reasons for the same bytes.
     let (records, salvaged, regions) = read(file, OnCorruption::Salvage, dialect);
     assert_eq!(records_of(&fragments, false), records);
     assert_eq!(records_of(&fragments, true), salvaged);
@@ -94,7 +95,7 @@ fn check(file: &[u8], dialect: LogFormat) {
         .collect();
     assert_eq!(told, expected);
 
-    // What is skipped: no record that salvaging would not return; and all damage is in its regions.
+    // With `skip`: no record that salvaging would not return, and all damage is in the regions.
     let (skipping, _, regions) = read(file, OnCorruption::Skip, dialect);
     for record in &skipping {
         assert!(records.contains(record) || salvaged.contains(record), "{record:?}");
@@ -107,7 +108,7 @@ fn check(file: &[u8], dialect: LogFormat) {
         assert!(!is_damage || regions.iter().any(is_in), "{fragment:?}");
     }
 
-    // A stream is read in pieces, and gives the same.
+    // A stream is read in pieces, with the same result.
     let reader = Reader::new(file, options(OnCorruption::Salvage, dialect));
     let streamed = verbs::fragments(reader, StreamSource::new(file, 0));
     let streamed: Vec<_> = streamed.collect::<Result<_, _>>().unwrap();
@@ -129,7 +130,7 @@ enum Damage {
     Zero(prop::sample::Index, usize),
     Fill(prop::sample::Index, Vec<u8>),
     Cut(prop::sample::Index),
-    /// What is left of another log.
+    /// The rest of another log.
     Older(Vec<usize>),
     Append(Vec<u8>),
 }
@@ -221,7 +222,7 @@ fn a_stale_tail_is_taken_apart_too() {
     let mut file = log(LogFormat::new(Dialect::ROCKSDB).with_log_number(9), &[100; 3]);
     let mut older = Writer::with_format(Vec::new(), 0, LogFormat::new(Dialect::ROCKSDB).with_log_number(8)).unwrap();
     for _ in 0..10 {
-        // Where the log ends, this is a header of 257 bytes.
+        // Where the log ends, these bytes look like a header that states 257 bytes.
         older.append(&[1; 70]).unwrap();
     }
     file.extend_from_slice(&older.into_inner().unwrap()[file.len()..]);
@@ -237,7 +238,7 @@ fn a_stale_tail_is_taken_apart_too() {
             )
         })
         .collect();
-    // 3 of 111 bytes; what is left of the older one's fifth, up to 405; then five of 81.
+    // Three of 111 bytes; the rest of the older log's fifth, up to 405; then five of 81.
     let mut expected: Vec<_> = (0..3).map(|i| (i * 111, "recyclable_full", Some(9), false)).collect();
     expected.push((333, "rest", None, true));
     expected.extend((5..10).map(|i| (i * 81, "recyclable_full", Some(8), true)));

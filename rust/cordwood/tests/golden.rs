@@ -1,6 +1,8 @@
-//! Golden vectors: bytes that every engine of this format writes for the same records, computed elsewhere.
+//! Golden vectors: bytes that every engine of this format writes for the same records, computed
+//! elsewhere.
 //!
-//! The example is that of LevelDB's `doc/log_format.md`; its bytes were made by an independent script and agree with the engines.
+//! The example is the one in LevelDB's `doc/log_format.md`; an independent script made its bytes,
+//! which agree with the engines.
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::crc32c::{crc32c, mask, unmask};
@@ -8,7 +10,7 @@ use cordwood_log::format::{HEADER_LEN, Header, encoded_len};
 use cordwood_log::{ReadOptions, Reader, Writer};
 use sha2::{Digest, Sha256};
 
-/// The bytes of `records` in a file that is `begin` bytes long before, and where each of them begins.
+/// The bytes of `records`, appended to a file of `begin` bytes, and where each of them begins.
 fn encode(begin: u64, records: &[&[u8]]) -> (Vec<u8>, Vec<u64>) {
     let mut encoder = Encoder::new(begin);
     let mut bytes = Vec::new();
@@ -30,7 +32,7 @@ fn the_example_of_the_format_page() {
     let (file, offsets) = encode(0, &[&a, &b, &c]);
     assert_eq!(offsets, [0, 1_007, 98_304]);
     assert_eq!(file.len(), 106_311);
-    // Offset, header, end of the payload.
+    // Offset, header, and end of the payload.
     for (begin, header, end) in [
         (0, *b"\x34\x47\xde\x97\xe8\x03\x01", 1_007),
         (1_007, *b"\xc4\x36\x75\x71\x0a\x7c\x02", 32_768),
@@ -102,7 +104,7 @@ fn six_bytes_left_become_a_trailer() {
     assert_eq!(offsets, [32_768]);
 }
 
-/// A record may hold log fragments with their masked checksums, so masking must not undo itself.
+/// A record may contain log fragments with their masked checksums, so masking must not undo itself.
 #[test]
 fn the_mask() {
     let crc = crc32c(b"foo");
@@ -126,7 +128,7 @@ fn crc32c_of_the_rfc() {
 #[test]
 fn encoded_len_is_what_the_encoder_writes() {
     const BLOCK: u64 = 32_768;
-    // Each distance from the edges of a block at which something changes, and a few between them.
+    // Each distance from the edges of a block at which something changes, and a few in between.
     let near = |edge: u64| (edge.saturating_sub(15)..edge + 9).chain([edge + 1_000]);
     let offsets: Vec<u64> = near(0).chain(near(BLOCK)).chain(near(7 * BLOCK)).collect();
     let lens: Vec<u64> = near(0).chain(near(BLOCK)).chain(near(2 * BLOCK)).collect();

@@ -1,4 +1,5 @@
-//! Offsets of more than 32 bits: a log at the end of a file of 5 GiB, of which all else is a hole that is never read.
+//! Offsets of more than 32 bits: a log at the end of a 5 GiB file whose rest is a hole that is
+//! never read.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -15,7 +16,7 @@ use cordwood_log::verbs::verify_file;
 use cordwood_log::{Dialect, End, FollowOptions, Follower, LogFile, LogFileOptions, ReadOptions, Reader};
 
 const BASE: u64 = 5 << 30;
-/// Two records: of 3 bytes, and of no byte.
+/// Two records: one of 3 bytes, and an empty one.
 const OFFSETS: [u64; 2] = [BASE, BASE + 10];
 const END: u64 = BASE + 17;
 

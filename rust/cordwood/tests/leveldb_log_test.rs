@@ -1,8 +1,9 @@
-//! The cases of LevelDB's `db/log_test.cc` under their upstream names, in our own words, and what else is known of how LevelDB
-//! reads a log. `docs/format/leveldb-cases.md` is the list of them.
+//! The cases of LevelDB's `db/log_test.cc` under their upstream names and in our own words, and
+//! what else is known about how LevelDB reads a log. `docs/format/leveldb-cases.md` lists them.
 //!
-//! Each test states the records with their offsets, and the reports that LevelDB makes: bytes and text. Where this crate is meant
-//! to say more than LevelDB, a comment says `Exception:`. LevelDB skips damage and continues: the policy is `Skip` throughout.
+//! Each test states the records with their offsets, and the reports that LevelDB makes: bytes and
+//! text. Where this crate says more than LevelDB on purpose, a comment says `Exception:`. LevelDB
+//! skips damage and continues, so the policy is `Skip` throughout.
 
 mod common;
 
@@ -22,7 +23,8 @@ const LAST: u8 = 4;
 
 /// What LevelDB calls a region that it reports.
 fn message(region: &SkippedRegion) -> Option<&'static str> {
-    // Without a byte count LevelDB is silent, whatever the reason: a bad length at the end of the file, for one.
+    // Without a byte count LevelDB is silent, whatever the reason: for example, a bad length at the
+    // end of the file.
     region.leveldb_len?;
     Some(match region.reason {
         Reason::BadLength { .. } => "bad record length",
@@ -51,7 +53,7 @@ impl Log {
         }
     }
 
-    /// A file of pieces that no writer may have written.
+    /// A file made of pieces that no writer need ever have written.
     fn of(pieces: &[&[u8]]) -> Self {
         Log {
             file: pieces.concat(),
@@ -77,7 +79,7 @@ impl Log {
         self.file[at] = self.file[at].wrapping_add(delta);
     }
 
-    /// Makes the fragment at `header` one of another type, with a valid checksum.
+    /// Gives the fragment at `header` another type, with a valid checksum.
     fn set_kind(&mut self, header: usize, kind: u8) {
         self.file[header + 6] = kind;
         let bytes = self.file[header..].first_chunk().expect("a header");
@@ -90,13 +92,13 @@ impl Log {
         self.file.truncate(self.file.len() - len);
     }
 
-    /// Zeros up to the end of the block.
+    /// Appends zeros up to the end of the block.
     fn pad_block(mut self) -> Self {
         self.file.resize(self.file.len().next_multiple_of(BLOCK_LEN), 0);
         self
     }
 
-    /// A FULL fragment that ends where the block ends.
+    /// Appends a FULL fragment that ends where the block ends.
     fn fill_block(mut self) -> Self {
         let room = BLOCK_LEN - self.file.len() % BLOCK_LEN - HEADER_LEN;
         self.file.extend(fragment(FULL, &vec![b'.'; room]));
@@ -132,7 +134,7 @@ impl Log {
     }
 }
 
-/// What a reader gave. Each method checks a part of it.
+/// What a reader returned. Each method checks a part of it.
 struct Reading {
     records: Vec<(u64, Vec<u8>)>,
     skipped: Vec<SkippedRegion>,
@@ -142,7 +144,7 @@ struct Reading {
 impl Reading {
     #[track_caller]
     fn records<D: AsRef<[u8]>>(&self, expected: &[(u64, D)]) -> &Self {
-        // Places first: 100,000 bytes that differ are nothing to look at.
+        // Offsets and lengths first: a difference in 100,000 bytes would be unreadable.
         let place = |offset, data: &[u8]| (offset, data.len());
         let found: Vec<_> = self.records.iter().map(|(o, data)| place(*o, data)).collect();
         let wanted: Vec<_> = expected.iter().map(|(o, data)| place(*o, data.as_ref())).collect();
@@ -166,7 +168,7 @@ impl Reading {
         self
     }
 
-    /// The regions that LevelDB says nothing of.
+    /// The regions that LevelDB does not report.
     #[track_caller]
     fn silent(&self, expected: &[(u64, u64, &str)]) -> &Self {
         let silent = self.skipped.iter().filter(|region| region.leveldb_len.is_none());
@@ -186,7 +188,7 @@ impl Reading {
     }
 }
 
-/// `text` again and again, `len` bytes of it.
+/// `text` repeated up to `len` bytes.
 fn big(text: &str, len: u64) -> Vec<u8> {
     text.bytes().cycle().take(len as usize).collect()
 }
@@ -207,7 +209,7 @@ fn read_write() {
     for record in ["foo", "bar", "", "xxxx"] {
         log.write(record);
     }
-    // That the end stays the end, `read_all` asks in every test.
+    // That the end stays the end is checked by `read_all` in every test.
     log.read()
         .records(&[(0, "foo"), (10, "bar"), (20, ""), (27, "xxxx")])
         .reports(&[])
@@ -251,7 +253,7 @@ fn fragmentation() {
 #[test]
 fn marginal_trailer() {
     let mut log = Log::new();
-    // Room for the header of an empty record, exactly.
+    // Exactly enough room for the header of an empty record.
     let foo = big("foo", B - 14);
     log.write(&foo);
     assert_eq!(log.len(), B - 7);
@@ -270,7 +272,7 @@ fn marginal_trailer2() {
     let foo = big("foo", B - 14);
     log.write(&foo);
     assert_eq!(log.len(), B - 7);
-    // An empty FIRST fills the block, all of the record is in the next.
+    // An empty FIRST fills the block; all of the record is in the next.
     log.write("bar");
     assert_eq!((log.file[BLOCK_LEN - 1], log.file[BLOCK_LEN + 6]), (FIRST, LAST));
     log.read()
@@ -334,7 +336,7 @@ fn random_read() {
     let mut random = Random(301);
     let mut log = Log::new();
     for number in 0..500 {
-        // Short ones are as frequent as those of many blocks.
+        // Short records are as frequent as those of many blocks.
         let digits = random.below(18);
         let len = random.below(1 << digits);
         log.write(big(&format!("{number}."), len));
@@ -358,8 +360,8 @@ fn read_error() {
     }
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
     let mut reader = Reader::new(Failing, options);
-    // Exception: LevelDB reports 32,768 dropped bytes and ends. Here it is an error, nothing is dropped, and a further call
-    // tries again: a disk that fails is not the end of a file.
+    // Exception: LevelDB reports 32,768 dropped bytes and ends. Here it is an error, nothing is
+    // dropped, and another call tries again: a failing disk is not the end of a file.
     for _ in 0..2 {
         match reader.next_event() {
             Err(Error::Io { path: None, source }) => assert_eq!(source.to_string(), "read error"),
@@ -398,7 +400,7 @@ fn bad_length() {
     let mut log = Log::new();
     log.write(big("bar", B - 7));
     log.write("foo");
-    // The low byte of the length: the record now passes the end of its block by one byte.
+    // The low byte of the length: the record goes one byte past the end of its block.
     log.add_to_byte(4, 1);
     log.read()
         .records(&[(B, "foo")])
@@ -500,7 +502,8 @@ fn partial_last_is_ignored() {
     log.shrink(1);
     let reading = log.read();
     reading.records(NONE).reports(&[]);
-    // Exception: as in truncated_trailing_record_is_ignored; FIRST and what is left of LAST are a region each.
+    // Exception: as in truncated_trailing_record_is_ignored; FIRST and the rest of LAST are a
+    // region each.
     reading
         .silent(&[(0, B, "torn_tail"), (B, B + 13, "torn_tail")])
         .ends_torn(0);
@@ -511,7 +514,7 @@ fn skip_into_multi_record() {
     let mut log = Log::new();
     log.write(big("foo", 3 * B));
     log.write("correct");
-    // FIRST lies before this; what is left of its record is not damage.
+    // FIRST lies before this offset; the rest of its record is not damage.
     log.read_from(B)
         .records(&[(3 * B + 28, "correct")])
         .reports(&[])
@@ -525,7 +528,8 @@ fn error_joins_records() {
     log.write(big("foo", B));
     log.write(big("bar", B));
     log.write("correct");
-    // In the second block are LAST of "foo" and FIRST of "bar". The ends that are left must not be joined.
+    // The second block contains LAST of "foo" and FIRST of "bar". The remaining ends must not be
+    // joined.
     log.file[BLOCK_LEN..][..BLOCK_LEN].fill(b'x');
     let reading = log.read();
     reading
@@ -544,8 +548,8 @@ fn error_joins_records() {
 
 // Where to begin --------------------------------------------------------------------------------------------------------------
 
-/// Offset and length of the six records of the log that the next tests begin to read at some place. The fifth leaves a trailer of
-/// two bytes in its block.
+/// Offset and length of the six records in the log that the next tests read from various offsets.
+/// The fifth leaves a trailer of two bytes in its block.
 const PLACES: [(u64, u64); 6] = [
     (0, 10_000),
     (10_007, 10_000),
@@ -555,7 +559,7 @@ const PLACES: [(u64, u64); 6] = [
     (3 * B, B - 7),
 ];
 
-/// Reading from `start` on gives the records from number `first` on, and nothing else.
+/// Asserts that reading from `start` returns the records from number `first` on, and nothing else.
 #[track_caller]
 fn offset_log() -> Log {
     let mut log = Log::new();
@@ -608,8 +612,9 @@ fn read_third_start() {
 
 #[test]
 fn read_fourth_one_off() {
-    // Exception: LevelDB reports MIDDLE and LAST, 32,761 and 19,028 bytes, as "missing start of fragmented record". They belong to
-    // the record that begins before the range: no damage, no report.
+    // Exception: LevelDB reports MIDDLE and LAST, 32,761 and 19,028 bytes, as "missing start of
+    // fragmented record". They belong to the record that begins before the range: no damage, no
+    // report.
     check_initial_offset(20_015, 3);
 }
 
@@ -631,7 +636,8 @@ fn read_fourth_last_block() {
 
 #[test]
 fn read_fourth_start() {
-    // Upstream's number has a zero too few to be where the fourth record begins (84,571): this lies in the LAST before it.
+    // Upstream has 1,000 where 10,000 is meant, so this is not where the fourth record begins
+    // (84,571), but lies in the LAST before it.
     check_initial_offset(66_571, 3);
     check_initial_offset(84_571, 3);
 }
@@ -671,7 +677,7 @@ fn large_manifest_compacted() {
     log.file.resize(3 << 20, 0);
     let reading = log.read();
     reading.records(&log.written).reports(&[]).ends_clean(3 << 20);
-    // Exception: LevelDB is silent; here the zeros are reported, block by block, as not damage.
+    // Exception: LevelDB is silent; here the zeros are reported block by block, not as damage.
     assert_eq!(reading.skipped.len() as u64, (3 << 20) / B - len / B);
     let whole = reading
         .skipped
@@ -687,12 +693,13 @@ fn large_manifest_compacted() {
 fn recovery_after_corruption() {
     let mut log = Log::new();
     for number in 0..100 {
-        // A batch of one key of 16 bytes and a value of 1,000 has 1,032 bytes.
+        // A batch with a 16-byte key and a 1,000-byte value has 1,032 bytes.
         log.write(big(&format!("{number}."), 1_032));
     }
     log.file[19] ^= 0x80;
     log.file[BLOCK_LEN + 1_000] ^= 0x80;
-    // The 64 records that begin in these blocks are lost. The rest of a record that crosses into the next block is reported separately.
+    // The 64 records that begin in these blocks are lost. The rest of a record that continues in
+    // the next block is reported separately.
     log.read()
         .records(&log.written[64..])
         .reports(&[
@@ -705,7 +712,7 @@ fn recovery_after_corruption() {
         .ends_clean(log.len());
 }
 
-// Inputs that the engines read in different ways: what LevelDB makes of them -----------------------------------------------------
+// Inputs that the engines read differently, and what LevelDB makes of them ---------------------------------------------------
 
 #[test]
 fn full_empty_full_full() {
@@ -769,7 +776,7 @@ fn first_first_last() {
 fn empty_first_then_full() {
     let reading = Log::of(&[&fragment(FIRST, b""), &fragment(FULL, b"bbb")]).read();
     reading.records(&[(7, "bbb")]).reports(&[]);
-    // Exception: LevelDB is silent; here the header is reported, as not damage.
+    // Exception: LevelDB is silent; here the header is reported, not as damage.
     reading.silent(&[(0, 7, "empty_first")]).ends_clean(17);
 }
 
@@ -843,7 +850,7 @@ fn zeros_to_block_end_good_next_block() {
         .then(&[&fragment(FULL, b"bbb")])
         .read();
     reading.records(&[(0, "aaa"), (B, "bbb")]).reports(&[]);
-    // Exception: LevelDB is silent; here the zeros are reported, as not damage.
+    // Exception: LevelDB is silent; here the zeros are reported, not as damage.
     reading.silent(&[(10, B, "zero_fill")]).ends_clean(B + 10);
 }
 
@@ -857,7 +864,7 @@ fn first_zeros_to_block_end_last_in_next_block() {
         (3, "error in middle of record"),
         (3, "missing start of fragmented record"),
     ]);
-    // Exception: LevelDB is silent of the zeros; here they are reported, as not damage.
+    // Exception: LevelDB is silent about the zeros; here they are reported, not as damage.
     reading.silent(&[(10, B, "zero_fill")]).ends_clean(B + 20);
 }
 
@@ -900,11 +907,11 @@ fn length_beyond_block_in_last_partial_block() {
     log.add_to_byte(15, 0x80);
     let reading = log.read();
     reading.records(&[(0, "aaa")]).reports(&[]);
-    // Exception: LevelDB takes it for the end of the file and loses what follows silently. No torn write leaves a length
-    // that its block cannot hold; here this is damage.
+    // Exception: LevelDB takes it for the end of the file and silently loses what follows. No torn
+    // write leaves a length that does not fit into its block; here this is damage.
     reading.silent(&[(10, 30, "bad_length")]).ends_clean(30);
 
-    // The length alone is enough: no record after it, and no valid checksum.
+    // The length on its own is enough, without a record after it or a valid checksum.
     log.shrink(10);
     log.add_to_byte(10, 1);
     let reading = log.read();
@@ -918,7 +925,7 @@ fn length_beyond_file_with_a_good_record_after() {
         &fragment(FULL, b"bbb"),
         &fragment(FULL, b"ccc"),
     ]);
-    // 0x1003 bytes: the block has room for them, the file ends before.
+    // 0x1003 bytes: the block has room for them, but the file ends earlier.
     log.add_to_byte(15, 0x10);
     let reading = log.read();
     reading.records(&[(0, "aaa")]).reports(&[]);
@@ -939,7 +946,7 @@ fn bad_length_in_last_partial_block_inside_first_to_last() {
     ]);
     log.add_to_byte(15, 0x80);
     let reading = log.read();
-    // LevelDB takes it for the end of the file, so it is silent of FIRST, too.
+    // LevelDB takes it for the end of the file, and does not report FIRST either.
     reading.records(NONE).reports(&[]);
     // Exception: as before.
     reading
@@ -950,7 +957,7 @@ fn bad_length_in_last_partial_block_inside_first_to_last() {
 #[test]
 fn first_then_less_than_a_header_of_zeros_at_end_of_file() {
     let reading = Log::of(&[&fragment(FIRST, b"aaa"), &[0; 6]]).read();
-    // LevelDB takes it for a header that is cut off, so it is silent of FIRST, too.
+    // LevelDB takes it for a truncated header, and does not report FIRST either.
     reading.records(NONE).reports(&[]);
     // Exception: here both are reported.
     reading
@@ -971,7 +978,8 @@ fn type_80_between_records() {
 #[test]
 fn type_80_inside_first_to_last() {
     let reading = Log::of(&[&fragment(FIRST, b"aaa"), &fragment(80, b"xxx"), &fragment(LAST, b"ccc")]).read();
-    // Exception: LevelDB reports the first two as one, 6 bytes. Here each region has its own reason; the sum is the same.
+    // Exception: LevelDB reports the first two as one, 6 bytes. Here each region has its own
+    // reason; the sum is the same.
     reading
         .records(NONE)
         .reports(&[
@@ -1018,7 +1026,7 @@ fn nonzero_trailer_bytes() {
     ])
     .read();
     reading.records(&[(0, &big("a", B - 10)[..]), (B, b"bbb")]).reports(&[]);
-    // Exception: LevelDB does not look at them; here they are reported, as not damage.
+    // Exception: LevelDB does not examine them; here they are reported, not as damage.
     reading.silent(&[(B - 3, B, "nonzero_trailer")]).ends_clean(B + 10);
 }
 
@@ -1033,13 +1041,13 @@ fn nonzero_trailer_bytes_after_a_record_after_a_middle() {
     reading
         .records(&[(10, &big("b", B - 20))])
         .reports(&[(3, "missing start of fragmented record")]);
-    // Exception: as before. It is the last fragment before a trailer that matters, not the one before that.
+    // Exception: as before. Only the last fragment before a trailer matters, not the one before it.
     reading.silent(&[(B - 3, B, "nonzero_trailer")]).ends_clean(B);
 }
 
 #[test]
 fn nonzero_trailer_bytes_inside_a_record() {
-    // Not told, here either: they lie within the span of the record.
+    // Not reported here either: they lie within the span of the record.
     Log::of(&[
         &fragment(FIRST, &big("a", B - 10)),
         b"\xff\0\xff",
@@ -1057,8 +1065,8 @@ fn nonzero_trailer_bytes_inside_a_record() {
 #[test]
 fn wire_types_with_a_right_checksum() {
     for kind in (0..=255).filter(|kind| !(FULL..=LAST).contains(kind)) {
-        // Exception: LevelDB takes type 5 for the end of the file and loses "bbb" silently; type 6 it skips
-        // silently; from 128 on it reports a number that is not the type's.
+        // Exception: LevelDB takes type 5 for the end of the file and silently loses "bbb"; it
+        // silently skips type 6; from 128 on it reports a number that is not the type's.
         Log::of(&[
             &fragment(FULL, b"aaa"),
             &fragment(kind, b"xxx"),

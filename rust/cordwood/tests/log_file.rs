@@ -1,4 +1,5 @@
-//! What a `LogFile` does with its file, call by call: when it writes and syncs, and what it does when one of these fails.
+//! What a `LogFile` does with its file, call by call: when it writes and syncs, and what it does
+//! when either fails.
 
 mod common;
 mod double;
@@ -22,7 +23,7 @@ fn create(double: &Double, options: LogFileOptions) -> LogFile {
     LogFile::create_in(double.boxed(), options).expect("a file that can be emptied")
 }
 
-/// Records are gathered: what is written when is then up to the test.
+/// Records are gathered, so that the test decides what is written when.
 fn buffered() -> LogFileOptions {
     LogFileOptions::default().with_flush(FlushPolicy::OnClose)
 }
@@ -44,7 +45,8 @@ fn sync_count(double: &Double) -> usize {
     double.ops().iter().filter(|op| **op == Op::SyncData).count()
 }
 
-/// The error of a write or a sync: the system's number, the durable offset, and whether the log can be used on.
+/// The error of a write or a sync: the system's error number, the durable offset, and whether the
+/// log remains usable.
 fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u64, bool) {
     match result {
         Err(Error::Write {
@@ -85,7 +87,7 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
     }
-    // 261 records with their headers are the first that take 256 KiB.
+    // 261 is the lowest number of records that, with their headers, reach 256 KiB.
     assert_eq!(double.ops().len(), 3000 / 261);
     log.close()?;
     assert_eq!(records(&double.bytes()), vec![vec![7; 1000]; 3000]);
@@ -134,7 +136,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
         (vec![Fault::Error(EIO)], Some(EIO)),
         (vec![Fault::Short(9), Fault::Error(ENOSPC)], Some(ENOSPC)),
         (vec![Fault::ErrorAfter(15, EIO)], Some(EIO)),
-        // A write of nothing, without an error: it would go on forever.
+        // A write of no bytes, without an error, which would repeat forever.
         (vec![Fault::Short(3), Fault::Short(0)], None),
     ] {
         let double = Double::default();
@@ -152,7 +154,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
     Ok(())
 }
 
-/// What was acknowledged is kept, what was refused is not there, however full the buffer is.
+/// Acknowledged records are kept and refused ones are not there, however full the buffer is.
 #[test]
 fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
@@ -203,12 +205,12 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
         assert!(text.contains("an earlier write failed"), "{text}");
         let cause = io::Error::from_raw_os_error(EIO).to_string();
         assert!(text.contains(&cause), "why the file could not be cut: {text}");
-        assert!(text.contains("all before offset 10 is on the disk"), "{text}");
+        assert!(text.contains("everything before offset 10 is on the disk"), "{text}");
         let (_, durable_offset, is_undone) = write_error(result);
         assert_eq!((durable_offset, is_undone), (10, false));
     }
     assert_eq!(double.ops(), before, "the file is left alone");
-    // Whoever opens it again continues after what is whole.
+    // Opening it again continues after the complete records.
     let file = Double::with_bytes(&double.bytes());
     let options = buffered().with_on_torn_tail(OnTornTail::Truncate);
     let log = LogFile::append_in(file.boxed(), options)?;
@@ -217,7 +219,8 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
     Ok(())
 }
 
-/// What an append returned is with the operating system: one write each, and one for the records of an `extend`.
+/// When an append returns, the operating system has the record: one write for each, and one for the
+/// records of an `extend`.
 #[test]
 fn by_default_each_append_is_one_write() -> Result<(), Error> {
     let double = Double::default();
@@ -245,7 +248,7 @@ fn by_default_each_append_is_one_write() -> Result<(), Error> {
     Ok(())
 }
 
-/// If the write fails, the record is not in the log, and the log can be used on.
+/// If the write fails, the record is not in the log, and the log remains usable.
 #[test]
 fn by_default_an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     let double = Double::default();
@@ -261,7 +264,8 @@ fn by_default_an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     Ok(())
 }
 
-/// An iterator that panics leaves the writer failed, with what was appended before; nothing of the batch that it broke off is in the file.
+/// An iterator that panics leaves the writer failed, with what was appended before; nothing of the
+/// interrupted batch is in the file.
 #[test]
 fn a_panic_within_an_append_ends_all_work() -> Result<(), Error> {
     let double = Double::default();
@@ -298,7 +302,7 @@ fn a_failed_sync_ends_all_work() -> Result<(), Error> {
     log.append(b"two")?;
     double.state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.sync()), (Some(EIO), 10, false));
-    // The next sync would say that all is well: fsync reports an error once.
+    // The next sync would succeed: fsync reports an error only once.
     for result in [log.sync(), log.append(b"three").map(drop), log.close()] {
         let text = result.as_ref().expect_err("it must fail").to_string();
         assert!(text.contains("an earlier sync failed"), "{text}");
@@ -370,8 +374,8 @@ fn an_interval_is_waited_for() -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that wait for the disk share a sync: each record is there once, and a sync serves at least four of them. It
-/// takes long enough for all threads to be scheduled meanwhile.
+/// Threads that wait for the disk share a sync: each record is there once, and a sync serves at
+/// least four of them. A sync takes long enough for all threads to be scheduled meanwhile.
 #[test]
 fn sixteen_threads_share_syncs() -> Result<(), Error> {
     const THREADS: usize = 16;
@@ -391,7 +395,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
                     let end = offset + 7 + record.len() as u64;
                     let durable = log.durable_offset();
                     assert!(durable >= end, "it returned too early");
-                    // What others write while one syncs is not on the disk yet.
+                    // What others write during a sync is not on the disk yet.
                     assert!(double.state().synced_len >= durable, "it promises too much");
                 }
             });
@@ -408,7 +412,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
     Ok(())
 }
 
-/// A sync that fails fails for all that waited for it.
+/// A failed sync fails for every thread that waited for it.
 #[test]
 fn threads_share_a_failed_sync() {
     let double = Double::default();
@@ -429,7 +433,7 @@ fn threads_share_a_failed_sync() {
     assert_eq!(log.durable_offset(), 0);
 }
 
-/// A record whose bytes are others each time they are asked for is written as one of them.
+/// A record that returns different bytes at each call is written as one of its values.
 #[test]
 fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> {
     const VALUES: [&[u8]; 3] = [b"one", b"another", &[7; 40_000]];
@@ -444,7 +448,7 @@ fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> 
         let log = plain(&double);
         log.extend((0..100).map(|_| Changing(AtomicU32::new(first))))?;
         log.close()?;
-        // Reading fails the test at damage.
+        // Damage would fail the test when reading.
         let found = records(&double.bytes());
         assert_eq!(found.len(), 100);
         assert!(found.iter().all(|record| VALUES.contains(&&record[..])));
@@ -452,8 +456,8 @@ fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> 
     Ok(())
 }
 
-/// A storage that panics in a sync leaves nobody waiting: neither those who wait for that sync, nor
-/// the one who closes the log.
+/// A storage that panics in a sync leaves no thread waiting, neither those that wait for that sync
+/// nor the one that closes the log.
 #[test]
 fn a_panic_within_a_sync_ends_all_work() {
     let double = Double::default();
@@ -476,8 +480,8 @@ fn a_panic_within_a_sync_ends_all_work() {
     assert_eq!(write_error(closed), (None, 0, false));
 }
 
-/// Whoever waits for the disk while another closes is served, and whoever comes later is refused: nothing is in the log that was not
-/// acknowledged. When it is closed the file has been released.
+/// Threads that wait for the disk while another closes are served, and later ones are refused:
+/// nothing is in the log that was not acknowledged. Once closed, the log has released the file.
 #[test]
 fn closing_waits_for_those_who_wait() {
     let double = Double::default();
@@ -502,7 +506,7 @@ fn closing_waits_for_those_who_wait() {
             })
             .collect();
         start.wait();
-        // In the midst of a sync, with threads that wait for the next.
+        // In the middle of a sync, with threads waiting for the next one.
         std::thread::sleep(Duration::from_millis(50));
         log.close().expect("nothing fails");
         assert_eq!(double.holders(), 1, "the log still has the file");
@@ -542,7 +546,7 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
     Ok(())
 }
 
-/// Without a sync, and without what closes a log.
+/// Without a sync, and without the bytes that close a log.
 #[test]
 fn a_dropped_log_writes_what_it_has() -> Result<(), Error> {
     let double = Double::default();
@@ -562,8 +566,8 @@ fn a_dropped_log_writes_what_it_has() -> Result<(), Error> {
     Ok(())
 }
 
-/// A failure that was undone: the records are tried again. One that could not be undone, a failed
-/// sync, a panic: nothing is tried.
+/// After a failed write that was undone, the records are written again. After one that could not be
+/// undone, a failed sync or a panic, nothing is written.
 #[test]
 fn a_failed_log_that_is_dropped_writes_nothing() -> Result<(), Error> {
     let double = Double::default();
@@ -592,7 +596,7 @@ fn a_failed_log_that_is_dropped_writes_nothing() -> Result<(), Error> {
     drop(log);
     assert_eq!(double.bytes(), b"");
 
-    // A drop that fails says nothing, and leaves no part of a record.
+    // A drop that fails is silent, and leaves no part of a record.
     let double = Double::default();
     let log = create(&double, buffered());
     log.append(b"one")?;
@@ -602,7 +606,7 @@ fn a_failed_log_that_is_dropped_writes_nothing() -> Result<(), Error> {
     Ok(())
 }
 
-/// What its parent has appended and not written is for the parent to write.
+/// Records that the parent has appended but not written are for the parent to write.
 #[test]
 fn a_log_that_a_forked_child_drops_writes_nothing() -> Result<(), Error> {
     let double = Double::default();
@@ -616,7 +620,7 @@ fn a_log_that_a_forked_child_drops_writes_nothing() -> Result<(), Error> {
     Ok(())
 }
 
-/// A sink that several can look at.
+/// A sink with shared access.
 #[derive(Clone, Default)]
 struct Shared {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -648,7 +652,7 @@ fn a_dropped_writer_writes_what_it_has() -> io::Result<()> {
     drop(writer);
     assert_eq!(records(&sink.bytes.lock().unwrap()), [b"one", b"two"]);
 
-    // It is unknown how much of it arrived the first time.
+    // How much arrived the first time is unknown.
     let panics = true;
     let sink = Shared {
         panics,
@@ -665,7 +669,7 @@ fn a_dropped_writer_writes_what_it_has() -> io::Result<()> {
     drop(writer);
     assert_eq!(sink.bytes.lock().unwrap().len(), 0);
 
-    // What is given back is not written to again.
+    // A sink that has been returned is not written to again.
     let sink = Shared::default();
     let mut writer = Writer::new(sink.clone());
     writer.append(b"one")?;
@@ -674,7 +678,7 @@ fn a_dropped_writer_writes_what_it_has() -> io::Result<()> {
     Ok(())
 }
 
-/// What was refused is not in the log; and that it is closed is then all there is to say.
+/// Refused records are not in the log, and later calls report only that it is closed.
 #[test]
 fn a_log_that_fails_when_it_is_closed_is_closed() -> Result<(), Error> {
     let faults: [fn(&Double); 2] = [
@@ -719,7 +723,8 @@ fn a_closed_log_is_closed() -> Result<(), Error> {
     Ok(())
 }
 
-/// What is missing of the torn record is zeros, and so is padding. The record must not reappear after it was reported as lost.
+/// The missing part of the torn record is zeros, and so is padding. The record must not reappear
+/// after it was reported as lost.
 #[test]
 fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
     for len in [1, 100, 40_000] {
@@ -749,7 +754,8 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
     Ok(())
 }
 
-/// In Pebble's dialect with the trailer of the number 8, in W&B's with the header of the file even if there is no record.
+/// In Pebble's dialect, a trailer with the number 8; in W&B's, the file header, even if there is no
+/// record.
 #[test]
 fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
     for (dialect, expected) in [
@@ -767,7 +773,8 @@ fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a dialect does not have, or this build cannot write, is refused before a file is created, emptied or changed.
+/// What a dialect does not support, or this build cannot write, is refused before a file is
+/// created, emptied or changed.
 #[test]
 fn what_cannot_be_written_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -809,7 +816,7 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
         }
         assert_eq!(std::fs::read(&old).unwrap(), b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
         assert!(!new.exists());
-        // Who only reads needs no feature.
+        // Reading does not need the feature to be accepted.
         let options = ReadOptions::default().with_format(format);
         if expected != Unsupported::ZstdFeature {
             assert!(is_refused(&options.check().unwrap_err()));
@@ -824,7 +831,7 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
             assert!(is_refused(&Follower::open(&old, options).unwrap_err()));
         }
     }
-    // In the dialect that is detected, too.
+    // Also in a detected dialect.
     let options = ReadOptions::default().with_log_number(7);
     assert!(matches!(
         Reader::open(&old, options).unwrap().next_record(),
@@ -853,7 +860,7 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     assert_eq!(double.ops().last(), Some(&Op::SetLen(1600)));
     assert_eq!(records(&double.bytes()).len(), 4);
 
-    // What the file system cannot do is not asked for again, and does no harm.
+    // What the file system cannot do is not requested again, and does no harm.
     let double = Double::default();
     double.state().allocate_faults = [Fault::Error(ENOSPC)].into();
     let log = create(&double, buffered().with_preallocate_len(1000));
@@ -890,7 +897,7 @@ fn a_record_that_is_too_long_is_not_written() {
         is_refused(log.append(&long).unwrap_err());
         is_refused(log.append_sync(&long).unwrap_err());
         assert_eq!(log.try_append(&long).unwrap(), None);
-        // Those before it are there.
+        // The records before it are there.
         is_refused(log.extend([&right, &long, &right]).unwrap_err());
         log.append(b"last").unwrap();
         log.close().unwrap();
@@ -915,7 +922,7 @@ fn a_record_that_is_too_long_is_not_written() {
     }
 }
 
-/// It writes what single appends write, and stops where they would fail.
+/// `extend` writes the same as single appends, and stops where they would fail.
 #[test]
 fn a_writer_extends_as_it_appends() -> io::Result<()> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {

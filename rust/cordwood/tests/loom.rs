@@ -1,5 +1,7 @@
-//! Threads in every order in which they can take turns: those that share one log and wait for a sync, one of which syncs for all; those that
-//! close it; and those that read parts of a file for another. `make loom` runs this; the other tests are compiled without `cfg(loom)`, and this one is then empty.
+//! Threads in every order in which they can take turns: those that share one log and wait for a
+//! sync, one of which syncs for all; those that close it; and those that read parts of a file for
+//! another. `make loom` runs this; the other tests are compiled without `cfg(loom)`, and this one
+//! is then empty.
 #![cfg(loom)]
 
 use std::io;
@@ -11,7 +13,7 @@ use cordwood_log::pipeline::{Next, Queue};
 use cordwood_log::write::Storage;
 use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions};
 
-/// A file that knows how long it is, and how much of that is on the disk.
+/// A file that knows its length, and how much of it is on the disk.
 #[derive(Debug, Default)]
 struct File {
     len: AtomicU64,
@@ -45,7 +47,7 @@ impl Storage for Port {
 
     fn sync_data(&self) -> io::Result<()> {
         let len = self.0.len.load(SeqCst);
-        // Others may append meanwhile: of that, nothing is on the disk.
+        // Others may append meanwhile, none of which is on the disk.
         loom::thread::yield_now();
         if self.0.sync_count.fetch_add(1, SeqCst) == 0 && self.0.first_sync_fails {
             return Err(io::Error::from_raw_os_error(5));
@@ -66,7 +68,7 @@ impl Storage for Port {
 const RECORD: &[u8] = b"record";
 const STORED_LEN: u64 = 7 + RECORD.len() as u64;
 
-/// Two threads append and sync; the main thread closes the log meanwhile, or not.
+/// Two threads append and sync; the main thread may close the log meanwhile.
 fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
     loom::model(move || {
         let file = Arc::new(File {
@@ -90,7 +92,8 @@ fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
                 })
             })
             .collect();
-        // Somebody else closes it, too: who comes second returns when the file has been released.
+        // Another thread also closes it: the second to close returns when the file has been
+        // released.
         let closer = closes.then(|| {
             let log = log.clone();
             loom::thread::spawn(move || {
@@ -127,7 +130,7 @@ fn closing_waits_for_those_that_wait() {
     check(false, FlushPolicy::EveryAppend, true);
 }
 
-/// Whoever closes second returns when the file has been released, not before.
+/// The second thread to close returns when the file has been released, not before.
 #[test]
 fn two_threads_close() {
     loom::model(|| {
@@ -148,7 +151,7 @@ fn two_threads_close() {
     });
 }
 
-/// Two workers and a consumer: the results come in order, each once, and none is lost.
+/// Two workers and a consumer: the results arrive in order, each once, and none is lost.
 #[test]
 fn results_of_a_queue_come_in_order() {
     loom::model(|| {
@@ -169,7 +172,7 @@ fn results_of_a_queue_come_in_order() {
     });
 }
 
-/// A queue that is stopped leaves no worker waiting, and returns nothing more.
+/// A stopped queue leaves no worker waiting, and returns nothing more.
 #[test]
 fn stopping_a_queue_ends_its_workers() {
     loom::model(|| {

@@ -1,4 +1,5 @@
-//! What takes little memory, however long a record is. A process of its own, since the peak is that of the process.
+//! What needs little memory, however long a record is. A process of its own, since the peak is the
+//! process's.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
@@ -11,7 +12,7 @@ use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Reader, verbs};
 
 const MIB: u64 = 1 << 20;
 
-/// The most memory that was ever resident.
+/// The peak of resident memory.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,5 @@
-//! What must hold for every file: `docs/format/reading.md` as properties, over files of odd pieces with random damage.
+//! What must be true for every file: `docs/format/reading.md` as properties, over files of odd
+//! pieces with random damage.
 
 mod common;
 
@@ -17,7 +18,7 @@ use proptest::sample::Index;
 
 // Files -----------------------------------------------------------------------------------------------------------------------
 
-/// A small generator (xorshift), for bytes and steps of which proptest need not know each.
+/// A small generator (xorshift), for bytes and steps that proptest need not control one by one.
 struct Noise(u64);
 
 impl Noise {
@@ -42,16 +43,17 @@ impl Noise {
     }
 }
 
-/// How long a piece is.
+/// The length of a piece.
 #[derive(Debug, Clone, Copy)]
 enum Size {
     Len(usize),
-    /// So long that it leaves this many bytes of a block: what the format does there is most of its rules.
+    /// Long enough to leave this many bytes of a block: most of the format's rules are about that.
     Leave(usize),
 }
 
 impl Size {
-    /// The length of a payload after a header at `offset`. If there is too little room for [`Size::Leave`] it ends in the next block.
+    /// The length of a payload after a header at `offset`. If there is too little room for
+    /// [`Size::Leave`], it ends in the next block.
     fn payload_len(self, offset: u64) -> usize {
         match self {
             Size::Len(len) => len,
@@ -63,19 +65,20 @@ impl Size {
     }
 }
 
-/// A part of a file, as a writer leaves it or as none does.
+/// A part of a file, as a writer leaves it or as no writer does.
 #[derive(Debug, Clone)]
 enum Piece {
     /// A whole record, in as many fragments as it needs.
     Record(Size),
-    /// One fragment with a valid checksum, of any type, no longer than the block has room.
+    /// One fragment with a valid checksum, of any type, that fits into the block.
     Fragment(u8, Size),
-    /// The same byte again and again, to the end of the block.
+    /// One byte, repeated to the end of the block.
     Fill(u8),
     Junk(Vec<u8>),
 }
 
-/// A place in a file. Most bytes are payload, where nothing can happen but a wrong checksum; so the others are aimed at.
+/// A place in a file. Most bytes are payload, where only a checksum can become invalid, so the
+/// others are aimed at.
 #[derive(Debug, Clone)]
 enum Place {
     /// A byte of a piece's first header, or of what follows it.
@@ -108,7 +111,7 @@ struct Script {
     damage: Vec<Damage>,
 }
 
-/// The bytes of a file from the offset `base` on.
+/// The bytes of a file, starting at the offset `base`.
 struct File {
     base: u64,
     bytes: Vec<u8>,
@@ -269,7 +272,7 @@ fn piece<S: Strategy<Value = Size> + Clone + 'static>(size: S) -> impl Strategy<
     ]
 }
 
-/// Bytes among which those that mean something are frequent.
+/// Bytes, among which those with a meaning are frequent.
 fn junk(len_max: usize) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![2 => Just(0), 2 => 0..=8_u8, 1 => any::<u8>()];
     prop::collection::vec(byte, 0..len_max)
@@ -323,12 +326,13 @@ fn options() -> impl Strategy<Value = ReadOptions> {
             .with_on_corruption(policy)
             .with_record_len_max(max)
             .with_verify_checksums(verifies)
-            // A decoder does not detect it, as a reader does.
+            // Unlike a reader, a decoder does not detect it.
             .with_dialect(Dialect::LEVELDB)
     })
 }
 
-/// `Config` of so many cases. A failure is printed with its smallest input; nothing is stored beside the tests.
+/// A `Config` with this many cases. A failure is printed with its smallest input; nothing is stored
+/// next to the tests.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
@@ -348,7 +352,7 @@ fn span(event: &Found) -> (u64, u64) {
 
 /// The fragments that fill `[begin, end)`, with trailers between them: type and payload of each.
 ///
-/// It is the reader's work done again, for bytes of which the reader says that they are whole fragments.
+/// This repeats the reader's work, for bytes that the reader says are whole fragments.
 fn fragments<'a>(file: &'a [u8], options: &ReadOptions, begin: u64, end: u64) -> Vec<(u8, &'a [u8])> {
     let mut found = Vec::new();
     let mut at = begin as usize;
@@ -372,7 +376,8 @@ fn fragments<'a>(file: &'a [u8], options: &ReadOptions, begin: u64, end: u64) ->
     found
 }
 
-/// Whether the reason is about whole fragments that do not make a record, so that the region is made of such.
+/// Whether the reason is about whole fragments that do not make a record, so that the region
+/// consists of them.
 fn is_of_fragments(reason: Reason) -> bool {
     matches!(
         reason,
@@ -386,7 +391,7 @@ fn is_of_fragments(reason: Reason) -> bool {
     )
 }
 
-/// The bytes between two spans, or after the last, are a trailer.
+/// Asserts that the bytes between two spans, or after the last, are a trailer.
 fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), before: Option<&Found>) {
     let gap = &file[begin as usize..end as usize];
     if gap.is_empty() {
@@ -397,7 +402,7 @@ fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), befor
     let is_at_end = end == file.len() as u64;
     assert!(gap.len() == left || is_at_end && gap.len() < left, "a gap up to {end}");
     if gap.iter().any(|&byte| byte != 0) {
-        // Not looked at after FIRST or MIDDLE only. A record ends with neither.
+        // Only after FIRST or MIDDLE is a trailer not examined. A record ends with neither.
         let Some(Found::Skipped(region)) = before else {
             panic!("a trailer at {begin} that is not zero, after {before:?}");
         };
@@ -406,7 +411,8 @@ fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), befor
     }
 }
 
-/// Spans ascend and do not overlap, what lies between them is a trailer, and together they are the file. Each event is true.
+/// Asserts that spans ascend and do not overlap, that only trailers lie between them, and that
+/// together they are the file. Each event is true.
 fn check_promise(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
     let mut at = 0;
     for (number, event) in events.iter().enumerate() {
@@ -444,9 +450,9 @@ fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
             match region.reason {
                 Reason::RecordTooLarge => assert!(len as u64 > options.record_len_max),
                 Reason::EmptyFirst => assert_eq!(len, 0),
-                // LevelDB counts payload only.
+                // LevelDB counts only the payload.
                 Reason::MissingStart | Reason::MissingEnd | Reason::UnknownKind { .. } => {
-                    // It knows nothing of what is salvaged.
+                    // LevelDB does not report what is salvaged.
                     let is_unknown = options.on_corruption == OnCorruption::Salvage && region.leveldb_len.is_none();
                     assert!(is_unknown || region.leveldb_len == Some(len as u64));
                 }
@@ -457,7 +463,7 @@ fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
             let bytes = &file[begin as usize..end as usize];
             match region.reason {
                 Reason::ZeroFill => assert!(bytes.iter().all(|&byte| byte == 0)),
-                // What is not zero may have been salvaged.
+                // The bytes that are not zero may have been salvaged.
                 Reason::ZeroHeader if options.on_corruption == OnCorruption::Salvage => {}
                 Reason::ZeroHeader | Reason::NonzeroTrailer => assert!(bytes.iter().any(|&byte| byte != 0)),
                 Reason::NotRead => assert_eq!(options.on_corruption, OnCorruption::Stop),
@@ -475,7 +481,7 @@ fn check_end(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
         Found::Skipped(region) => Some(region.reason.severity()),
         Found::Record { .. } => None,
     };
-    // Under Stop the damage may be the last event, or be followed by what was not read.
+    // With the policy Stop, the damage may be the last event, or be followed by what was not read.
     let is_not_read = |event: &Found| matches!(event, Found::Skipped(region) if region.reason == Reason::NotRead);
     let damage = events
         .iter()
@@ -507,7 +513,8 @@ fn check_end(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
     assert_eq!(end, expected);
 }
 
-/// In LevelDB's dialect: of some of the files nothing else shows that they are logs.
+/// Reads in LevelDB's dialect, which is named because some of the files do not show that they are
+/// logs.
 fn read_slice(file: &[u8], options: &ReadOptions) -> (Vec<Found>, End) {
     let options = options.clone().with_dialect(Dialect::LEVELDB);
     read_all(&mut Reader::from_slice(file, options))
@@ -526,7 +533,7 @@ proptest! {
             prop_assert_eq!(record.offset, *offset);
             prop_assert!(record.data == data, "the data of the record at {}", offset);
         }
-        // No event but records, not only no further record.
+        // There are no events except records, rather than only no further record.
         let (events, end) = read_slice(&file.bytes, &ReadOptions::default());
         prop_assert_eq!(events.len(), file.records.len());
         prop_assert_eq!(end, End::Clean { offset: file.end() });
@@ -573,7 +580,7 @@ proptest! {
         prop_assert!(skipped.0.starts_with(&stopped));
         let is_stopped = matches!(end, End::Stopped { .. });
         prop_assert!(is_stopped || (&skipped.0, skipped.1) == (&stopped, end));
-        // Salvage adds records, each of them marked, and takes none away.
+        // Salvage adds records, each of them marked, and removes none.
         let is_record = |event: &Found| matches!(event, Found::Record { is_salvaged: false, .. });
         let mut salvaged = with(OnCorruption::Salvage).0;
         salvaged.retain(is_record);
@@ -585,7 +592,8 @@ proptest! {
 
 // Sources ---------------------------------------------------------------------------------------------------------------------
 
-/// A source that gives as little as it likes and is interrupted now and then, as a pipe or a network file may.
+/// A source that returns as little as it likes and is interrupted now and then, as a pipe or a
+/// network file may be.
 struct Trickle<'a> {
     rest: &'a [u8],
     noise: Noise,
@@ -611,7 +619,7 @@ fn trickle<'a>(file: &'a [u8], options: &ReadOptions, seed: u64, step_max: usize
         noise: Noise::new(seed),
         step_max,
     };
-    // With the length: else what the policy Stop leaves unread could not be reported.
+    // Without the length, what the policy Stop leaves unread could not be reported.
     let source = StreamSource::new(trickle, 0).with_len(file.len() as u64);
     Reader::with_source(source, options.clone())
 }
@@ -620,7 +628,7 @@ fn read_trickle(file: &[u8], options: &ReadOptions, seed: u64, step_max: usize) 
     read_all(&mut trickle(file, options, seed, step_max))
 }
 
-/// The same as [`read_all`], by the calls that do not wait by themselves.
+/// The same as [`read_all`], through the calls that do no I/O.
 fn read_buffered<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {
@@ -673,7 +681,8 @@ proptest! {
         options in options(),
     ) {
         let mut file = Script { seed, pieces, damage }.build().bytes;
-        // The fills: what is damaged in a block is looked at again at each read until the block is whole.
+        // Limits the number of fills: damage is examined again at each read until its block is
+        // complete.
         file.truncate(2_000);
         prop_assert!(read_trickle(&file, &options, seed, 3) == read_slice(&file, &options));
     }
@@ -697,7 +706,8 @@ proptest! {
     }
 }
 
-/// `fill` may be called at any time, not only when more is needed: it must not take its own full buffer for the end of the file.
+/// `fill` may be called at any time, not only when more is needed: it must not take its own full
+/// buffer for the end of the file.
 #[test]
 fn filling_more_often_than_needed_changes_nothing() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
@@ -744,7 +754,7 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
                 ));
             }
         }
-        // Sought: in memory, in a file, and in what else can seek.
+        // With `seek`: in memory, in a file, and in another source that can seek.
         let mut reader = Reader::from_slice(&file, ReadOptions::default());
         reader.seek(start)?;
         check(&mut reader, start, Some(10));
@@ -761,7 +771,7 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
         reader.seek(start)?;
         check(&mut reader, start, None);
     }
-    // At the end there is nothing, which is no error.
+    // At the end there is nothing, which is not an error.
     let mut reader = Reader::open(&path, ReadOptions::default())?;
     reader.seek(10)?;
     assert!(reader.next_event()?.is_none());
@@ -798,7 +808,8 @@ proptest! {
             let (events, how) = read_slice(&file.bytes, &range);
             for event in &events {
                 let (begin, _) = span(event);
-                // MIDDLE and LAST that nothing wants belong to what came before, like those that a record wants.
+                // A MIDDLE or LAST without a start belongs to what precedes it, like one that
+                // continues a record.
                 let is_rest = matches!(
                     event,
                     Found::Skipped(region) if matches!(region.reason, Reason::MissingStart | Reason::TooLargeRest)
@@ -806,7 +817,7 @@ proptest! {
                 let is_before_end = end.is_none_or(|end| begin < end);
                 prop_assert!(start <= begin && (is_before_end || is_rest), "{event:?} in {start}..{end:?}");
             }
-            // Who owns torn regions says so; who owns none ends clean.
+            // A range that owns torn regions ends torn; one that owns none ends clean.
             let is_torn = matches!(
                 events.last(),
                 Some(Found::Skipped(region)) if region.reason == Reason::TornTail
@@ -823,8 +834,9 @@ proptest! {
 
 // Windows ---------------------------------------------------------------------------------------------------------------------
 
-/// All events of `decoder`, which gets windows of a file whose bytes begin at the offset `base`: `next` chooses them. It is given the
-/// range of the window before and where the decoder is, counted from `base`.
+/// All events of `decoder`, which gets windows of a file whose bytes begin at the offset `base`.
+/// `next` chooses them, given the previous window's range and the decoder's offset, counted from
+/// `base`.
 fn decode(
     decoder: &mut Decoder,
     base: u64,
@@ -842,7 +854,7 @@ fn decode(
         match decoder.step(window) {
             Step::NeedMore => {
                 assert!(!is_last, "no more can be had");
-                // That the file ends where the bytes end is not always known at once.
+                // It is not always known at once that the file ends where the bytes end.
                 is_last = to == bytes.len();
                 let at = (decoder.offset() - base) as usize;
                 (from, to) = next((from, to), at);
@@ -856,12 +868,13 @@ fn decode(
             Step::Skipped(region) => events.push(Found::Skipped(region)),
             Step::End(end) => return (events, end),
         }
-        // Each event has a byte of its own.
+        // Each event has at least one byte of its own.
         assert!(events.len() <= bytes.len(), "no end");
     }
 }
 
-/// Windows of any kind: they begin anywhere before the decoder's offset or there, and go on by 1 to `step_max` bytes.
+/// Windows of any kind: they begin anywhere up to the decoder's offset, and advance by 1 to
+/// `step_max` bytes.
 fn random_windows(bytes: &[u8], seed: u64, step_max: usize) -> impl FnMut((usize, usize), usize) -> (usize, usize) {
     let mut noise = Noise::new(seed);
     let len = bytes.len();
@@ -895,7 +908,7 @@ proptest! {
         let whole = read_slice(&file, &options);
         check_promise(&file, &options, &whole.0, whole.1);
         if let End::Stopped { .. } = end {
-            // The reader adds what is not read.
+            // The reader also reports what is not read.
             events.extend(whole.0.last().filter(|event| {
                 matches!(event, Found::Skipped(region) if region.reason == Reason::NotRead)
             }).cloned());
@@ -903,7 +916,8 @@ proptest! {
         prop_assert!((events, end) == whole);
     }
 
-    /// With the end of a block among the first bytes, so that a file that is small enough for it has all of the rules.
+    /// A block ends among the first bytes, so that all of the rules apply in a file small enough
+    /// for this.
     #[test]
     fn windows_that_grow_by_a_byte_change_nothing(
         left in 0..90_usize,
@@ -930,7 +944,7 @@ proptest! {
 
 // Writing ---------------------------------------------------------------------------------------------------------------------
 
-/// A sink that takes as little as it likes and is interrupted now and then.
+/// A sink that accepts as little as it likes and is interrupted now and then.
 struct ShortSink {
     written: Vec<u8>,
     noise: Noise,
@@ -958,7 +972,7 @@ proptest! {
     #[test]
     fn short_writes_change_nothing(
         seed: u64,
-        // Now and then more than the writer's buffer of 256 KiB.
+        // Occasionally more than the writer's buffer of 256 KiB.
         sizes in prop::collection::vec((prop_oneof![20 => size(), 1 => Just(Size::Len(1_100_000))], any::<bool>()), 0..20),
         file_len in prop_oneof![Just(0), 32_750..32_780_u64, any::<u32>().prop_map(u64::from)],
         step_max in 1..20_000_usize,

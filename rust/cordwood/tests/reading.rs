@@ -1,4 +1,5 @@
-//! The rules of `docs/format/reading.md` in every dialect, each with bytes made by hand: the log number, salvage, compressed logs.
+//! The rules of `docs/format/reading.md` in every dialect, each with bytes made by hand: the log
+//! number, salvage, compressed logs.
 
 mod common;
 #[path = "common/wire.rs"]
@@ -24,7 +25,7 @@ fn skip() -> ReadOptions {
     ReadOptions::default().with_on_corruption(OnCorruption::Skip)
 }
 
-/// The records of a file, with their offsets, and the reasons of the regions between them.
+/// The records of a file with their offsets, and the reasons of the regions between them.
 fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'static str>) {
     let (events, _) = read_all(&mut Reader::from_slice(file, options.clone()));
     let (mut records, mut reasons) = (Vec::new(), Vec::new());
@@ -54,11 +55,12 @@ fn what_holds_a_log_is_send_and_sync() {
     }
 }
 
-/// LevelDB takes the end of a file for a clean end if no whole header is left there, or a length goes past it.
+/// LevelDB takes the end of a file for a clean end if less than a header is left there, or if a
+/// length goes past it.
 #[test]
 fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
     let first = fragment(2, &[b'x'; BLOCK - 7]);
-    // The checksum is that of three bytes: a torn write does not leave this.
+    // The checksum is for three bytes: a torn write does not leave this.
     let mut wrong_length = fragment(1, b"abc");
     wrong_length[4] = 50;
     for (end, reason) in [(vec![0; 3], "zero_fill"), (wrong_length, "bad_length")] {
@@ -73,7 +75,8 @@ fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
     }
 }
 
-/// Zeros may be a preallocated file or a header that was destroyed: what follows them in the first block shows which.
+/// Zeros may be a preallocated file or a destroyed header: what follows them in the first block
+/// shows which.
 #[test]
 fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
     let mut file = vec![0; BLOCK];
@@ -96,7 +99,7 @@ fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
     );
 }
 
-/// Data is shown as bytes are written in a program, and long data by its beginning.
+/// Data is shown like a byte string in source code; of long data, only the beginning.
 #[test]
 fn a_record_is_shown_in_short() -> Result<(), Error> {
     let file = [fragment(1, b"one\n\xff\""), fragment(1, &[b'x'; 30_000])].concat();
@@ -135,7 +138,7 @@ fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordw
     Ok(())
 }
 
-/// Room that a writer has preallocated is not damage, also where the dialect that was named has a file header.
+/// Preallocated room is not damage, even if the named dialect has a file header.
 #[test]
 fn zeros_where_a_file_header_belongs_are_zero_fill() {
     for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
@@ -147,7 +150,7 @@ fn zeros_where_a_file_header_belongs_are_zero_fill() {
                 "{dialect:?} {len} {reasons:?}"
             );
         }
-        // Not if something follows in the block: then the header was destroyed.
+        // Unless something follows in the block: then the header was destroyed.
         let file = [[0; 7].as_slice(), &Wire::Ieee.full(b"foo")].concat();
         let (records, reasons) = read(&file, &skip().with_format(dialect));
         assert_eq!((records.len(), reasons), (1, vec!["bad_file_header"]), "{dialect:?}");
@@ -179,7 +182,7 @@ fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<d
     Ok(())
 }
 
-/// Offsets that no file has: no overflow.
+/// Offsets that no file has do not overflow.
 #[test]
 fn a_window_at_the_end_of_all_offsets() {
     let mut damaged = fragment(1, b"foo");
@@ -206,7 +209,8 @@ fn a_window_at_the_end_of_all_offsets() {
     assert_eq!(flip.offset, u64::MAX);
 }
 
-/// A fragment of more than 32,754 bytes after the file header has no room in a block that begins at offset 0.
+/// A fragment of more than 32,754 bytes after the file header does not fit into a block that begins
+/// at offset 0.
 #[test]
 fn a_torn_run_file_of_the_old_grid_is_told_by_the_length_of_its_first_fragment() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -257,7 +261,8 @@ fn a_damaged_file_header_is_that_which_it_is_closest_to() {
     }
 }
 
-/// No engine writes an empty record, but a log that was cut in its header is torn, and not damaged.
+/// No engine writes an empty record, but a log that is cut in the header of one is torn, not
+/// damaged.
 #[test]
 fn a_recyclable_log_cut_in_the_header_of_an_empty_record_is_torn() {
     let file = Wire::Recyclable(3).full(b"");
@@ -273,7 +278,7 @@ fn salvage() -> ReadOptions {
     ReadOptions::default().with_on_corruption(OnCorruption::Salvage)
 }
 
-/// The checksum proves the true length, whatever the damaged one leads to.
+/// The checksum proves the true length, wherever the damaged one leads.
 #[test]
 fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
     let file: Vec<u8> = (0..1500)
@@ -285,7 +290,7 @@ fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
         let (records, reasons) = read(&file, &salvage());
         assert_eq!((records.len(), reasons.len()), (1499, 1), "{bit}");
     }
-    // Nor are the records of a log inside of the record returned.
+    // The records of a log inside the record are not returned either.
     let inner: Vec<u8> = (0..20).flat_map(|_| Wire::Plain.full(b"inner")).collect();
     let mut file = [Wire::Plain.full(&inner), Wire::Plain.full(b"after")].concat();
     file[4] ^= 0x08;
@@ -296,7 +301,7 @@ fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
     );
 }
 
-/// Six zeros and a 5 are what the end of a block and an empty record of type 1 look like once their beginning is lost.
+/// Six zeros and a 5 could be the end of a block and a fragment whose beginning is lost.
 #[test]
 fn what_looks_like_an_end_trailer_after_damage_does_not_end_the_log() {
     let mut file = Wire::Plain.full(&[b'x'; 50]);
@@ -319,7 +324,8 @@ fn what_looks_like_an_end_trailer_after_damage_does_not_end_the_log() {
     }
 }
 
-/// Without a number any four bytes would do, and there is no checksum: only the trailer of an empty log is believed.
+/// Without a number any four bytes would fit, and there is no checksum: only the trailer of an
+/// empty log is accepted.
 #[test]
 fn an_end_trailer_is_believed_only_with_its_number() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
@@ -330,7 +336,7 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     );
     let numbered = skip().with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(1));
     assert_eq!(read(&file, &numbered).1, ["end_trailer", "stale"]);
-    // A log that was closed without a record: its trailer says which it is.
+    // A log that was closed without a record: its trailer shows the dialect and the number.
     assert_eq!(
         detect(trailer),
         Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
@@ -340,7 +346,8 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     }
 }
 
-/// How records are compressed is said once, at the beginning. What was found after damage does not change it.
+/// How records are compressed is stated once, at the beginning. Anything found after damage does
+/// not change it.
 #[test]
 fn a_compression_that_is_found_after_damage_changes_no_record() {
     let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
@@ -357,7 +364,7 @@ fn a_compression_that_is_found_after_damage_changes_no_record() {
     );
 }
 
-/// The same numbers on every machine.
+/// A generator that returns the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -377,7 +384,7 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// Something that may be found in a log, or in none.
+    /// Something that may or may not be found in a log.
     fn piece(&mut self, wires: &[Wire]) -> Vec<u8> {
         let len = self.of(&[0, 1, 4, 30, 300, 3000]);
         let payload = match self.below(8) {
@@ -424,7 +431,7 @@ impl Random {
     }
 }
 
-/// Whatever is in a file, of whatever dialect: what `skip` returns, `salvage` returns, too.
+/// Whatever a file contains, in any dialect, `salvage` also returns what `skip` returns.
 #[test]
 fn salvage_returns_a_superset_of_skip() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
@@ -473,7 +480,7 @@ fn salvage_returns_a_superset_of_skip() {
         all.push(skip().with_format(format).with_record_len_max(100));
         for options in all {
             if Reader::from_slice(&file, options.clone()).format().is_err() {
-                continue; // Of another format, by chance.
+                continue; // Another format, by chance.
             }
             let skipped = read(&file, &options).0;
             let salvaged = read(&file, &options.clone().with_on_corruption(OnCorruption::Salvage)).0;
@@ -505,7 +512,8 @@ fn numbered_dialects() -> [Option<Dialect>; 4] {
     ]
 }
 
-/// The number that is named, else that in the file's name, else that of the first valid fragment of the file: the same for all that read.
+/// The number that is named, or else the one in the file's name, or else that of the file's first
+/// valid fragment: the same for everything that reads.
 #[test]
 fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -600,7 +608,8 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A follower that has returned the old log's records would take their number for its own, and wait forever.
+/// A follower that had returned the old log's records would take their number for its own and wait
+/// forever.
 #[test]
 fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -643,7 +652,8 @@ fn recycled(own_len: usize) -> (Vec<u8>, usize) {
     (old, count)
 }
 
-/// Read in ranges, as workers do: each record once, and what is left of the older log is not damage.
+/// Reading in ranges, as workers do, returns each record once, and the rest of the older log is not
+/// damage.
 #[test]
 fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -670,7 +680,8 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
                                 found += 1;
                             }
                             Found::Skipped(region) => {
-                                // The record that the log was cut in by the old one is torn at most.
+                                // The record where the new log gives way to the old one is at most
+                                // torn.
                                 assert_ne!(
                                     region.reason.severity(),
                                     Severity::Corruption,
@@ -688,7 +699,8 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// A write that never reached the disk is still damage: in the range in which the log goes on, at the latest.
+/// A write that never reached the disk is still damage, reported at the latest by the range in
+/// which the log continues.
 #[test]
 fn a_lost_write_is_reported_by_a_range() {
     let (mut file, _) = recycled(9 * BLOCK);
@@ -707,7 +719,7 @@ fn a_lost_write_is_reported_by_a_range() {
     }
 }
 
-/// The number is that of the file, and not of the range: here an older log is in the second half.
+/// The number is the file's, not the range's: here an older log is in the second half.
 #[test]
 fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);
@@ -726,8 +738,8 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     Ok(())
 }
 
-/// An older log of another form follows damage in the block in which a range begins: what comes
-/// before the range shows that it is another's.
+/// An older log of another form follows damage in the block in which a range begins: what precedes
+/// the range shows that it is another log.
 #[test]
 fn a_range_returns_nothing_of_an_older_log_of_another_form() {
     let mut older = Vec::new();
@@ -757,7 +769,7 @@ fn a_range_returns_nothing_of_an_older_log_of_another_form() {
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
 /// Without verification, what looks like the type that says how records are compressed changes
-/// nothing unless its checksum is valid: a range that begins after it does not know of it.
+/// nothing unless its checksum is valid: a range that begins after it does not see it.
 #[test]
 fn an_unverified_statement_of_compression_is_not_believed() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
@@ -793,7 +805,8 @@ mod compressed {
         (0..250).map(|_| random.bytes(500)).collect()
     }
 
-    /// Whether all that is returned was written, under each policy, and what is returned by `skip`.
+    /// Asserts that only written records are returned, under each policy, and returns how many are
+    /// found at most.
     #[track_caller]
     fn check(file: &[u8], records: &[Vec<u8>], what: &str) -> usize {
         let written: std::collections::HashSet<_> = records.iter().collect();
@@ -832,7 +845,8 @@ mod compressed {
                 let count = check(&damaged, &records, &format!("{number:?} bit {bit}"));
                 assert!(count > 240, "{bit} {count}");
             }
-            // All of the first block, or of the first fragment, or so much of it that nothing can be known of it.
+            // All of the first block or of the first fragment, or enough of it to make it
+            // unreadable.
             for len in [1, 11, 300, BLOCK] {
                 for fill in [0, 0xff] {
                     let mut damaged = file.clone();
@@ -844,7 +858,7 @@ mod compressed {
         }
     }
 
-    /// Who keeps frames of his own in a log gets them back as they are, also if the first one is damaged.
+    /// Frames that a user stores in a log are returned unchanged, even if the first one is damaged.
     #[test]
     fn frames_of_the_user_stay_what_they_are() {
         let frames: Vec<Vec<u8>> = records()
@@ -862,7 +876,7 @@ mod compressed {
     }
 }
 
-/// Whoever prints an error and its causes, as `anyhow` does, prints nothing twice.
+/// Printing an error with its causes, as `anyhow` does, prints nothing twice.
 #[test]
 fn causes_are_not_part_of_the_message_again() {
     let missing = Reader::open("no such file", ReadOptions::default()).unwrap_err();
@@ -872,8 +886,8 @@ fn causes_are_not_part_of_the_message_again() {
     assert!(as_io.to_string().starts_with("no such file: "), "{as_io}");
 }
 
-/// Damage is one item, and what follows it the next. Any other error, which would come again, is
-/// the last.
+/// Damage is one item, and what follows it is the next. Any other error, which would recur, is the
+/// last item.
 #[test]
 fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
     let mut file = Vec::new();
@@ -905,7 +919,7 @@ fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
     assert!(reader.next_record().is_err());
 }
 
-/// One call for a file in memory, a stream and a file on disk.
+/// The same call works for a file in memory, a stream and a file on disk.
 #[test]
 fn every_source_seeks_alike() -> Result<(), Error> {
     fn third<S: SeekSource>(mut reader: Reader<S>) -> Result<Vec<u8>, Error> {

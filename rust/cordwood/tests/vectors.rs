@@ -1,5 +1,6 @@
-//! Logs that other programs wrote: those of `tests/vectors`, at the root of the repository, and more in the folder that
-//! `CORDWOOD_CORPUS` names. Without that folder, the test that reads it is ignored.
+//! Logs that other programs wrote: those in `tests/vectors`, at the root of the repository, and
+//! more in the folder that `CORDWOOD_CORPUS` names. Without that folder, the test that reads it is
+//! ignored.
 
 mod common;
 
@@ -11,20 +12,20 @@ use cordwood_log::damage::Severity;
 use cordwood_log::verbs::{DETECT_LEN, detect};
 use cordwood_log::{Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader};
 
-/// What is known of a file.
+/// What is known about a file.
 struct File {
     name: &'static str,
     dialect: LogFormat,
     /// What its first 64 bytes show, if anything.
     by_64_bytes: Option<LogFormat>,
     record_count: usize,
-    /// The length of the longest.
+    /// The length of the longest record.
     longest: usize,
     /// What is not returned: file offsets and reasons.
     skipped: &'static [(u64, u64, &'static str)],
 }
 
-/// `detect` does not see names, so a log number is that of the first fragment.
+/// `detect` does not see names, so the log number is the first fragment's.
 const VECTORS: &[File] = &[
     File {
         by_64_bytes: None,
@@ -167,10 +168,10 @@ impl File {
     }
 }
 
-/// What is known of a file, where it is, and its bytes.
+/// What is known about a file, its path, and its bytes.
 type OnDisk = (&'static File, PathBuf, Vec<u8>);
 
-/// Each file of a folder with its path and its bytes.
+/// Each file in a folder, with its path and its bytes.
 fn read(folder: &Path, files: &'static [File]) -> Vec<OnDisk> {
     let read = |file: &'static File| {
         let path = folder.join(file.name);
@@ -233,7 +234,7 @@ fn are_detected_by_64_bytes_or_unclear(files: &[OnDisk]) {
     }
 }
 
-/// By path and by bytes alone, which have no name to take a log number from.
+/// Reads by path, and from bytes only, which have no name to take a log number from.
 fn are_read_without_a_hint(files: &[OnDisk]) {
     for (file, path, bytes) in files {
         for policy in [OnCorruption::Fail, OnCorruption::Stop, OnCorruption::Salvage] {
@@ -286,7 +287,8 @@ fn are_read_slowly(files: &[OnDisk]) {
     }
 }
 
-/// The name says which log it is, whatever the file holds: one that was renamed to be recycled, and not yet written to.
+/// The name says which log it is, whatever the file contains: it was renamed to be recycled, and
+/// has not been written to yet.
 #[test]
 fn a_file_of_another_number_holds_nothing_of_its_log() {
     let folder = tempfile::tempdir().expect("a folder");

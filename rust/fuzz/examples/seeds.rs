@@ -1,5 +1,5 @@
-//! Writes seeds for the fuzz targets into a folder, one folder for each: logs that LevelDB would write, as they are in the tests of the
-//! crate, and bytes without structure, each of which makes some script.
+//! Writes seeds for the fuzz targets into a folder, with a folder for each: logs that LevelDB would
+//! write, as in the crate's tests, and bytes without structure, each of which makes some script.
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -27,14 +27,14 @@ fn main() -> io::Result<()> {
     write_payloads(&folder.join("payload"))
 }
 
-/// How many zeros something is made of if there are only zeros: the defaults, or nothing.
+/// How many bytes `of` consumes if they are all zeros, which make the defaults, or nothing.
 fn zeros<T>(of: impl Fn(&mut Unstructured<'static>) -> arbitrary::Result<T>) -> usize {
     let mut zeros = Unstructured::new(&[0; 1024]);
     let _ = of(&mut zeros);
     1024 - zeros.len()
 }
 
-/// Writes the logs, each after so many zeros and the one that says that bytes follow, and noise.
+/// Writes the logs, each after this many zeros and one more that says that bytes follow, and noise.
 fn write(folder: &Path, target: &str, zeros: usize) -> io::Result<()> {
     let folder = folder.join(target);
     fs::create_dir_all(&folder)?;
@@ -57,7 +57,7 @@ fn write_noise(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A record of each kind, after the four bytes that say which it is.
+/// Writes a record of each kind, after the four bytes that say which kind it is.
 fn write_payloads(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let batch = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old".as_slice();
@@ -74,7 +74,8 @@ fn write_payloads(folder: &Path) -> io::Result<()> {
     write_noise(folder)
 }
 
-/// Small logs: whole, torn and damaged. Those of several blocks are left to the scripts, which make them of a few bytes.
+/// Small logs: undamaged, torn and damaged. Those of several blocks are left to the scripts, which
+/// make them from a few bytes.
 fn logs() -> Vec<(&'static str, Vec<u8>)> {
     let whole = log(&[b"foo", b"", &[b'x'; 300], b"bar"]);
     let mut flipped = whole.clone();

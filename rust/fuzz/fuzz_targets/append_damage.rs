@@ -1,5 +1,6 @@
-//! A damaged log, opened to append to it, twice: what opening does is what the model's reading asks for, the file is then byte by byte the old
-//! one and what was appended, and no record is lost, not even one that only salvage would find.
+//! A damaged log, opened twice for appending: opening does what the model's reading requires, the
+//! file is then byte for byte the old one followed by what was appended, and no record is lost, not
+//! even one that only salvage would find.
 
 #![no_main]
 
@@ -20,7 +21,7 @@ const BLOCK: u64 = 32_768;
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     sessions: [Session<'a>; 2],
-    // The last, since it takes all that is left.
+    // Last, since it consumes all the remaining input.
     script: Script<'a>,
 }
 
@@ -41,10 +42,10 @@ fn events(file: &[u8], on_corruption: OnCorruption) -> Vec<Event> {
     model::read(file, &options).0
 }
 
-/// What opening depends on: what is read from the checkpoint on.
+/// What opening depends on: what is read from the checkpoint onwards.
 struct Seen {
     first_damage: Option<u64>,
-    /// Where what is after the last whole record begins, but for a trailer.
+    /// Where the bytes after the last complete record begin, ignoring a trailer.
     tail: Option<u64>,
     has_record: bool,
 }
@@ -66,7 +67,8 @@ impl Seen {
         }
     }
 
-    /// Whether the file may be opened. Damage in the tail may or may not be cut: the crate judges whether a crash can have left it.
+    /// Whether the file may be opened. Damage in the tail may or may not be cut: the crate decides
+    /// whether a crash can have left it.
     fn allows(&self, choice: Choice) -> bool {
         match choice {
             Choice::Refuse => self.first_damage.is_none() && self.tail.is_none(),
@@ -85,17 +87,18 @@ impl Seen {
                 assert_eq!((Some(region.begin), region.end), (self.tail, file_len));
             }
             Error::Corruption { region, .. } => {
-                // Where nothing says that this is a log, nothing is written to it.
+                // If nothing shows that the file is a log, nothing is written to it.
                 let is_no_log = !self.has_record;
                 assert!(
                     is_no_log || !matches!(choice, Choice::PadToBlock),
                     "{choice:?}: {error}"
                 );
-                // An incomplete record that another length in its header would complete is damage, too.
+                // An incomplete record that another length in its header would complete is also
+                // damage.
                 let flipped = self.tail.filter(|_| self.first_damage.is_none());
                 assert_eq!(Some(region.begin), self.first_damage.or(flipped));
             }
-            // Nothing of it is a valid fragment.
+            // It contains no valid fragment.
             Error::Foreign { .. } => assert!(!self.has_record && self.tail.is_some(), "{choice:?}: {error}"),
             // A fragment that the script damaged can be one of another dialect.
             Error::WrongDialect { .. } | Error::NeverAppended { .. } => {}
@@ -137,7 +140,7 @@ fn run(path: &Path, session: Session<'_>) {
     let recovered = log.discarded_tail().map(|region| (region.begin, region.end));
     assert_eq!(recovered, seen.tail.map(|begin| (begin, file_len)), "the tail");
 
-    // What opening has made of the file.
+    // The file as opening should have left it.
     let mut expected = before.clone();
     match (choice, seen.tail) {
         (Choice::Truncate, Some(tail)) => {
@@ -147,7 +150,7 @@ fn run(path: &Path, session: Session<'_>) {
             assert_eq!(lost, None, "cut, and could have been salvaged");
         }
         (Choice::PadToBlock, Some(_)) if !file_len.is_multiple_of(BLOCK) => {
-            // Zeros alone could complete a torn record.
+            // Zeros only could complete a torn record.
             let ends_in_zeros = matches!(
                 events_before.last(),
                 Some(Event::Skipped {
@@ -155,7 +158,8 @@ fn run(path: &Path, session: Session<'_>) {
                     ..
                 })
             );
-            // A header that ends before its type, and zeros before it: another byte could be taken for a type.
+            // After only zeros, a header that ends before its type: an additional byte could be
+            // taken for the type.
             let (zeros, header) = before.split_at((file_len - file_len % BLOCK) as usize);
             let is_first_header = header.len() < 7 && zeros.iter().all(|&byte| byte == 0);
             if !ends_in_zeros && !is_first_header {
@@ -185,7 +189,7 @@ fn run(path: &Path, session: Session<'_>) {
     let (events_after, _) = read::slice(&after, &skip);
     read::assert_tiles(&after, Dialect::LEVELDB, &events_after);
     let found = read::records(events_after);
-    // Not `assert_eq!`: the bytes would hide what is missing.
+    // Only offsets are printed: the bytes would hide what is missing.
     let offsets = |records: &[(u64, Vec<u8>)]| records.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
     assert_eq!(
         offsets(&found),

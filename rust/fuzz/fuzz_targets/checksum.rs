@@ -1,4 +1,4 @@
-//! Each kernel of CRC-32C says what the definition says, however the data is cut.
+//! Each CRC-32C kernel computes what the definition does, however the data is cut.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
-    /// The checksum of what came before.
+    /// The checksum of the preceding data.
     crc: u32,
     /// Where the data is cut.
     cut: u32,

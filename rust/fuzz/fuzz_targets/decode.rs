@@ -1,4 +1,5 @@
-//! Any file, read with any options: the reader says what the model says, and every byte is accounted for.
+//! Any file, read with any options: the reader reports the same as the model, and every byte is
+//! accounted for.
 
 #![no_main]
 
@@ -12,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     options: Options,
-    // The last, since it takes all that is left.
+    // Last, since it consumes all the remaining input.
     script: Script<'a>,
 }
 
@@ -24,7 +25,7 @@ fuzz_target!(|input: Input<'_>| {
     }
     let (events, end) = read::slice(&file.bytes, &options);
     let (expected, expected_end) = model::read(&file.bytes, &options);
-    // One by one: the first that differs is what one wants to see.
+    // One by one, so that the first difference is shown.
     for (event, expected) in events.iter().zip(&expected) {
         assert_eq!(event, expected, "{options:?}");
     }

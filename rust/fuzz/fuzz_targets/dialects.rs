@@ -1,4 +1,5 @@
-//! A log of any dialect, with an older log after it and damage, read in every possible way, under every policy: all say the same.
+//! A log of any dialect, followed by an older log and with damage, read in every possible way,
+//! under every policy: all agree.
 
 #![no_main]
 
@@ -24,14 +25,14 @@ const POLICIES: [OnCorruption; 4] = [
     OnCorruption::Salvage,
 ];
 
-/// As what a log is read.
+/// The dialect that a log is read as.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Named {
-    /// As what it is detected to be.
+    /// The one that is detected.
     Not,
-    /// As what it is.
+    /// The log's own.
     Right,
-    /// As any other: of this dialect, with this number.
+    /// Any other: this dialect, with this number.
     Other(u8, Option<u8>, bool),
 }
 
@@ -74,13 +75,13 @@ fuzz_target!(|input: Input<'_>| {
         return;
     }
 
-    // One policy in every way, and all of them in one.
+    // One policy in every way, and all policies in one way.
     let (events, end) = read::slice(file, &options);
     every_way(file, &options, format, &mut steps, &events, end);
     let [raised, skipped, stopped, salvaged] =
         POLICIES.map(|policy| read::slice(file, &options.clone().with_on_corruption(policy)).0);
     assert_eq!(raised, skipped);
-    // What `stop` returns is what comes before the first damage, and the damage.
+    // `stop` returns what precedes the first damage, and the damage.
     let is_damage = |event: &Event| event.is(Severity::Corruption);
     let until = skipped.iter().position(is_damage).map_or(skipped.len(), |at| at + 1);
     let is_not_read = |event: &&Event| {
@@ -98,7 +99,7 @@ fuzz_target!(|input: Input<'_>| {
     assert_superset(&salvaged, &skipped);
 });
 
-/// What was written before all damage is read, with the dialect named and detected.
+/// Asserts that what was written before all damage is read, with the dialect named and detected.
 fn what_was_written(log: &Log, policy: OnCorruption) {
     let file = &log.file.bytes;
     let intact = &log.records[..log.intact_count];
@@ -125,7 +126,7 @@ fn what_was_written(log: &Log, policy: OnCorruption) {
     }
 }
 
-/// What each way to read the file says is what a reader of all of it says.
+/// Asserts that each way of reading the file agrees with a reader of the whole.
 fn every_way(
     file: &[u8],
     options: &ReadOptions,
@@ -144,7 +145,7 @@ fn every_way(
     assert_eq!(one.record_count, read::records(expected.to_vec()).len() as u64);
 
     let named = options.clone().with_format(format);
-    // Parts of one block, in the order in which threads happen to take them.
+    // Parts of one block, in whatever order threads take them.
     let in_blocks = verbs::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
     let readers = || {
         (0..count.get())
@@ -179,14 +180,14 @@ fn every_way(
     }
 }
 
-/// The options that `fragments` has.
+/// The options that `fragments` supports.
 fn all_of(options: &ReadOptions) -> ReadOptions {
     let mut all = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
     (all.dialect, all.log_number, all.compression) = (options.dialect, options.log_number, options.compression);
     all
 }
 
-/// A file that is cut anywhere in two: each record is in one of them.
+/// Asserts that if a file is split into two ranges anywhere, each record is in one of them.
 fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expected: &[Event]) {
     let is_end = |event: &Event| {
         matches!(
@@ -200,7 +201,8 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
     if expected.iter().any(is_end) {
         return;
     }
-    // With a number that no fragment carries, all that follows damage may be of another log; a range that begins later knows of no damage.
+    // With a number that no fragment has, everything after damage may belong to another log, but a
+    // range that begins later does not know about the damage.
     let is_record = |event: &Event| matches!(event, Event::Record { .. });
     if options.log_number.is_some() && !expected.iter().any(is_record) {
         return;
@@ -213,7 +215,8 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
         assert_eq!(halves.concat(), expected, "cut at {edge}");
         return;
     }
-    // What the second range returns and the whole does not, and the reverse, is of two forms.
+    // Records that only the second range returns and those that only the whole returns have
+    // different forms.
     let [before, after] = &halves;
     let (before_edge, after_edge) = expected.split_at(expected.partition_point(|record| record.0 < edge));
     assert_eq!(before, before_edge, "before {edge}");
@@ -229,8 +232,8 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
     );
 }
 
-/// Whether the first fragment from the beginning of the second range's first block on has another
-/// form than that which the log has there for a reader of the whole: reading.md, "Ranges".
+/// Whether the first fragment in or after the second range's first block has another form than the
+/// log has there for a reader of the whole: reading.md, "Ranges".
 fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8>)], edge: u64) -> bool {
     let (Some(dialect), Some(number)) = (options.dialect, options.log_number) else {
         return false;
@@ -259,12 +262,13 @@ fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8
     }
 }
 
-/// How long the header is: types 1 to 4, 5 to 8, 9 to 12.
+/// Which length of header the type has: types 1 to 4, 5 to 8, or 9 to 12.
 fn form_of(kind: u8) -> u8 {
     (kind - 1) / 4
 }
 
-/// Each byte of the file belongs to one entry, and the records are those of `salvage`.
+/// Asserts that each byte of the file belongs to one entry, and that the records are those of
+/// `salvage`.
 fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
     let mut fragments = verbs::fragments_slice(file, format);
     let grid = match fragments.format().map(|format| format.dialect.name()) {

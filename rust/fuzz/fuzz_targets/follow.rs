@@ -1,5 +1,5 @@
-//! A log of any dialect that grows in steps while it is followed: records are returned as they were written, each once, and in the end all that a
-//! reader of the finished file returns.
+//! A log of any dialect that grows in steps while it is followed: records are returned as they were
+//! written, each once, and in the end all that a reader of the finished file returns.
 
 #![no_main]
 
@@ -22,9 +22,10 @@ struct Input<'a> {
     /// Whether the dialect is named.
     is_named: bool,
     raises: bool,
-    /// Whether the file is as long as the log from the first step on: zeros that a writer has preallocated.
+    /// Whether the file is as long as the log from the first step on, with zeros that a writer has
+    /// preallocated.
     is_preallocated: bool,
-    /// Whether the file held the older log before.
+    /// Whether the file contained the older log before.
     is_recycled: bool,
     steps: Steps<'a>,
     script: Script<'a>,
@@ -35,9 +36,9 @@ fuzz_target!(|input: Input<'_>| {
     let log = input.script.build();
     let is_clean = log.is_whole && log.intact_count == log.records.len();
     let bytes = &log.file.bytes;
-    // A dialect is detected once, by what the file begins with: not where that is an older log's
-    // (as where this one has no record). Of an old run file the file header does not say that it is
-    // one.
+    // A dialect is detected once, from the beginning of the file: it is named if that may be an
+    // older log's (as when this one has no record), and for an old run file, whose header does not
+    // show that it is one.
     let is_named =
         input.is_named || input.is_recycled || log.records.is_empty() || log.format.dialect == Dialect::WANDB_OLD;
     let begins_with = match (
@@ -90,7 +91,8 @@ fuzz_target!(|input: Input<'_>| {
         match steps.choice() % 8 {
             // Several steps between two polls.
             0 => continue,
-            // Another day. Of damage whose block is not complete nothing is kept, so it would be met again.
+            // The follower is restarted, unless there is damage: damage whose block is not complete
+            // is not remembered, so it would be reported again.
             1 if is_clean => {
                 let start = follower.offset();
                 follower = open(&path, &options.clone().with_start(start));
@@ -98,7 +100,7 @@ fuzz_target!(|input: Input<'_>| {
             _ => {}
         }
         poll(&mut follower, &mut found, is_clean);
-        // Nothing that is not there.
+        // Nothing is returned that has not been written.
         let end = found.last().map_or(0, |(offset, _): &(u64, Vec<u8>)| *offset);
         assert!(end <= written as u64, "a record at {end}, of {written} bytes");
         if is_clean {
@@ -133,7 +135,8 @@ fuzz_target!(|input: Input<'_>| {
         found.len(),
         log.format
     );
-    // It may wait for more after damage that looks like a write that goes on: following.md, "What cannot be determined". In a log with a number all damage does.
+    // It may wait for more after damage that looks like a write in progress: following.md, "What
+    // cannot be known". In a log with a number all damage does.
     let may_wait = match waits {
         Some(WaitReason::Zeros | WaitReason::Incomplete) => true,
         // It is not known yet which log it is.
@@ -154,7 +157,7 @@ fn open(path: &Path, options: &FollowOptions) -> Follower {
     Follower::open(path, options.clone()).expect("the file")
 }
 
-/// All that can be reported now, and what is waited for then.
+/// Collects all that can be reported, and returns what the follower then waits for.
 fn poll(follower: &mut Follower, found: &mut Vec<(u64, Vec<u8>)>, is_clean: bool) -> Option<WaitReason> {
     loop {
         match follower.poll() {

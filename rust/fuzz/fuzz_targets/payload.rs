@@ -1,5 +1,6 @@
-//! Any bytes as a write batch or a version edit: what decodes, encodes to the same bytes, up to where the first error says that it is.
-//! Any bytes as an entity or a record of a run: what is wrong is in the record, and a further field is neither lost nor mistaken for another.
+//! Any bytes as a write batch or a version edit: what decodes encodes to the same bytes, up to the
+//! position of the first error. Any bytes as an entity or a record of a run: an error's position is
+//! within the record, and an additional field is neither lost nor mistaken for another.
 
 #![no_main]
 
@@ -21,7 +22,7 @@ enum As {
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     kind: As,
-    // The last, since it takes all that is left.
+    // Last, since it consumes all the remaining input.
     record: &'a [u8],
 }
 
@@ -53,7 +54,7 @@ fn write_batch(record: &[u8], engine: Engine) {
     assert_eq!(encoded[..8], record[..8]);
     assert!(record[12..].starts_with(&encoded[12..]), "{operations:?}");
     match error {
-        // The fuzzer seldom guesses the count; all the rest must be right.
+        // The fuzzer seldom guesses the count; everything else must be right.
         Some(error) if matches!(error.reason, PayloadReason::WrongCount { .. }) => {
             assert_eq!((error.offset, error.len), (8, 4));
             assert_ne!(encoded[8..12], record[8..12]);
@@ -95,7 +96,7 @@ fn entity(record: &[u8]) {
     let mut longer = longer.expect("it is known without the field");
     let other = longer.other_fields.pop().expect("it is kept");
     assert_eq!((other.number, other.offset, other.bytes.len()), (1023, record.len(), 3));
-    // As text, for which a number that is none equals itself.
+    // Compared as text, in which NaN equals itself.
     assert_eq!(format!("{longer:?}"), format!("{entity:?}"));
 }
 
@@ -104,7 +105,8 @@ fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
     for field in &entity.other_fields {
         assert!(field.offset >= end, "{field:?} in front of {end}");
         assert!(record[field.offset..].starts_with(field.bytes));
-        // One may be in another: an `entity_group` that is kept may have fields that are.
+        // A field may be within another: an `entity_group` that is kept may itself contain such
+        // fields.
         end = field.offset + 1;
     }
     for value in entity.properties.iter().flat_map(|property| &property.values) {
@@ -134,7 +136,7 @@ fn wandb(record: &[u8]) {
     }
 }
 
-/// The items before an error lie in the record, before the offset of that error.
+/// Asserts that the items before an error are in the record, before that error's offset.
 fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
     let mut len = 0;
     while let Some(item) = items.next() {
@@ -152,7 +154,7 @@ fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
     assert!(len <= record.len());
 }
 
-/// What is wrong is after what decoded, and in the record.
+/// Asserts that the error is after what decoded, and within the record.
 fn is_behind(error: PayloadError, offset: usize, record: &[u8]) {
     assert!(error.offset >= offset, "{error} in front of {offset}");
     assert!(error.offset + error.len <= record.len(), "{error} of {}", record.len());

@@ -1,4 +1,5 @@
-//! Records, written from any offset on: the bytes are those of the model, and the reader gives the records back with their offsets.
+//! Records, written from any offset: the bytes are the model's, and the reader returns the records
+//! with their offsets.
 
 #![no_main]
 
@@ -14,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 
 const BLOCK: u64 = 32_768;
 
-/// How long the file is before.
+/// The length of the file before writing.
 #[derive(Arbitrary, Debug)]
 enum Begin {
     New,
@@ -29,7 +30,7 @@ impl Begin {
             Begin::New => 0,
             Begin::Edge { block, behind } => (u64::from(block % 3) * BLOCK + u64::from(behind % 32)).saturating_sub(16),
             Begin::Any(offset) => offset.into(),
-            // The sum of all that follows must fit.
+            // Leaves room for everything that follows.
             Begin::Far(offset) => offset / 2,
         }
     }
@@ -100,7 +101,7 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// What was written is read by a decoder that starts where it was begun.
+/// Asserts that a decoder that starts where writing began reads what was written.
 fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
     let window = Window {
         offset: begin,
@@ -121,7 +122,8 @@ fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
     assert_eq!(decoder.step(window), Step::End(End::Clean { offset }));
 }
 
-/// What was written after whole records is read with them, and each record alone by its offset.
+/// Asserts that what was written after whole records is read with them, and that each record can be
+/// read on its own by its offset.
 fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
     let (events, end) = read::slice(file, &ReadOptions::default().with_dialect(Dialect::LEVELDB));
     assert_eq!(

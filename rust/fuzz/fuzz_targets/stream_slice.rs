@@ -1,4 +1,4 @@
-//! A file in pieces, as windows or as short reads: event by event what it says as a whole.
+//! A file in pieces, as windows or short reads, gives the same events as the whole.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ use libfuzzer_sys::fuzz_target;
 struct Input<'a> {
     options: Options,
     steps: Steps<'a>,
-    // The last, since it takes all that is left.
+    // Last, since it consumes all the remaining input.
     script: Script<'a>,
 }
 
@@ -41,7 +41,8 @@ fuzz_target!(|input: Input<'_>| {
     decode(file, &options, steps.clone(), &expected, end);
     pack(file, &options, steps.step(), &expected);
 
-    // As a stream that cannot seek, and as a file that is opened where it matters.
+    // As a stream that is read from the beginning, and as a file that is opened where the range
+    // begins.
     let begin = match steps.choice() % 2 {
         0 => 0,
         _ => block_begin(options.start).min(file.len() as u64),
@@ -51,8 +52,9 @@ fuzz_target!(|input: Input<'_>| {
     let mut reader = Reader::with_source(source, options.clone());
     compare(&mut reader, &mut steps, &expected, end, usize::MAX);
 
-    // From a record on, or from after it, again and again. Neither an end nor damage that has stopped a reader keeps it from going back.
-    // Not from one after damage in its block, of which the reader would then know nothing.
+    // Repeatedly from a record, or from after it. Neither an end nor damage that has stopped a
+    // reader keeps it from seeking back. Not from a record after damage in its block, which the
+    // reader would then not know about.
     let can_begin = |event: &Event| matches!(event, Event::Record { is_salvaged: false, .. });
     let records: Vec<usize> = (0..expected.len())
         .filter(|&number| can_begin(&expected[number]))
@@ -80,7 +82,8 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     let mut errors = 0;
     while expected.len() - left.len() < count {
         if steps.choice().is_multiple_of(4) {
-            // Never wrong, even when nothing more is needed. Nor may it continue after an error.
+            // Filling is allowed even when nothing more is needed, and must not resume after an
+            // error.
             let _ = reader.fill();
         }
         let found = match steps.choice() % 2 {
@@ -114,7 +117,7 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     }
 }
 
-/// The next event by the calls that do no I/O. The outer `None` asks for another call.
+/// The next event, through the calls that do no I/O. The outer `None` requests another call.
 fn next_buffered<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Event>>, Error> {
     let step = match reader.next_found() {
         Some(span) => Step::Record(span),
@@ -134,7 +137,7 @@ fn next_buffered<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Even
     })
 }
 
-/// The records alone, in one buffer.
+/// Only the records, in one buffer.
 fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) {
     let mut reader = Reader::from_slice(file, options.clone());
     let mut pack = RecordBatch::default();
@@ -161,7 +164,7 @@ fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) 
 
 /// The events of a decoder that gets windows of the file as `steps` choose them.
 fn decode(file: &[u8], options: &ReadOptions, mut steps: Steps<'_>, expected: &[Event], end: End) {
-    // Only a reader knows how long the file is.
+    // Only a reader knows the length of the file.
     let is_told = |event: &&Event| {
         !matches!(
             event,
@@ -183,7 +186,7 @@ fn decode(file: &[u8], options: &ReadOptions, mut steps: Steps<'_>, expected: &[
         let event = match decoder.step(window) {
             Step::NeedMore => {
                 assert!(!is_last, "more than there is");
-                // That the file ends where the bytes end is not always known at once.
+                // It is not always known at once that the file ends where the bytes end.
                 is_last = to == file.len();
                 let at = usize::try_from(decoder.offset()).unwrap_or(usize::MAX).min(file.len());
                 to = file.len().min(to.max(at).saturating_add(steps.step()));

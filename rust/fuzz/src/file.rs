@@ -1,8 +1,8 @@
 //! Files made from a fuzzer's bytes: the bytes themselves, or a script of pieces and damage.
 //!
-//! No mutation of bytes guesses a checksum or fills a block, so most of what a reader does would never be reached by bytes alone. A script
-//! reaches it in a few bytes: records and fragments with valid checksums, sizes that end near the end of a block, and damage that is
-//! aimed at headers and block ends.
+//! Mutating bytes never guesses a checksum or fills a block, so raw bytes would never reach most of
+//! what a reader does. A script reaches it in a few bytes: records and fragments with valid
+//! checksums, sizes that end near the end of a block, and damage aimed at headers and block ends.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
@@ -11,13 +11,13 @@ use crate::model::{self, left_in_block, trailer};
 const BLOCK: usize = 32_768;
 const HEADER: usize = 7;
 
-/// Pieces are added to a file as long as it is shorter.
+/// Pieces are added to a file as long as it is shorter than this.
 const LEN_MAX: usize = 3 * BLOCK;
 
-/// The most pieces or damages of a script, or records of a list.
+/// The maximum number of a script's pieces, of its damages, or of a list's records.
 const COUNT_MAX: usize = 24;
 
-/// Bytes of the input, at most 255. A slice would take all that is left.
+/// Bytes of the input, at most 255. A slice would consume all the remaining input.
 #[derive(Debug, Clone, Copy)]
 pub struct Few<'a>(pub &'a [u8]);
 
@@ -28,22 +28,23 @@ impl<'a> Arbitrary<'a> for Few<'a> {
     }
 }
 
-/// A few of something; not so many that a run takes long.
+/// A few of something, but not so many that a run takes long.
 pub fn several<'a, T: Arbitrary<'a>>(u: &mut Unstructured<'a>) -> Result<Vec<T>> {
     let items = u.arbitrary_iter()?;
     items.take(COUNT_MAX).collect()
 }
 
-/// How long a payload or a run of bytes is.
+/// The length of a payload or a run of bytes.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 pub enum Size {
     /// This many bytes.
     Len(u8),
-    /// So many that a few bytes of the block are left, or of one of the next two: what the format does there is most of its rules.
+    /// Enough to leave a few bytes of the block, or of one of the next two: most of the format's
+    /// rules are about that.
     Leave {
-        /// Bytes of the block that are left, less than 16.
+        /// How many bytes of the block are left, less than 16.
         left: u8,
-        /// Whole blocks between.
+        /// Whole blocks in between.
         blocks: u8,
     },
     /// Up to two blocks.
@@ -56,7 +57,7 @@ impl Size {
         match self {
             Size::Len(len) => usize::from(len),
             Size::Leave { left, blocks } => {
-                // More than one block more is rare, since it takes long.
+                // More than one additional block is rare, since it takes long.
                 let blocks = usize::from(blocks).saturating_sub(127) / 64;
                 let room = left_in_block(offset) + blocks * (BLOCK - HEADER);
                 room.saturating_sub(usize::from(left % 16))
@@ -72,7 +73,7 @@ impl Size {
 pub enum Payload<'a> {
     /// Bytes of the input.
     Input(Few<'a>),
-    /// One byte again and again.
+    /// One repeated byte.
     Repeat(u8, Size),
     /// Bytes without structure.
     Noise(u8, Size),
@@ -109,35 +110,37 @@ pub fn noise(seed: u8, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A part of a file, as a writer leaves it or as none does.
+/// A part of a file, as a writer leaves it or as no writer does.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Piece<'a> {
     /// A whole record, in as many fragments as it needs.
     Record(Payload<'a>),
-    /// One fragment with a valid checksum and a type of 0 to 7, no longer than the block has room.
+    /// One fragment with a valid checksum and a type of 0 to 7, that fits into the block.
     Fragment(u8, Payload<'a>),
     /// The same, of any type.
     Odd(u8, Payload<'a>),
-    /// FIRST without payload, as an old LevelDB left it. With the next two a log is odd but not damaged.
+    /// FIRST without payload, as old versions of LevelDB wrote it. This and the next two make a log
+    /// odd but not damaged.
     EmptyFirst,
     /// Zeros to the end of the block.
     Zeros,
-    /// Nothing but what a trailer has room for, of this byte.
+    /// As many bytes of this value as a trailer here would have.
     Trailer(u8),
     /// A few bytes as they are.
     Bytes(Few<'a>),
-    /// The same byte again and again.
+    /// The same byte, repeated.
     Fill(u8, Size),
 }
 
-/// A place in a file. Most bytes are payload, where nothing can happen but a wrong checksum; so the others are aimed at.
+/// A place in a file. Most bytes are payload, where only a checksum can become invalid, so the
+/// others are aimed at.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 pub enum Place {
     /// A byte of a piece's first header, or of what follows it.
     Header(u8, u8),
     /// A byte near the end of a block.
     Edge(u8, u8),
-    /// Any, also a little after the end.
+    /// Any place, even slightly after the end.
     Any(u32),
 }
 
@@ -175,14 +178,16 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Arbitrary<'a> for Script<'a> {
-    /// Takes all that is left, so that a file in a corpus can be a log after a few zeros. See `examples/seeds.rs`.
+    /// Consumes all the remaining input, so that a file in a corpus can be a log after a few zeros.
+    /// See `examples/seeds.rs`.
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let how = u8::arbitrary(u)? % 4;
         if how == 0 {
             return u.bytes(u.len()).map(Script::Bytes);
         }
         let pieces = several(u)?;
-        // Most logs are hardly damaged. Those that are all damage hide what comes between a whole log and the first of it.
+        // Most logs are only slightly damaged: heavy damage would hide the cases with a little of
+        // it.
         let mut damage = several(u)?;
         damage.truncate(match how {
             1 => 0,
@@ -193,14 +198,14 @@ impl<'a> Arbitrary<'a> for Script<'a> {
     }
 }
 
-/// A file, and the places of it that are worth aiming at.
+/// A file, and the places in it that are worth aiming at.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct File {
-    /// All of it.
+    /// The whole file.
     pub bytes: Vec<u8>,
     /// Where the pieces' first headers are.
     headers: Vec<usize>,
-    /// How long the data of each record or fragment is.
+    /// The length of the data of each record or fragment.
     data_lens: Vec<usize>,
 }
 
@@ -276,13 +281,13 @@ impl File {
         self.data_lens.push(payload.len());
     }
 
-    /// How long the data of a record or fragment is, before any damage; 0 if there is none.
+    /// The length of a record's or fragment's data, before any damage; 0 if there is none.
     pub(crate) fn piece_len(&self, piece: u8) -> u64 {
         let len = self.data_lens.get(usize::from(piece) % self.data_lens.len().max(1));
         len.copied().unwrap_or_default() as u64
     }
 
-    /// The place as an offset, which may lie a little after the end of the file.
+    /// The place as an offset, which may be slightly after the end of the file.
     pub fn at(&self, place: Place) -> usize {
         match place {
             Place::Header(piece, behind) => {
@@ -297,7 +302,7 @@ impl File {
         }
     }
 
-    /// The part of the file from `place` on, at most `len` bytes.
+    /// The part of the file starting at `place`, at most `len` bytes.
     fn range(&self, place: Place, len: usize) -> std::ops::Range<usize> {
         let begin = self.at(place).min(self.bytes.len());
         begin..self.bytes.len().min(begin + len)

@@ -1,4 +1,5 @@
-//! Logs of every dialect from a fuzzer's bytes: what a writer leaves, with an older log after it, and damage.
+//! Logs of every dialect from a fuzzer's bytes: what a writer leaves, followed by an older log,
+//! with damage.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use cordwood::codec::Encoder;
@@ -10,13 +11,14 @@ use crate::model;
 
 const BLOCK: usize = 32_768;
 
-/// Records are added to a file as long as it is shorter.
+/// Records are added to a file as long as it is shorter than this.
 const LEN_MAX: usize = 2 * BLOCK;
 
-/// The most damages of a file.
+/// The maximum number of damages in a file.
 const DAMAGE_MAX: usize = 5;
 
-/// The numbers that logs have here. They are consecutive, since the trailer of a closed log states the number after its own.
+/// The numbers that logs have here. They are consecutive, since the trailer of a closed log states
+/// the number after its own.
 const NUMBERS: [u32; 4] = [3, 4, 5, 6];
 
 /// How a fragment is laid out.
@@ -33,7 +35,7 @@ enum Form {
 }
 
 impl Form {
-    /// What its header holds after the type byte.
+    /// What the header contains after the type byte.
     fn rest(self) -> Vec<u8> {
         match self {
             Form::Plain | Form::Ieee => Vec::new(),
@@ -57,7 +59,7 @@ impl Form {
         [&stored.to_le_bytes()[..], &len.to_le_bytes(), &covered].concat()
     }
 
-    /// FULL, FIRST, MIDDLE or LAST: which of them is `place`, 1 to 4.
+    /// A FULL, FIRST, MIDDLE or LAST fragment, as `place` says, 1 to 4.
     fn part(self, place: u8, payload: &[u8]) -> Vec<u8> {
         let before = match self {
             Form::Plain | Form::Ieee => 0,
@@ -67,7 +69,8 @@ impl Form {
         self.fragment(before + place, payload)
     }
 
-    /// Appends a record as a writer does, and returns the offset of its first header. Blocks begin at `grid`.
+    /// Appends a record as a writer does, and returns the offset of its first header. Blocks begin
+    /// at `grid`.
     fn append(self, file: &mut Vec<u8>, grid: usize, record: &[u8]) -> u64 {
         self.pad(file, grid);
         let begin = file.len() as u64;
@@ -131,7 +134,7 @@ enum Entry<'a> {
 impl<'a> Arbitrary<'a> for Entry<'a> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         Ok(match u8::arbitrary(u)? {
-            // Most are records: what no writer writes hides what comes after it.
+            // Most are records: what no writer writes hides what follows it.
             0..=223 => Entry::Record(u.arbitrary()?),
             224..=239 => Entry::Odd(u.arbitrary()?, u.arbitrary()?, u.arbitrary()?),
             240..=247 => Entry::Bytes(u.arbitrary()?),
@@ -148,7 +151,7 @@ pub struct Script<'a> {
     number: u8,
     entries: Vec<Entry<'a>>,
     is_closed: bool,
-    /// The log that was in the file before: how, and its records.
+    /// The log that was in the file before: how it was written, and its records.
     older: Option<(u8, Vec<Payload<'a>>)>,
     damage: Vec<Damage<'a>>,
 }
@@ -179,15 +182,16 @@ impl<'a> Arbitrary<'a> for Script<'a> {
 pub struct Log {
     /// How it was written: its dialect, its number and its compression.
     pub format: LogFormat,
-    /// The file, damaged.
+    /// The file, with the damage.
     pub file: File,
     /// The records as they were written: offset and data.
     pub records: Vec<(u64, Vec<u8>)>,
-    /// How many of these come before all damage, and before all that no writer writes.
+    /// How many of these precede all damage, and everything that no writer writes.
     pub intact_count: usize,
-    /// Whether that is all of them, and nothing follows but an older log of the same form that is seen to be one.
+    /// Whether that is all of them, and nothing follows except an older log of the same form that
+    /// is recognisable as one.
     pub is_whole: bool,
-    /// How long the log was, without damage and without the older one.
+    /// The length of the log, without damage and without the older one.
     pub own_len: usize,
     /// All of the older log, if it has fragments of the same form.
     pub older: Vec<u8>,
@@ -199,7 +203,7 @@ impl Script<'_> {
         let dialect = Dialect::ALL[usize::from(self.dialect) % Dialect::ALL.len()];
         let number = NUMBERS[usize::from(self.number) % NUMBERS.len()];
         let (prefix, grid) = layout(dialect);
-        // What the form is decides whether the log has a number.
+        // The form decides whether the log has a number.
         let plain = LogFormat::new(dialect);
         let (form, format) = match (dialect.name(), self.how % 4) {
             ("wandb" | "wandb_old" | "swanlab", _) => (Form::Ieee, plain),
@@ -217,7 +221,8 @@ impl Script<'_> {
         };
 
         let mut bytes = prefix.to_vec();
-        // Records that are compressed are for the crate to write, and so is all else for it to write the same.
+        // The crate writes compressed records; it also writes everything else, which must be the
+        // same.
         let mut encoder = Encoder::with_format(0, format).unwrap();
         let mut encoded = Vec::new();
         encoder.begin(&mut encoded);
@@ -309,7 +314,7 @@ impl Script<'_> {
         }
     }
 
-    /// An older log, and its form if that is one that a reader of this log sees to be another log's.
+    /// An older log, and its form if a reader of this log recognises that form as another log's.
     fn older(&self, number: u32, own: Form, grid: usize) -> (Vec<u8>, Option<Form>) {
         let Some((how, records)) = &self.older else {
             return (Vec::new(), Some(own));
@@ -327,7 +332,8 @@ impl Script<'_> {
             if bytes.len() > LEN_MAX {
                 break;
             }
-            // A fragment without a number that begins just where the new log ends is taken for its own.
+            // A fragment without a number that begins exactly where the new log ends is taken for
+            // part of it.
             let payload = match *payload {
                 Payload::Log(_, size) => Payload::Noise(0, size),
                 payload => payload,

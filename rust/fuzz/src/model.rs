@@ -1,7 +1,8 @@
-//! The format again, as plainly as it can be said: `docs/format/reading.md` line by line, with the whole file in memory.
+//! A second, plain implementation of the format: `docs/format/reading.md` line by line, with the
+//! whole file in memory.
 //!
-//! It shares words with the crate (reasons, options, ends), and no code. A range is cut out of the events of the whole file, where the
-//! crate starts in the middle of it.
+//! It shares types with the crate (reasons, options, ends), but no code. A range is cut out of the
+//! events of the whole file, while the crate starts in the middle of the file.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 
-/// What a reader says of a part of a file.
+/// What a reader reports about a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -41,7 +42,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The bytes of the file that it stands for.
+    /// The bytes of the file that the event covers.
     pub fn span(&self) -> (u64, u64) {
         match *self {
             Event::Record { offset, end_offset, .. } => (offset, end_offset),
@@ -92,7 +93,8 @@ fn unmask(masked: u32) -> u32 {
     masked.wrapping_sub(0xa282_ead8).rotate_left(15)
 }
 
-/// A fragment with a valid checksum. `payload` is at most 65,535 bytes, whatever a block has room for.
+/// A fragment with a valid checksum. `payload` is at most 65,535 bytes, even if a block has less
+/// room.
 pub fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(payload.len()).expect("a length that a header can state");
     let mut bytes = stored_checksum(kind, payload).to_le_bytes().to_vec();
@@ -102,18 +104,19 @@ pub fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Bytes from `offset` to the end of its block.
+/// The number of bytes from `offset` to the end of its block.
 pub fn left_in_block(offset: u64) -> usize {
     BLOCK - (offset % BLOCK as u64) as usize
 }
 
-/// Zero bytes before a header that is written at `offset`.
+/// The number of zero bytes before a header that is written at `offset`.
 pub fn trailer(offset: u64) -> usize {
     let left = left_in_block(offset);
     if left < HEADER { left } else { 0 }
 }
 
-/// What a file of `file_len` bytes grows by when `record` is written to it, and the offset of its first header.
+/// The bytes that writing `record` adds to a file of `file_len` bytes, and the offset of its first
+/// header.
 pub fn encode(file_len: u64, record: &[u8]) -> (Vec<u8>, u64) {
     let mut bytes = vec![0; trailer(file_len)];
     let record_offset = file_len + bytes.len() as u64;
@@ -151,7 +154,8 @@ enum What<'a> {
     Skip {
         reason: Reason,
         leveldb_len: Option<u64>,
-        /// The bytes end too early for LevelDB, lines 2 and 4: it ends there, and drops what is pending, silently.
+        /// Lines 2 and 4: the bytes end too early for LevelDB, which stops there and silently drops
+        /// what is pending.
         ends_leveldb: bool,
     },
 }
@@ -168,11 +172,12 @@ impl Item<'_> {
     }
 }
 
-/// What is in the file, in order, and under the policy salvage the parts of it in which something is salvaged.
+/// The contents of the file, in order, and with the policy salvage the parts of it in which
+/// something is salvaged.
 fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     let mut items: Vec<Item<'_>> = Vec::new();
     let mut salvaged: Vec<Range<usize>> = Vec::new();
-    // The block in which a chain has been looked for.
+    // The block that has been searched for a chain.
     let mut searched = None;
     let mut p = 0;
     while p < file.len() {
@@ -238,7 +243,8 @@ fn one(rest: &[u8], left: usize, is_inside: bool, verifies: bool) -> (usize, Opt
         return skip(avail, reason, None, true);
     }
     let (stored, length, kind) = header(rest);
-    // Line 3. LevelDB does not report it where it might be a torn write: in a block that the file ends in.
+    // Line 3. LevelDB does not report it where it might be a torn write: in the block in which the
+    // file ends.
     if HEADER + length > left {
         let reason = Reason::BadLength { len: length as u16 };
         return match avail < left {
@@ -299,14 +305,14 @@ fn is_proved_wrong(rest: &[u8]) -> bool {
     (HEADER..rest.len().saturating_sub(HEADER - 1)).any(|begin| {
         let (stored, length, kind) = header(&rest[begin..]);
         let payload = rest.get(begin + HEADER..begin + HEADER + length);
-        // The type first: most bytes are none, and the checksum takes time.
+        // The type first: most bytes are not a valid type, and the checksum takes time.
         (FULL..=LAST).contains(&kind) && payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
     })
 }
 
 // Reading, step 1 with the policy salvage: "Salvage" --------------------------------------------------------------------------
 
-/// Lines 3 to 6, but for zeros and what is torn.
+/// Lines 3 to 6, except for zeros and what is torn.
 fn can_salvage_behind(what: &What<'_>) -> bool {
     let What::Skip { reason, .. } = what else {
         return false;
@@ -322,7 +328,8 @@ struct Lost {
     has_searched: bool,
 }
 
-/// How much of `rest` the damage at its beginning costs. Where the rule says `p + n`, this says `n`.
+/// How much of `rest` is lost to the damage at its beginning. Where the rule says `p + n`, this
+/// says `n`.
 fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
     let found = |len| Lost {
         len,
@@ -380,7 +387,7 @@ fn is_end(rest: &[u8], left: usize, at: usize) -> bool {
     is_hard_end(rest, left, at) || (at < rest.len() && rest[at..].iter().all(|&byte| byte == 0))
 }
 
-/// Lines 2 and 4 of "One fragment", whatever is proved.
+/// Lines 2 and 4 of "One fragment", without line 4's proof that the length is wrong.
 fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
     let is_cut = rest.get(at..at + HEADER).is_none_or(|bytes| {
         let (_, length, _) = header(bytes);
@@ -389,7 +396,8 @@ fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
     rest.len() < left && is_cut
 }
 
-/// The first place after the first byte at which a chain begins. From the back, since what a place is hangs on what follows.
+/// The first position, after the first byte, at which a chain begins. Searched from the back, since
+/// each position depends on what follows it.
 fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
     let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let mut begins_chain = vec![false; rest.len() + 1];
@@ -406,7 +414,7 @@ fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
 
 // Reading, step 2: "Fragments into records" -----------------------------------------------------------------------------------
 
-/// What has begun and may go on.
+/// What has begun and may continue.
 enum Pending {
     Nothing,
     Record {
@@ -414,13 +422,14 @@ enum Pending {
         end: usize,
         data: Vec<u8>,
     },
-    /// What is left of a record that was too large: the span of it so far.
+    /// The rest of a record that was too large: its span so far.
     Rest(Option<(usize, usize)>),
 }
 
-/// An event, and the place by which it belongs to a range.
+/// An event, and the offset that decides which range owns it.
 struct Owned {
-    /// Where the last thing began, up to the event's own beginning, that is no MIDDLE or LAST: those belong to what is before them.
+    /// Where the last item that is not MIDDLE or LAST began, up to the event's own beginning:
+    /// MIDDLE and LAST belong to what precedes them.
     owner: usize,
     event: Event,
 }
@@ -461,7 +470,8 @@ fn assemble(items: &[Item<'_>], record_len_max: u64) -> Vec<Owned> {
     events
 }
 
-/// The first four columns. FULL and FIRST come to `Nothing`, since what was pending has been abandoned.
+/// The first four columns. FULL and FIRST meet `Nothing`, since what was pending has been
+/// abandoned.
 fn join(pending: Pending, item: &Item<'_>, kind: u8, payload: &[u8], max: u64) -> (Pending, Option<Event>) {
     let is_last = matches!(kind, FULL | LAST);
     let (begin, mut data) = match pending {
@@ -535,7 +545,7 @@ fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     Some(skipped(begin, end, reason, leveldb_len))
 }
 
-/// A record is marked. LevelDB, which has abandoned the block, says nothing of a region.
+/// Marks a record. For a region, LevelDB reports nothing, since it has abandoned the block.
 fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
     match event {
         Event::Record { is_salvaged, .. } => *is_salvaged = in_salvaged,
@@ -545,7 +555,7 @@ fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
 
 // Reading, step 3: "Ranges", "How a file ends", "Policies" --------------------------------------------------------------------
 
-/// All that a reader says of `file`.
+/// Everything that a reader reports about `file`.
 pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
     let file_len = file.len() as u64;
     let limit = options.end.unwrap_or(file_len);

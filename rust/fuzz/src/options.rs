@@ -1,4 +1,4 @@
-//! Options of a reader from a fuzzer's bytes.
+//! A reader's options from a fuzzer's bytes.
 
 use arbitrary::Arbitrary;
 use cordwood::{Dialect, OnCorruption, ReadOptions};
@@ -26,9 +26,9 @@ enum Limit {
 /// An end of a range.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Bound {
-    /// In the file, or a little after it.
+    /// In the file, or slightly after its end.
     At(Place),
-    /// As far after it as possible, less this many bytes.
+    /// As far after its end as possible, minus this many bytes.
     Far(u32),
 }
 
@@ -52,9 +52,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options for `file`, of which a range is a part.
+    /// The options for `file`, including a range of it.
     pub fn of(self, file: &File) -> ReadOptions {
-        // The model knows no other.
+        // The model knows no other dialect.
         let mut options = ReadOptions::default()
             .with_dialect(Dialect::LEVELDB)
             .with_on_corruption(match self.policy {
@@ -63,7 +63,7 @@ impl Options {
                 Policy::Stop => OnCorruption::Stop,
                 Policy::Salvage => OnCorruption::Salvage,
             })
-            // Without checksums much of the rest is not reached.
+            // Seldom without checksums: much of the rest is not reached then.
             .with_verify_checksums(self.trusts < 224);
         options.start = self.start.map_or(0, |bound| bound.at(file));
         options.end = self.end.map(|bound| bound.at(file));

@@ -1,4 +1,4 @@
-//! What the crate's readers say, as the model's events.
+//! What the crate's readers report, as the model's events.
 
 use cordwood::codec::RecordSpan;
 use cordwood::damage::{Severity, SkippedRegion};
@@ -63,7 +63,8 @@ impl From<SkippedRegion> for Event {
     }
 }
 
-/// The next event; `None` at the end. Damage is an error under the policy `raise` and under no other, and an error is nothing but damage.
+/// The next event; `None` at the end. Damage is an error under the policy `raise` and no other, and
+/// every error is damage.
 pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Option<Event> {
     let raises = options.on_corruption == OnCorruption::Fail;
     match reader.next_event() {
@@ -89,7 +90,7 @@ pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: u
     let mut events = Vec::new();
     while let Some(event) = next(reader, options) {
         events.push(event);
-        // Each has a byte of its own.
+        // Each event has at least one byte of its own.
         assert!(events.len() <= file_len, "no end");
     }
     let end = reader.end().expect("an end behind the last event");
@@ -98,7 +99,7 @@ pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: u
     (events, end)
 }
 
-/// Whether the range begins after the end of the file, which is an error, each time it is read.
+/// Whether the range begins after the end of the file, which is an error each time it is read.
 pub fn begins_after_end(file: &[u8], options: &ReadOptions) -> bool {
     let is_after_end = options.start > file.len() as u64;
     if is_after_end {
@@ -116,7 +117,7 @@ pub fn slice(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
     all(&mut Reader::from_slice(file, options.clone()), options, file.len())
 }
 
-/// The records alone: offset and bytes.
+/// Only the records: offset and bytes.
 pub fn records(events: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
     let records = events.into_iter().filter_map(|event| match event {
         Event::Record { offset, data, .. } => Some((offset, data)),
@@ -125,7 +126,8 @@ pub fn records(events: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
     records.collect()
 }
 
-/// "The promise": the spans ascend and do not overlap, and what lies between them, or after the last, is a trailer.
+/// Asserts "The promise": the spans ascend and do not overlap, and only trailers lie between them,
+/// or after the last.
 ///
 /// `events` are those of the whole file.
 pub fn assert_tiles(file: &[u8], dialect: Dialect, events: &[Event]) {

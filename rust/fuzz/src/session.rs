@@ -1,4 +1,4 @@
-//! What a writer does with a log, from a fuzzer's bytes.
+//! What a writer does to a log, from a fuzzer's bytes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use cordwood::OnTornTail;
@@ -29,7 +29,7 @@ impl From<Choice> for OnTornTail {
 pub struct Session<'a> {
     /// How it is opened.
     pub choice: Choice,
-    /// The number of a record, to read the file only from there on.
+    /// The number of a record from which the file is read, if only a part is.
     pub checkpoint: Option<u8>,
     /// What is appended.
     pub records: Vec<Payload<'a>>,

@@ -6,10 +6,11 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 
 use crate::file::Few;
 
-/// So many steps are small. What is damaged in a block is looked at again at each, which must not take forever.
+/// How many steps may be small. At each step, damage in a block is examined again, which must not
+/// take forever.
 const SMALL_MAX: usize = 300;
 
-/// Numbers, again and again the same.
+/// Numbers, repeated in a cycle.
 #[derive(Debug, Clone)]
 pub struct Steps<'a> {
     steps: &'a [u8],
@@ -58,7 +59,7 @@ pub struct Trickle<'a> {
 }
 
 impl<'a> Trickle<'a> {
-    /// Reads `file` from `at` on.
+    /// Reads `file` from `at`.
     pub fn new(file: &'a [u8], at: usize, steps: Steps<'a>) -> Self {
         Trickle {
             file,

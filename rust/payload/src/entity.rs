@@ -1,10 +1,10 @@
 //! The record of a Datastore or Firestore export: an entity.
 //!
-//! `EntityProto` is a protocol buffer of 2008 with groups (`storage_onestore_v3`; the field numbers
-//! are those of `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It is
-//! parsed by hand: a general library such as `prost` drops unknown fields, and cannot report where
-//! in a record something is wrong. Here no field is dropped: those that are not interpreted are in
-//! [`Entity::other_fields`].
+//! `EntityProto` is a protocol buffer from 2008 with groups (`storage_onestore_v3`; the field
+//! numbers are those of `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It
+//! is parsed by hand: a general library such as `prost` drops unknown fields, and cannot report
+//! where in a record something is wrong. Here no field is dropped: those that are not interpreted
+//! are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::plain_property::PlainProperty;
 use super::property_values::PropertyValues;
 use super::proto::{Message, OtherField};
 
-/// An entity of Datastore; to Firestore, a document or a map in a document.
+/// An entity of Datastore; in Firestore, a document or a map in a document.
 ///
 /// ```
 /// use cordwood_payload::{Entity, EntityValue};
@@ -59,14 +59,14 @@ pub struct Property<'a> {
 pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
-    /// What the value stands for (`Property.Meaning`), if that is stated: 2 is a link, 15 a long
-    /// text. [`EntityValue`] already distinguishes the most common ones.
+    /// The meaning of the value (`Property.Meaning`), if stated: 2 is a link, 15 a long text.
+    /// [`EntityValue`] already distinguishes the most common ones.
     pub meaning: Option<u64>,
     /// Whether it is indexed (`property`) or not (`raw_property`).
     pub is_indexed: bool,
 }
 
-/// Names of properties that are refused: tables and JSON have the key and the [other
+/// Property names that are refused: tables and JSON have the key and the [other
 /// fields](Entity::other_fields) under these names, next to the properties. Datastore and Firestore
 /// accept no name that begins and ends with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
@@ -74,20 +74,19 @@ const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 const MEANING_EMPTY_LIST: u64 = 24;
 
 impl<'a> Entity<'a> {
-    /// How deep entities may be nested in each other. Datastore and Firestore themselves allow 20
-    /// levels.
+    /// How deeply entities may be nested. Datastore and Firestore themselves allow 20 levels.
     pub const DEPTH_MAX: usize = 50;
 
-    /// There is room for so many properties from the beginning.
+    /// The number of properties for which room is reserved at the beginning.
     const PROPERTY_COUNT: usize = 16;
 
     /// Reads a record.
     ///
     /// # Errors
     ///
-    /// It is not an `EntityProto`, has no key, or breaks the rules of [the module](super): a
-    /// repeated value, an array that is not marked as one, a property with the name `__key__` or
-    /// `__other_fields__`.
+    /// Fails if the record is not an `EntityProto`, has no key, or breaks the rules of [the
+    /// crate](super): a repeated value, an array that is not marked as one, a property with the
+    /// name `__key__` or `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
         if entity.key.is_none() {
@@ -101,7 +100,7 @@ impl<'a> Entity<'a> {
             return Err(message.error(PayloadReason::TooDeep));
         }
         let mut entity = Entity::default();
-        // Not those of its maps, of which there may be many in an array.
+        // Not for its maps, since an array may contain many of them.
         if depth == 1 {
             entity.properties.reserve(Self::PROPERTY_COUNT);
         }
@@ -118,7 +117,7 @@ impl<'a> Entity<'a> {
                 _ => entity.other_fields.push(field.other("EntityProto")),
             }
         }
-        // It repeats the root of the path, or is empty.
+        // An entity group repeats the root of the path, or is empty.
         if let Some(field) = entity_group {
             let root = entity.key.as_ref().and_then(|key| key.path.first());
             if !is_empty_or_root(field.message()?, root, &mut entity.other_fields)? {
@@ -129,7 +128,8 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    /// The fields of a `Property`: its meaning, its name, whether there may be several, and its value.
+    /// The fields of a `Property`: its meaning, its name, whether it may have several values, and
+    /// its value.
     #[expect(clippy::type_complexity, reason = "one caller, which names them")]
     pub(super) fn read_fields(
         &mut self,
@@ -179,7 +179,7 @@ impl<'a> Entity<'a> {
                 is_array: true,
                 values: PropertyValues::none(),
             }),
-            // Put together where it will be: to move it here takes as long as to read it.
+            // Built in place: moving it here would take as long as reading it.
             None => self.properties.push(Property {
                 name,
                 is_array: is_multiple,
@@ -204,13 +204,14 @@ impl<'a> Entity<'a> {
     }
 }
 
-/// Finds a property by its name: a few are looked through, and only many are worth a table.
+/// Finds a property by name: with a linear search if there are few, since only many are worth a
+/// table.
 #[derive(Default)]
 struct Numbers<'a> {
-    /// A bit for each of the names so far, not always another: mostly it says that a name is new.
+    /// A bit for each name so far, not always a different one: usually it shows that a name is new.
     seen: u64,
-    /// Of the first properties, their numbers. Mostly there is none: even an empty one takes time to
-    /// make.
+    /// The numbers of the first properties, by name. Usually there is no table: even an empty one
+    /// takes time to make.
     table: Option<HashMap<&'a str, usize>>,
 }
 
@@ -225,7 +226,7 @@ impl<'a> Numbers<'a> {
         if is_new {
             return None;
         }
-        // Mostly the items of an array.
+        // Usually an item of an array.
         if properties.last().is_some_and(|last| last.name == name) {
             return properties.last_mut();
         }

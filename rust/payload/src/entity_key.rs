@@ -15,7 +15,7 @@ pub struct EntityKey<'a> {
     pub database: Option<&'a str>,
     /// The namespace, if it is not the default one.
     pub namespace: Option<&'a str>,
-    /// From the root to the entity. Empty in Firestore's maps.
+    /// The path from the root to the entity. Empty in Firestore's maps.
     pub path: Vec<PathElement<'a>>,
 }
 
@@ -23,7 +23,7 @@ pub struct EntityKey<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PathElement<'a> {
-    /// The kind; to Firestore the collection.
+    /// The kind; in Firestore, the collection.
     pub kind: &'a str,
     /// Its name or number within the kind.
     pub id: PathId<'a>,
@@ -85,13 +85,14 @@ pub(super) fn read_path_fields<'a>(
     Ok(path)
 }
 
-/// Reads a `Path`. Returns whether it is empty or has one element, `root`: what an entity group is.
+/// Reads a `Path`. Returns whether it is empty or has `root` as its only element, as an entity
+/// group must.
 pub(super) fn is_empty_or_root<'a>(
     message: Message<'a>,
     root: Option<&PathElement<'a>>,
     other_fields: &mut Vec<OtherField<'a>>,
 ) -> Result<bool, PayloadError> {
-    // In place of `read_path`, which needs memory.
+    // Instead of `read_path`, which allocates.
     if let Some((element, [])) = plain_element(message.bytes()) {
         return Ok(root == Some(&element));
     }
@@ -122,13 +123,13 @@ impl<'a> PathElement<'a> {
     }
 }
 
-/// The two messages that hold a key.
+/// The two messages that contain a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyForm {
     /// Its path is a message of its own.
     Reference,
     /// `PropertyValue.ReferenceValue`: it contains the elements of its path directly, with other
-    /// numbers.
+    /// field numbers.
     ReferenceValue,
 }
 

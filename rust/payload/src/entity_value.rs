@@ -6,7 +6,7 @@ use super::error::PayloadError;
 use super::plain_property::plain_value;
 use super::proto::{Message, OtherField};
 
-/// What a property can hold.
+/// A value that a property can have.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EntityValue<'a> {
@@ -20,7 +20,7 @@ pub enum EntityValue<'a> {
     Timestamp(i64),
     /// A floating-point number.
     Double(f64),
-    /// A text.
+    /// Text.
     Text(&'a str),
     /// Bytes: what is meant to be bytes, and any text that is not UTF-8.
     Bytes(&'a [u8]),
@@ -35,11 +35,11 @@ pub enum EntityValue<'a> {
     Reference(Box<EntityKey<'a>>),
     /// A user account.
     User(Box<User<'a>>),
-    /// A nested entity: to Firestore a map.
+    /// A nested entity; in Firestore, a map.
     Entity(Box<Entity<'a>>),
 }
 
-/// A user account, as App Engine's Users service has them.
+/// A user account, as in App Engine's Users service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct User<'a> {
@@ -66,7 +66,7 @@ pub(super) const MEANING_INDEX_VALUE: u64 = 18;
 pub(super) const MEANING_ENTITY_PROTO: u64 = 19;
 
 impl<'a> EntityValue<'a> {
-    /// Reads a `PropertyValue`: at most one of its fields.
+    /// Reads a `PropertyValue`, which has at most one of its fields.
     pub(super) fn read(
         message: Message<'a>,
         meaning: Option<u64>,

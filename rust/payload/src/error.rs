@@ -7,9 +7,9 @@ use std::fmt;
 #[non_exhaustive]
 pub struct PayloadError {
     /// The offset in the payload, in bytes: the beginning of what could not be read. For an
-    /// encoding error: how much had been written.
+    /// encoding error: the number of bytes already written.
     pub offset: usize,
-    /// Bytes concerned, from `offset` on.
+    /// The number of bytes concerned, from `offset` on.
     pub len: usize,
     /// What is wrong with them.
     pub reason: PayloadReason,
@@ -19,43 +19,43 @@ pub struct PayloadError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PayloadReason {
-    /// The payload, or the field that holds it, ends inside a number or a string.
+    /// The payload, or a field in it, ends inside a number or a string.
     Truncated,
     /// A variable-length number that continues after 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
     /// Readable by an engine, but written by none: a number with more bytes or bits than it needs,
     /// an explicit column family 0, a boolean other than 0 and 1, a repeated value.
     NonCanonical,
-    /// A tag that is unknown to the engine, or not allowed in such a record.
+    /// A tag that is unknown to the engine, or not allowed in this kind of record.
     UnknownTag {
         /// The tag.
         tag: u32,
     },
-    /// A field that is not as long as its content needs.
+    /// A field whose length does not match its content.
     BadLength,
     /// An internal key without room for the 8 bytes of its sequence number and its type.
     BadKey,
-    /// The number of operations in the batch is not the one in its header.
+    /// The number of operations in the batch differs from the one in its header.
     WrongCount {
-        /// What the header states.
+        /// The number that the header states.
         stated: u32,
-        /// The number of operations that count.
+        /// The number of counted operations found.
         found: u64,
     },
     /// In a protocol buffer: an invalid wire type, or one that does not match the field.
     BadWireType,
     /// In a protocol buffer: a required field is missing.
     MissingField {
-        /// Its number.
+        /// The number of the field.
         tag: u32,
     },
-    /// A text that is not UTF-8.
+    /// Text that is not UTF-8.
     NotUtf8,
-    /// A property with a reserved name: `__key__`, `__other_fields__`.
+    /// A property with a reserved name: `__key__` or `__other_fields__`.
     ReservedName,
     /// More levels of nesting than any program writes.
     TooDeep,
-    /// In encoding: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits,
+    /// When encoding: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits,
     /// or more than 2^32 - 1 operations.
     TooLarge,
 }
@@ -85,20 +85,20 @@ impl fmt::Display for PayloadReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PayloadReason::Truncated => write!(f, "the payload ends inside a number or a string"),
-            PayloadReason::BadVarint => write!(f, "a variable-length number that does not end"),
-            PayloadReason::NonCanonical => write!(f, "a value in a form in which it is never written"),
-            PayloadReason::UnknownTag { tag } => write!(f, "tag {tag} is not known, or does not belong here"),
-            PayloadReason::BadLength => write!(f, "a field that is not as long as its content needs"),
+            PayloadReason::BadVarint => write!(f, "an unterminated variable-length number"),
+            PayloadReason::NonCanonical => write!(f, "a value in a form that no engine writes"),
+            PayloadReason::UnknownTag { tag } => write!(f, "tag {tag} is unknown or not allowed here"),
+            PayloadReason::BadLength => write!(f, "a field whose length does not match its content"),
             PayloadReason::BadKey => write!(f, "an internal key that is shorter than 8 bytes"),
             PayloadReason::WrongCount { stated, found } => {
-                write!(f, "the header states {stated} operations, there are {found}")
+                write!(f, "the header states {stated} operations, but there are {found}")
             }
-            PayloadReason::BadWireType => write!(f, "a field of another type than it should have"),
-            PayloadReason::MissingField { tag } => write!(f, "the required field {tag} is not there"),
-            PayloadReason::NotUtf8 => write!(f, "a text that is not UTF-8"),
+            PayloadReason::BadWireType => write!(f, "a field of the wrong wire type"),
+            PayloadReason::MissingField { tag } => write!(f, "the required field {tag} is missing"),
+            PayloadReason::NotUtf8 => write!(f, "text that is not UTF-8"),
             PayloadReason::ReservedName => write!(f, "a property with a reserved name"),
-            PayloadReason::TooDeep => write!(f, "nested deeper than is ever written"),
-            PayloadReason::TooLarge => write!(f, "more than the format has room for"),
+            PayloadReason::TooDeep => write!(f, "nested more deeply than any program writes"),
+            PayloadReason::TooLarge => write!(f, "too large for the format"),
         }
     }
 }

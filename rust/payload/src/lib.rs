@@ -1,10 +1,10 @@
-//! What programs keep in the records of their logs: [`WriteBatch`] in a write-ahead log,
-//! [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or Firestore,
-//! [`WandbRecord`] in a run of Weights & Biases.
+//! Decodes and builds what programs keep in the records of their logs: [`WriteBatch`] in a
+//! write-ahead log, [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or
+//! Firestore, [`WandbRecord`] in a run of Weights & Biases.
 //!
-//! It decodes the bytes of one record, does no I/O and borrows what it returns. The records
-//! themselves are read from a log by [`cordwood-log`](https://docs.rs/cordwood-log), or by anything
-//! else.
+//! The crate decodes the bytes of one record, does no I/O and borrows what it returns. The records
+//! themselves are read from a log by [`cordwood-log`](https://docs.rs/cordwood-log), or by any
+//! other means.
 //!
 //! ```
 //! use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -19,12 +19,13 @@
 //! # Ok::<(), cordwood_payload::PayloadError>(())
 //! ```
 //!
-//! # One spelling for each content
+//! # One encoding per value
 //!
-//! What decodes here encodes to the same bytes. An engine would also read a number padded with
-//! zeros, an explicit column family 0, or extra bytes after the number in a field; none of them
+//! Whatever decodes here encodes to the same bytes. An engine would also read a number padded with
+//! zeros, an explicit column family 0, or extra bytes after the number in a field; but no engine
 //! writes these, and they could not be written back. So they are an error,
-//! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and not silently normalised.
+//! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and are not silently
+//! normalised.
 
 #![forbid(unsafe_code)]
 

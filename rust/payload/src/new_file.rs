@@ -11,8 +11,8 @@ pub struct InternalKey<'a> {
     pub user_key: &'a [u8],
     /// The sequence number: 56 bits.
     pub sequence: u64,
-    /// The type of the entry, an [`Operation`](super::Operation)'s tag without column family: 0 for
-    /// a delete, 1 for a put.
+    /// The type of the entry: the tag of an [`Operation`](super::Operation) without a column
+    /// family, such as 0 for a delete and 1 for a put.
     pub value_type: u8,
 }
 
@@ -50,15 +50,15 @@ pub struct NewFile<'a> {
     pub file_len: u64,
     /// The smallest key in it.
     pub smallest: InternalKey<'a>,
-    /// The largest key in it. RocksDB: with the maximum sequence number and the type of a range
-    /// deletion, it is not in the file.
+    /// The largest key in it. RocksDB: a key with the maximum sequence number and the type of a
+    /// range deletion is not in the file.
     pub largest: InternalKey<'a>,
-    /// In which of the four forms it is written, with the fields that only this form has.
+    /// The form in which it is written, one of four, with the fields that only this form has.
     pub form: NewFileForm<'a>,
 }
 
-/// The forms of a [`NewFile`]: each has a tag of its own. LevelDB writes the first one, RocksDB
-/// today the last one.
+/// The forms of a [`NewFile`]: each has its own tag. LevelDB writes the first form, current
+/// versions of RocksDB the last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum NewFileForm<'a> {
@@ -75,7 +75,7 @@ pub enum NewFileForm<'a> {
         smallest_sequence: u64,
         largest_sequence: u64,
     },
-    /// `kNewFile4`, 103: with any number of further fields.
+    /// `kNewFile4`, 103: as `kNewFile2`, with any number of further fields.
     NewFile4 {
         smallest_sequence: u64,
         largest_sequence: u64,
@@ -95,27 +95,27 @@ pub enum CustomField<'a> {
     MinLogNumberToKeep(u64),
     /// 4: the smallest number of a blob file that the table refers to.
     OldestBlobFileNumber(u64),
-    /// 5: Unix time of the oldest data, in seconds; 0 if it is not known.
+    /// 5: Unix time, in seconds, of the oldest data; 0 if it is not known.
     OldestAncesterTime(u64),
-    /// 6: Unix time, in seconds, when the file was made; 0 if it is not known.
+    /// 6: Unix time, in seconds, at which the file was created; 0 if it is not known.
     FileCreationTime(u64),
     /// 7: the checksum of the whole file.
     FileChecksum(&'a [u8]),
-    /// 8: the name of the function for that.
+    /// 8: the name of the function that computes this checksum.
     FileChecksumFuncName(&'a [u8]),
     /// 9: the temperature of the storage.
     Temperature(u8),
     /// 10: the smallest user-defined timestamp in the file.
     MinTimestamp(&'a [u8]),
-    /// 11: the largest one.
+    /// 11: the largest user-defined timestamp in the file.
     MaxTimestamp(&'a [u8]),
     /// 12: the file's unique number, 16 or 24 bytes.
     UniqueId(&'a [u8]),
     /// 13: the order in which files were flushed or ingested.
     EpochNumber(u64),
-    /// 14: bytes that range deletions in the file cover, as estimated.
+    /// 14: the estimated number of bytes that range deletions in the file cover.
     CompensatedRangeDeletionSize(u64),
-    /// 15: bytes of the file after its data blocks.
+    /// 15: the number of bytes of the file after its data blocks.
     TailSize(u64),
     /// 16: whether user-defined timestamps are kept in the file.
     UserDefinedTimestampsPersisted(bool),
@@ -127,7 +127,7 @@ pub enum CustomField<'a> {
     Ignorable {
         /// The tag.
         tag: u32,
-        /// What the field holds.
+        /// The content of the field.
         value: &'a [u8],
     },
 }
@@ -135,7 +135,8 @@ pub enum CustomField<'a> {
 /// The tag after the last custom field.
 const TERMINATE: u32 = 1;
 
-/// The bit in the tag of a custom field that readers must understand. The same in blob files.
+/// The bit in the tag of a custom field that marks it as one that readers must understand. It is
+/// the same in blob files.
 pub(super) const NON_SAFE_IGNORE_MASK: u32 = 1 << 6;
 
 impl<'a> CustomField<'a> {
@@ -172,7 +173,7 @@ impl<'a> CustomField<'a> {
         Ok(Some(field))
     }
 
-    /// The number before the field.
+    /// The number that precedes the field.
     pub const fn tag(&self) -> u32 {
         match *self {
             CustomField::NeedCompaction(_) => 2,
@@ -256,7 +257,7 @@ impl<'a> CustomField<'a> {
 }
 
 impl<'a> NewFile<'a> {
-    /// The number before the field: 7, 100, 102 or 103.
+    /// The number that precedes the field: 7, 100, 102 or 103.
     pub const fn tag(&self) -> u32 {
         match self.form {
             NewFileForm::NewFile => 7,

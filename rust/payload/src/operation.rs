@@ -7,39 +7,39 @@ use super::wire::{Cursor, put_string, put_string_of, put_varint};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// RocksDB, and with it LevelDB, whose two tags it has kept.
+    /// RocksDB, and also LevelDB, whose two tags RocksDB has kept.
     #[default]
     RocksDb,
-    /// Pebble, which has no column families or transactions, but range keys.
+    /// Pebble, which has no column families or transactions, but has range keys.
     Pebble,
 }
 
-/// An operation of a [`WriteBatch`](super::WriteBatch). `docs/payload.md` has the tags and the
+/// An operation of a [`WriteBatch`](super::WriteBatch). `docs/payload.md` lists the tags and the
 /// names that the engines give them.
 ///
-/// `column_family` is the number of the column family, 0 for the default one and wherever there are
+/// `column_family` is the number of the column family, 0 for the default one and where there are
 /// none. LevelDB writes only [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Operation<'a> {
-    /// The key has this value from now on.
+    /// Sets the value of the key.
     Put {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// The key has no value any more.
+    /// Deletes the key.
     Delete { column_family: u32, key: &'a [u8] },
-    /// The database's merge operator is to combine this with the value that the key has.
+    /// Has the database's merge operator combine this with the value of the key.
     Merge {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// Data for those who read the log; the database passes it over.
+    /// Data for readers of the log; the database ignores it.
     LogData { value: &'a [u8] },
-    /// Deletes a key that was put once.
+    /// Deletes a key that was put only once.
     SingleDelete { column_family: u32, key: &'a [u8] },
     /// Deletes the keys from `key` on, up to but excluding `end_key`.
     DeleteRange {
@@ -53,7 +53,7 @@ pub enum Operation<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: the key has these columns; `value` is their serialization.
+    /// RocksDB: sets the columns of the key; `value` is their serialization.
     PutEntity {
         column_family: u32,
         key: &'a [u8],
@@ -66,18 +66,18 @@ pub enum Operation<'a> {
         value: &'a [u8],
         write_unix_time: u64,
     },
-    /// RocksDB: nothing; it separates parts of a batch, or keeps room for a `Begin`.
+    /// RocksDB: does nothing; it separates parts of a batch, or reserves room for a `Begin`.
     Noop,
-    /// RocksDB: what follows, up to [`EndPrepare`](Operation::EndPrepare), counts only once the
-    /// transaction is committed.
+    /// RocksDB: what follows, up to [`EndPrepare`](Operation::EndPrepare), takes effect only once
+    /// the transaction is committed.
     BeginPrepare,
-    /// RocksDB: the same with the write policy `WritePrepared`: the operations are written to the
-    /// database at once.
+    /// RocksDB: as [`BeginPrepare`](Operation::BeginPrepare), with the write policy
+    /// `WritePrepared`: the operations are written to the database at once.
     BeginPersistedPrepare,
-    /// RocksDB: the same with the write policy `WriteUnprepared`: the transaction may go on in
-    /// further batches.
+    /// RocksDB: as [`BeginPrepare`](Operation::BeginPrepare), with the write policy
+    /// `WriteUnprepared`: the transaction may continue in further batches.
     BeginUnprepare,
-    /// RocksDB: the end of what a transaction with this name prepares.
+    /// RocksDB: the end of what the transaction with this name prepares.
     EndPrepare { xid: &'a [u8] },
     /// RocksDB: the transaction is committed.
     Commit { xid: &'a [u8] },
@@ -87,18 +87,18 @@ pub enum Operation<'a> {
     Rollback { xid: &'a [u8] },
     /// Pebble: a delete; `value` is a varint, the size of the key and value that it deletes.
     DeleteSized { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: range keys from `key` on; `value` is the end key as a string, then suffixes and
+    /// Pebble: sets range keys from `key` on; `value` is the end key as a string, then suffixes and
     /// values as strings.
     RangeKeySet { key: &'a [u8], value: &'a [u8] },
     /// Pebble: removes range keys; `value` is the end key as a string, then suffixes as strings.
     RangeKeyUnset { key: &'a [u8], value: &'a [u8] },
     /// Pebble: deletes all range keys from `key` on, up to but excluding `end_key`.
     RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
-    /// Pebble: ingests a table; `key` is a varint, the number of its file. Such a batch holds only
-    /// these and [`Excise`](Operation::Excise).
+    /// Pebble: ingests a table; `key` is a varint, the number of its file. Such a batch contains
+    /// only these and [`Excise`](Operation::Excise).
     IngestSst { key: &'a [u8] },
-    /// Pebble: the same for a table with blob files; `value` is their count and their numbers as
-    /// varints.
+    /// Pebble: as [`IngestSst`](Operation::IngestSst), for a table with blob files; `value` is
+    /// their count and their numbers as varints.
     IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
     /// Pebble: deletes everything from `key` on, up to but excluding `end_key`, when a table is
     /// ingested.
@@ -136,9 +136,9 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Whether the operation counts in the batch's header, and takes a sequence number.
+    /// Whether the operation is counted in the batch's header, and uses a sequence number.
     ///
-    /// Log data and the marks of transactions do not (`WriteBatchInternal::Iterate` of RocksDB's
+    /// Log data and transaction markers are not (`WriteBatchInternal::Iterate` of RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
     pub const fn is_counted(&self) -> bool {
         !matches!(
@@ -263,7 +263,7 @@ impl<'a> Operation<'a> {
     /// is the default one.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         use Engine::{Pebble, RocksDb};
-        // The engine that has it (`None`: both); its tags, without and with a column family; the
+        // The engine that knows it (`None`: both); its tags, without and with a column family; the
         // family; its strings.
         type Row<'a> = (Option<Engine>, u8, u8, u32, [Option<&'a [u8]>; 2]);
         let (knows, tag, tag_with_family, column_family, strings): Row<'_> = match *self {

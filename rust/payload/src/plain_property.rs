@@ -1,7 +1,6 @@
 //! The fast path for properties and keys as Google's own programs write them: their fields in the
-//! order of their numbers, and lengths of at most two bytes. What looks otherwise in any way is left
-//! to the loops over fields in `entity.rs`, `entity_value.rs` and `entity_key.rs`, the naive
-//! counterpart.
+//! order of their numbers, and lengths of at most two bytes. Anything else is left to the loops
+//! over fields in `entity.rs`, `entity_value.rs` and `entity_key.rs`, the naive counterpart.
 
 use super::entity_key::{PathElement, PathId};
 use super::entity_value::{
@@ -10,7 +9,7 @@ use super::entity_value::{
 use super::proto::Message;
 use super::wire::Cursor;
 
-/// What a `Property` holds.
+/// The content of a `Property`.
 #[derive(Debug)]
 pub(super) struct PlainProperty<'a> {
     pub(super) meaning: Option<u64>,
@@ -44,7 +43,8 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// The value in a `PropertyValue` of one field, which is no message, and no group but a place.
+/// The value in a `PropertyValue` of one field, which is not a message, nor any group except a
+/// point.
 #[inline]
 pub(super) fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
     Some(match content.bytes() {
@@ -82,7 +82,7 @@ pub(super) fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Op
     })
 }
 
-/// The element of a `Path` at the beginning, and what is after it.
+/// The element of a `Path` at the beginning of `bytes`, and what follows it.
 #[inline]
 pub(super) fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {
@@ -116,7 +116,7 @@ pub(super) fn plain_path(mut bytes: &[u8]) -> Option<Vec<PathElement<'_>>> {
     Some(path)
 }
 
-/// A string that fills all that is left.
+/// The string in `bytes`, if it fills them.
 #[inline]
 fn whole_string(bytes: &[u8]) -> Option<&[u8]> {
     let (len, rest) = match bytes {
@@ -156,7 +156,7 @@ mod tests {
         (b"\x0b\x12\x01k\x22\x02\xc3\xa4\x0c\x0b\x12\x01k\x18\x00\x0c", 2),
     ];
 
-    /// Whether the fast path takes it; then the loops over fields must read the same.
+    /// Whether the fast path accepts the bytes; if so, the loops over fields must read the same.
     fn is_plain(bytes: &[u8]) -> bool {
         let message = Message::new(bytes);
         for meaning in [None, Some(7), Some(14), Some(15), Some(19), Some(24)] {
@@ -181,8 +181,8 @@ mod tests {
         true
     }
 
-    /// How many elements the fast path takes, if it takes all; then the loop over fields must read
-    /// the same.
+    /// The number of elements that the fast path reads, if it reads all; then the loop over fields
+    /// must read the same.
     fn plain_count(bytes: &[u8]) -> Option<usize> {
         let plain = plain_path(bytes)?;
         let mut others = Vec::new();
@@ -195,7 +195,7 @@ mod tests {
         Some(plain.len())
     }
 
-    /// Calls `each` with the bytes and with much that differs from them in one place.
+    /// Calls `each` with the bytes, and with many variants that differ from them in one place.
     fn all_near(bytes: &[u8], mut each: impl FnMut(&[u8])) {
         for at in 0..bytes.len() {
             each(&bytes[..at]);

@@ -1,19 +1,19 @@
-//! The values of a property, of which there is mostly one.
+//! The values of a property. Usually there is only one.
 
 use std::ops::Deref;
 use std::slice;
 
 use super::entity::PropertyValue;
 
-/// The values of a [property](super::Property), in order: a slice. One alone takes no memory of its
-/// own.
+/// The values of a [property](super::Property), in order, as a slice. A single value needs no
+/// allocation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PropertyValues<'a>(Kept<'a>);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kept<'a> {
     One(PropertyValue<'a>),
-    /// Any other number of them.
+    /// Any other number of values.
     Several(Vec<PropertyValue<'a>>),
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Field<'a> {
     record: &'a [u8],
 }
 
-/// What a field holds, by its wire type.
+/// The content of a field, by its wire type.
 #[derive(Debug, Clone, Copy)]
 enum Data<'a> {
     Varint(u64),
@@ -42,20 +42,20 @@ enum Data<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct OtherField<'a> {
-    /// The message that it is a field of: `"EntityProto"`, `"Property"`, ...
+    /// The message to which it belongs: `"EntityProto"`, `"Property"`, ...
     pub message: &'static str,
     /// Its number.
     pub number: u32,
     /// Where it begins in the record, in bytes.
     pub offset: usize,
-    /// All of it: tag and content.
+    /// The whole field: tag and content.
     pub bytes: &'a [u8],
 }
 
 const START_GROUP: u32 = 3;
 const END_GROUP: u32 = 4;
 
-/// How deep groups may be nested in skipped fields.
+/// How deeply groups may be nested in skipped fields.
 const GROUP_DEPTH_MAX: usize = 100;
 
 impl<'a> Message<'a> {
@@ -71,19 +71,19 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// All of it.
+    /// The whole message.
     #[inline]
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.record.get(self.begin..).unwrap_or_default()
     }
 
-    /// The message or the group of this length at its end.
+    /// The message or the group of this length at the end of this one.
     #[inline]
     pub(super) fn tail(&self, len: usize) -> Message<'a> {
         Message::at(self.record, self.record.len().saturating_sub(len))
     }
 
-    /// An error about the whole field.
+    /// An error about the whole message.
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: self.begin,
@@ -97,8 +97,8 @@ impl<'a> Message<'a> {
         self.error(PayloadReason::MissingField { tag })
     }
 
-    // Inlined into each loop over fields: that a field need not be put together, in memory, only to
-    // be taken apart again, makes an entity almost twice as fast to decode.
+    // Inlined into each loop over fields: a field need not be assembled in memory only to be taken
+    // apart again, which makes an entity almost twice as fast to decode.
     #[inline(always)]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
         if self.cursor.is_at_end() {
@@ -147,9 +147,9 @@ impl<'a> Message<'a> {
     }
 
     /// Skips a group including its end tag, and returns where that tag begins. Not recursive,
-    /// although a group may hold others.
+    /// although a group may contain others.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
-        // The numbers of the groups in it that are open.
+        // The numbers of the open groups inside it.
         let mut open = Vec::new();
         let outermost = number;
         loop {
@@ -181,7 +181,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Sets the value, if it is not set yet. A general reader would take the last of several.
+    /// Sets the value, which must not be set yet. A general reader would use the last of several.
     #[inline]
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
         match place.replace(value) {

@@ -4,11 +4,11 @@ use super::error::{PayloadError, PayloadReason};
 use super::new_file::{InternalKey, NON_SAFE_IGNORE_MASK, NewFile};
 use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 
-/// The record of a MANIFEST of LevelDB or RocksDB: fields that say what changes, each with its tag
-/// before it.
+/// The record of a MANIFEST of LevelDB or RocksDB: fields that state what changes, each preceded by
+/// its tag.
 ///
 /// The tags of the two do not collide, so there is one decoder (`VersionEdit::DecodeFrom` of
-/// `db/version_edit.cc`). Pebble writes the same tags and others of its own, for tables with range
+/// `db/version_edit.cc`). Pebble writes the same tags and some of its own, for tables with range
 /// keys, virtual tables and blob files; those are [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
@@ -28,7 +28,7 @@ pub struct VersionEdit<'a> {
 }
 
 impl<'a> VersionEdit<'a> {
-    /// Decodes nothing yet.
+    /// The edit in this record. Nothing is decoded yet.
     pub fn new(record: &'a [u8]) -> Self {
         VersionEdit { record }
     }
@@ -48,7 +48,7 @@ impl<'a> VersionEdit<'a> {
     ///
     /// # Errors
     ///
-    /// There is no field at `offset`.
+    /// Fails if there is no field at `offset`.
     ///
     /// ```
     /// use cordwood_payload::{Field, VersionEdit};
@@ -73,7 +73,7 @@ impl<'a> VersionEdit<'a> {
     ///
     /// # Errors
     ///
-    /// * [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more and for a sequence
+    /// * [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more, or for a sequence
     ///   number of more than 56 bits in a key.
     /// * [`UnknownTag`](PayloadReason::UnknownTag) for a field of a later version whose tag is
     ///   known, or marked as not safe to ignore: a reader would take it for another field.
@@ -86,7 +86,7 @@ impl<'a> VersionEdit<'a> {
     }
 }
 
-/// The fields of a version edit. Ends at the first error.
+/// The fields of a version edit. Iteration ends at the first error.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     /// `None` after the end or an error.
@@ -116,24 +116,24 @@ impl std::iter::FusedIterator for Fields<'_> {}
 pub enum Field<'a> {
     /// 1: the name of the comparator that orders the keys.
     Comparator(&'a [u8]),
-    /// 2: logs with smaller numbers are not needed, except the one of
+    /// 2: logs with smaller numbers are not needed, except the one in
     /// [`PrevLogNumber`](Field::PrevLogNumber).
     LogNumber(u64),
     /// 3: the number that the next file gets.
     NextFileNumber(u64),
-    /// 4: the last sequence number that was given.
+    /// 4: the last sequence number that was assigned.
     LastSequence(u64),
     /// 5: where the next compaction of this level begins.
     CompactPointer { level: u32, key: InternalKey<'a> },
-    /// 6: this table is not in this level any more.
+    /// 6: this table is removed from this level.
     DeletedFile { level: u32, file_number: u64 },
-    /// 7, 100, 102 and 103: a table is in this level now.
+    /// 7, 100, 102 and 103: a table is added to this level.
     NewFile(NewFile<'a>),
     /// 9: one older log that is needed. Always 0 since 2011.
     PrevLogNumber(u64),
     /// 10: RocksDB: logs with smaller numbers are not needed by any column family.
     MinLogNumberToKeep(u64),
-    /// 200: RocksDB: which column family this edit is about, if it is not the default one.
+    /// 200: RocksDB: the column family that this edit concerns, if it is not the default one.
     ColumnFamily(u32),
     /// 201: RocksDB: the column family is new, and this is its name.
     ColumnFamilyAdd(&'a [u8]),
@@ -141,20 +141,20 @@ pub enum Field<'a> {
     ColumnFamilyDrop,
     /// 203: RocksDB: the largest number that a column family has had.
     MaxColumnFamily(u32),
-    /// 300: RocksDB: the edit takes effect together with this many that follow.
+    /// 300: RocksDB: the edit takes effect together with this many edits that follow.
     InAtomicGroup(u32),
-    /// 400: RocksDB: there is a new blob file.
+    /// 400: RocksDB: a blob file is added.
     BlobFileAddition(BlobFileAddition<'a>),
-    /// 401: RocksDB: some of a blob file is garbage.
+    /// 401: RocksDB: part of a blob file is garbage.
     BlobFileGarbage(BlobFileGarbage<'a>),
-    /// 8193: RocksDB: what identifies the database.
+    /// 8193: RocksDB: the identifier of the database.
     DbId(&'a [u8]),
-    /// 8196 and 8199: RocksDB: there is a write-ahead log, or it has been synced.
+    /// 8196 and 8199: RocksDB: a write-ahead log exists, or has been synced.
     WalAddition(WalAddition),
     /// 8197 and 8200: RocksDB: write-ahead logs with smaller numbers are gone. `length_prefixed`:
-    /// 8200.
+    /// written with tag 8200.
     WalDeletion { log_number: u64, length_prefixed: bool },
-    /// 8198: RocksDB: older user-defined timestamps than this one are not needed.
+    /// 8198: RocksDB: user-defined timestamps older than this one are not needed.
     FullHistoryTsLow(&'a [u8]),
     /// 8201: RocksDB: whether user-defined timestamps are kept in files.
     PersistUserDefinedTimestamps(bool),
@@ -172,32 +172,32 @@ pub enum Field<'a> {
 pub struct BlobFileAddition<'a> {
     /// The number in the file's name.
     pub file_number: u64,
-    /// How many values are in it.
+    /// The number of values in it.
     pub blob_count: u64,
-    /// How many bytes they take.
+    /// The number of bytes that they take.
     pub blob_len: u64,
     /// The name of the checksum of the whole file; empty if there is none.
     pub checksum_method: &'a [u8],
     /// That checksum.
     pub checksum: &'a [u8],
-    /// Fields of later versions, tag and content. None is known.
+    /// Fields of later versions, as tag and content. None is known.
     pub custom_fields: Vec<(u32, &'a [u8])>,
-    /// Written with tag 8194, as by older versions, and not with 400.
+    /// Whether it is written with tag 8194, as by older versions, and not with 400.
     pub deprecated_tag: bool,
 }
 
-/// Values of a blob file that nothing refers to any more (`db/blob/blob_file_garbage.cc`).
+/// Values of a blob file that are no longer referred to (`db/blob/blob_file_garbage.cc`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BlobFileGarbage<'a> {
     /// The number in the file's name.
     pub file_number: u64,
-    /// How many values.
+    /// The number of values.
     pub blob_count: u64,
-    /// How many bytes they take.
+    /// The number of bytes that they take.
     pub blob_len: u64,
-    /// Fields of later versions, tag and content. None is known.
+    /// Fields of later versions, as tag and content. None is known.
     pub custom_fields: Vec<(u32, &'a [u8])>,
-    /// Written with tag 8195, as by older versions, and not with 401.
+    /// Whether it is written with tag 8195, as by older versions, and not with 401.
     pub deprecated_tag: bool,
 }
 
@@ -206,9 +206,9 @@ pub struct BlobFileGarbage<'a> {
 pub struct WalAddition {
     /// The number in the log's name.
     pub log_number: u64,
-    /// How many bytes of it are synced, if it says so.
+    /// The number of bytes of it that are synced, if stated.
     pub synced_len: Option<u64>,
-    /// Written with tag 8199, and not with 8196.
+    /// Whether it is written with tag 8199, and not with 8196.
     pub length_prefixed: bool,
 }
 
@@ -279,7 +279,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// The number before the field.
+    /// The number that precedes the field.
     pub const fn tag(&self) -> u32 {
         match self {
             Field::Comparator(_) => 1,

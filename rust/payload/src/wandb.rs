@@ -1,14 +1,14 @@
-//! The record of a run of Weights & Biases: a `.wandb` file holds them.
+//! A record of a run of Weights & Biases, from a `.wandb` file.
 //!
-//! It is a protocol buffer, `wandb_internal.Record`. As far as it is needed it is parsed by hand:
-//! what a run has logged, not what wandb's processes tell each other. Other fields are skipped.
+//! It is a protocol buffer, `wandb_internal.Record`, parsed by hand and only as far as needed: what
+//! a run has logged, not the messages between wandb's processes. Other fields are skipped.
 
 use super::error::{PayloadError, PayloadReason};
 use super::proto::{Field, Message};
 
-// The numbers of fields, from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
+// Field numbers, from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
 
-/// Of `Record`: the kinds of records, of which a record is one (`oneof record_type`).
+/// Of `Record`: the kinds of record; each record is one of them (`oneof record_type`).
 const HISTORY: u32 = 2;
 const SUMMARY: u32 = 3;
 const OUTPUT: u32 = 4;
@@ -50,7 +50,7 @@ const EXIT_CODE: u32 = 1;
 const TIMESTAMP_SECONDS: u32 = 1;
 const TIMESTAMP_NANOS: u32 = 2;
 
-/// `OutputType`. It is the default, which is not written; the other one is `STDOUT`.
+/// Of `OutputType`: the default, which is not written; the other value is `STDOUT`.
 const STDERR: u64 = 0;
 
 /// A record of a run of Weights & Biases.
@@ -68,13 +68,13 @@ const STDERR: u64 = 0;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum WandbRecord<'a> {
-    /// What a run is. It may be there several times.
+    /// The description of the run. There may be several of these records.
     Run(WandbRun<'a>),
     /// What was logged in a step.
     History {
         /// The values.
         items: WandbItems<'a>,
-        /// The step, if it is not only among the values.
+        /// The step, if it is stated separately and not only among the values.
         step: Option<i64>,
     },
     /// A change of the summary.
@@ -83,7 +83,7 @@ pub enum WandbRecord<'a> {
     Config(WandbChange<'a>),
     /// What was printed.
     Output(WandbOutput<'a>),
-    /// What was printed, as it was printed: any piece of a text, with the control characters for a
+    /// What was printed, as it was printed: arbitrary pieces of text, with control characters for a
     /// terminal.
     OutputRaw(WandbOutput<'a>),
     /// System metrics.
@@ -99,17 +99,17 @@ pub enum WandbRecord<'a> {
     Other,
 }
 
-/// What a run is.
+/// The description of a run.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct WandbRun<'a> {
     /// Its id, which is also in the name of its file.
     pub run_id: Option<&'a str>,
-    /// Whose it is: a user or a team.
+    /// The user or team that owns it.
     pub entity: Option<&'a str>,
     /// The project.
     pub project: Option<&'a str>,
-    /// The name that is shown.
+    /// The name to show.
     pub display_name: Option<&'a str>,
     /// When it began, in microseconds since 1970-01-01 00:00 UTC.
     pub start_time: Option<i64>,
@@ -117,7 +117,7 @@ pub struct WandbRun<'a> {
     pub config: Option<WandbChange<'a>>,
 }
 
-/// A change of the summary or the configuration: first the updates, then what is removed.
+/// A change of the summary or the configuration: first the updates, then the removals.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WandbChange<'a> {
@@ -133,7 +133,7 @@ pub struct WandbChange<'a> {
 pub struct WandbOutput<'a> {
     /// Whether it was printed to stderr; if not, to stdout.
     pub is_stderr: bool,
-    /// When, in microseconds since 1970-01-01 00:00 UTC.
+    /// When it was printed, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
     /// The text.
     pub line: &'a str,
@@ -143,8 +143,8 @@ pub struct WandbOutput<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WandbItem<'a> {
-    /// The name, from the outermost dictionary in which the value is to the value itself: at least
-    /// one.
+    /// The names, from that of the outermost dictionary that contains the value to that of the
+    /// value itself: at least one.
     pub path: Vec<&'a str>,
     /// The value as JSON.
     pub value_json: &'a str,
@@ -154,7 +154,7 @@ pub struct WandbItem<'a> {
 #[derive(Debug, Clone)]
 pub struct WandbItems<'a> {
     message: Message<'a>,
-    /// The number of the field that holds an item.
+    /// The number of the field that contains an item.
     number: u32,
 }
 
@@ -163,8 +163,8 @@ impl<'a> WandbRecord<'a> {
     ///
     /// # Errors
     ///
-    /// It is not a `Record`, or breaks the rules of [the crate](crate): a repeated value. Whether
-    /// the items are right is found when they are read.
+    /// Fails if the record is not a `Record`, or breaks the rules of [the crate](crate): a repeated
+    /// value. Errors in the items are detected when they are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let mut message = Message::new(record);
         let mut decoded = None;
@@ -224,7 +224,7 @@ fn read_exit(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> 
     Ok(WandbRecord::Exit(code.unwrap_or(0)))
 }
 
-/// A `google.protobuf.Timestamp`. Parts of a microsecond are dropped.
+/// A `google.protobuf.Timestamp`. Fractions of a microsecond are dropped.
 fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut seconds, mut nanos) = (field.message()?, None, None);
     while let Some(field) = message.next_field()? {
@@ -235,7 +235,7 @@ fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
         }
     }
     let (seconds, nanos) = (seconds.unwrap_or(0), nanos.unwrap_or(0));
-    // Its own rules: the years 1 to 9999, and less than a second.
+    // The rules of `Timestamp` itself: the years 1 to 9999, and less than a second in nanoseconds.
     if (-62_135_596_800..253_402_300_800).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
         Ok(seconds * 1_000_000 + nanos / 1_000)
     } else {

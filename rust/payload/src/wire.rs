@@ -32,7 +32,7 @@ impl<'a> Cursor<'a> {
         self.payload.get(self.offset..).unwrap_or_default()
     }
 
-    /// What is wrong with the bytes from `begin` to here.
+    /// An error about the bytes from `begin` to here.
     pub(super) fn error(&self, begin: usize, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: begin,
@@ -41,7 +41,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is wrong with the bytes from here on.
+    /// An error about the bytes from here on.
     fn error_here(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: self.offset,
@@ -83,8 +83,8 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// `GetVarint32`: 7 bits a byte, the lowest first; the high bit says that more follow. At most
-    /// 5 bytes.
+    /// `GetVarint32`: 7 bits per byte, the lowest first; the high bit states that more bytes
+    /// follow. At most 5 bytes.
     #[inline]
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let begin = self.offset;
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         u32::try_from(value).map_err(|_| self.error(begin, PayloadReason::NonCanonical))
     }
 
-    /// `GetVarint64`: the same with at most 10 bytes.
+    /// `GetVarint64`: the same, with at most 10 bytes.
     #[inline]
     pub(super) fn varint64(&mut self) -> Result<u64, PayloadError> {
         self.varint(10)
@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
-        // Most are of one byte.
+        // Most have one byte.
         match self.payload.get(self.offset) {
             Some(&byte) if byte < 0x80 => {
                 self.offset += 1;
@@ -156,14 +156,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A cursor over the inside of such a string.
+    /// Reads a string, and returns a cursor over its inside.
     pub(super) fn nested(&mut self) -> Result<Cursor<'a>, PayloadError> {
         let len = self.string()?.len();
         let payload = self.payload.get(..self.offset).unwrap_or_default();
         Ok(Cursor::new(payload, self.offset - len))
     }
 
-    /// The one value in such a string, which it must fill.
+    /// Reads a string that contains one value, which must fill it.
     pub(super) fn nested_value<T>(
         &mut self,
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, PayloadError>,
@@ -190,7 +190,7 @@ pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) -> Result<(), Payload
     put_string_of(out, &[string])
 }
 
-/// One string, made of several pieces.
+/// Writes one string that consists of several pieces.
 pub(super) fn put_string_of(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     let prefix = u32::try_from(len).map_err(|_| too_large(out, len))?;
@@ -201,7 +201,7 @@ pub(super) fn put_string_of(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), P
     Ok(())
 }
 
-/// A number in a string of its own.
+/// Writes a number in a string of its own.
 pub(super) fn put_nested_varint(out: &mut Vec<u8>, value: u64) {
     let mut inside = Vec::new();
     put_varint(&mut inside, value);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn known_varints() {
-        // 300 is the example of the format's own documentation; the others are the largest of each
+        // 300 is the example in the format's own documentation; the others are the largest of each
         // kind.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
         assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));

@@ -33,14 +33,14 @@ pub struct WriteBatch<'a> {
 }
 
 impl<'a> WriteBatch<'a> {
-    /// Bytes of the header: the record offset of the first operation.
+    /// The length of the header in bytes: the offset of the first operation in the record.
     pub const HEADER_LEN: usize = 12;
 
     /// Reads the header of a record.
     ///
     /// # Errors
     ///
-    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than that.
+    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than the header.
     pub fn new(record: &'a [u8], engine: Engine) -> Result<Self, PayloadError> {
         let mut cursor = Cursor::new(record, 0);
         Ok(WriteBatch {
@@ -60,7 +60,7 @@ impl<'a> WriteBatch<'a> {
         self.sequence
     }
 
-    /// How many operations that [count](Operation::is_counted) the header states.
+    /// The number of [counted](Operation::is_counted) operations, as the header states it.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -82,7 +82,7 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// There is no operation at `offset`.
+    /// Fails if there is no operation at `offset`.
     pub fn operation_at(&self, offset: usize) -> Result<Option<(Operation<'a>, usize)>, PayloadError> {
         let mut cursor = Cursor::new(self.record, offset);
         if cursor.is_at_end() {
@@ -92,8 +92,8 @@ impl<'a> WriteBatch<'a> {
         Ok(Some((operation, cursor.offset())))
     }
 
-    /// The check at the end of the record: compares the count in the header with the number of
-    /// operations found that count.
+    /// The check at the end of the record: compares the count in the header with `found`, the
+    /// number of counted operations found.
     ///
     /// # Errors
     ///
@@ -113,13 +113,13 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// The record with these operations. The count follows from them.
+    /// The record with these operations. The count is derived from them.
     ///
     /// # Errors
     ///
     /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know,
-    /// [`TooLarge`](PayloadReason::TooLarge) for a string, or a number of operations, of 2^32 and
-    /// more.
+    /// [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, or for 2^32
+    /// operations or more.
     pub fn encode<'b>(
         sequence: u64,
         operations: impl IntoIterator<Item = &'b Operation<'b>>,
@@ -139,8 +139,8 @@ impl<'a> WriteBatch<'a> {
     }
 }
 
-/// The operations of a batch. Ends at the first error; a [wrong count](PayloadReason::WrongCount)
-/// is an error after the last operation.
+/// The operations of a batch. Iteration ends at the first error; a [wrong
+/// count](PayloadReason::WrongCount) is an error after the last operation.
 #[derive(Debug, Clone)]
 pub struct Operations<'a> {
     batch: WriteBatch<'a>,

@@ -313,7 +313,7 @@ fn operations_end_at_the_first_error() {
     assert!(operations.next().unwrap().is_ok());
     assert_eq!(
         operations.next().unwrap().unwrap_err().to_string(),
-        "tag 99 is not known, or does not belong here (1 byte at offset 15 of the payload)"
+        "tag 99 is unknown or not allowed here (1 byte at offset 15 of the payload)"
     );
     assert_eq!(operations.next(), None);
 }

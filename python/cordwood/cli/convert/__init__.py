@@ -1,42 +1,43 @@
 """Convert logs to a table: NDJSON, CSV, Parquet or Arrow.
 
 The form follows from the extension of the destination: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
-destination the table goes to stdout, as NDJSON or what --to says.
+destination, the table goes to stdout, as NDJSON or in the form that --to names.
 
-What is a row, by --as:
+What a row is, by --as:
   raw            a record: offset, end_offset, data
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its
                  record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
-  live-files     a table that a database has after all edits of its MANIFEST:
+  live-files     a table that a database has after all edits in its MANIFEST:
                  column family, level, file_number, ...
   entity         an entity of a Datastore or Firestore export: __kind__,
                  __id__, __name__, __path__, __key__ and its properties
-  json           a record that is a text of JSON: the values of an object by
-                 their names; any other value as __value__
+  json           a record that is JSON text: the values of an object by their
+                 names; any other value as __value__
   wandb-history  a step of a run in a .wandb file: _step and what was logged
-  wandb-summary  a run: what its summary was in the end
-  wandb-config   a run: what its configuration was in the end
-  wandb-metrics  a measurement of the system while a run went on: _timestamp,
+  wandb-summary  a run: its final summary
+  wandb-config   a run: its final configuration
+  wandb-metrics  a measurement of the system during a run: _timestamp,
                  _runtime, system.cpu, ...
   wandb-output   a line that a run printed: _timestamp, stream, line
   wandb          a record of a .wandb file: offset and its fields; needs the
                  extra wandb
-  auto           one of these, by the dialect and the first record: which one
-                 is said on stderr
+  auto           one of these, by the dialect and the first record; stderr says
+                 which one
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
-of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
-wandb, the log is read twice, except for NDJSON: first to find them. (Many files of an export are mostly read once.) A
-column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and Arrow;
-anything else is JSON. It needs a few tens of MiB of memory, more for very long records or thousands of columns.
+of a column are in the form that --encoding names. Where columns are not known beforehand, such as those of entities and
+of wandb, the log is read twice, except for NDJSON: first to find them. (Many files of an export are usually read once.)
+A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
+Arrow; anything else is JSON. Converting needs a few tens of MiB of memory, more for very long records or thousands of
+columns.
 
-Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
-and JSON __file__; and for wandb run_id, from the name of the file, and __file__ if --columns or --where names it. It
-has the columns of all of them.
+Several logs, or all logs in a folder, make one table, with the columns of all of them. Its first column says which log
+a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__ if
+--columns or --where names it.
 
-What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
-is then 3; with --strict also if a log ends with an incomplete record, as a file that was cut off does.
+What is damaged, or is not of that form, is reported on stderr and left out: in a run, only the value. The exit status
+is then 3; with --strict, also if a log ends with an incomplete record, as a file that was cut off does.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `convert` takes."""
+    """Adds the arguments of `convert`."""
     add_source_arguments(parser)
     complete_file_names(
         parser.add_argument(
@@ -117,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--escape-formulas",
         action="store_true",
         help="in CSV: put a ' before what a spreadsheet takes for a formula: text that begins with =, +, -, @, one of "
-        "these in full width, a tab, a carriage return or a newline; base64 with a ' is no base64 any more",
+        "these in full width, a tab, a carriage return or a newline; base64 with a ' is no longer base64",
     )
     parser.add_argument(
         "--overwrite",
@@ -147,7 +148,7 @@ def _convert(options: argparse.Namespace) -> Status:
     if form != "csv" and (options.encoding or options.escape_formulas):
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
     if form in BINARY_FORMATS and options.destination == "-" and sys.stdout.isatty():
-        raise ValueError(f"{form} is nothing for a terminal; name a destination")
+        raise ValueError(f"{form} is not for a terminal; name a destination")
     check_installed(form)
     options.files = _files_to_convert(options)
     for file in options.files:
@@ -182,7 +183,7 @@ def _convert(options: argparse.Namespace) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Named]:
-    """All files that are named. An earlier table at the destination, in a folder of logs, is not a source."""
+    """All named files. An earlier table at the destination, in a folder of logs, is not a source."""
     table = identity_of(options.destination)
 
     def is_table(file: Named) -> bool:
@@ -197,12 +198,12 @@ def _files_to_convert(options: argparse.Namespace) -> list[Named]:
 
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
-    """The columns that are known before a log is read; `None` if it has to be read for them."""
+    """The columns that are known before a log is read; `None` if it has to be read to find them."""
     return {} if form == "ndjson" else known_columns(options.payload, options.on_corruption)
 
 
 def _payload_of(name: str, reader: cordwood.Reader) -> tuple[str | None, bool]:
-    """What the records of a log are taken for, and whether there are any."""
+    """What the records of a log are taken to be, and whether there are any."""
     first = next(reader.records(), None)
     return payload_by_content(name, first.data if first else None, reader.dialect), first is not None
 
@@ -231,7 +232,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     if len(firsts) > 1:
         several = ", ".join(f"{payload or 'raw'} ({display_name(name)})" for payload, name in firsts.items())
         raise Failure(
-            f"the logs hold records of several kinds: {several}; name one with --as, and the logs that have it"
+            f"the logs contain records of several kinds: {several}; name one with --as, and the logs that have it"
         )
     for payload, name in firsts.items():
         report_payload(name, payload)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ArrowTable:
     """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
 
-    One batch is written in another thread while the next is made: pyarrow holds the interpreter for neither.
+    One batch is written in another thread while the next is made: pyarrow leaves the interpreter free for both.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ArrowTable:
         self._write(self._batches.of(rows))
 
     def write_all(self, all_records: Iterable[EntityRecords]) -> None:
-        """Writes the rows of all records, of which batches are made in threads, too."""
+        """Writes the rows of all records, whose batches are also made in threads."""
         self._write(self._batches.of_all(all_records))
 
     def _write(self, batches: Iterable[Any]) -> None:
@@ -54,7 +54,7 @@ class ArrowTable:
             self._pending = self._threads.submit(self._writer.write_batch, batch)
 
     def _open(self, first: Any = None) -> Any:
-        """What writes the table, of which `first` is the first batch, if it has any."""
+        """Opens what writes the table, whose first batch, if any, is `first`."""
         schema = self._batches.schema
         if self._form == "parquet":
             # The first batch decides for all; a batch of a few rows shows nothing.
@@ -86,7 +86,7 @@ _ROWS_MIN = 1_000
 
 
 def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
-    """The columns that Parquet makes of a batch: the path of each, and its values."""
+    """The Parquet columns of a batch: the path of each, and its values."""
     arrays = list(zip(batch.schema.names, batch.columns, strict=True))
     types = import_module("pyarrow").types
     while arrays:
@@ -101,7 +101,7 @@ def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _repeats(values: Any) -> bool:
-    """Whether values come more than once, so that a dictionary makes the column smaller, and no slower to write."""
+    """Whether values repeat, so that a dictionary makes the column smaller, and no slower to write."""
     count: int = len(values) - values.null_count
     distinct_count: int = import_module("pyarrow.compute").count_distinct(values).as_py()
     return distinct_count * 2 <= count

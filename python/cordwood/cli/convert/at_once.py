@@ -1,4 +1,4 @@
-"""Exports of Datastore and Firestore in one reading, where the beginnings of their files have all columns."""
+"""Exports of Datastore and Firestore in one reading, if the beginnings of their files contain all columns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from cordwood.cli.convert.columns import origin_value, report_conflicts
 from cordwood.errors import PayloadError
 
 _BEGINNING_LEN = 1 << 16
-"""So much of each file is read for its columns."""
+"""How many bytes of each file are read to find its columns."""
 
 
 def convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool:
-    """Writes one table of entities in one reading. Returns whether that could be done: else there is no table yet."""
-    # Of a stream, nothing can be taken back.
+    """Writes one table of entities in one reading. Returns whether that was possible: if not, there is no table yet."""
+    # What is written to a stream cannot be taken back.
     to = options.destination
     if to == "-" or (os.path.exists(to) and not os.path.isfile(to)):  # noqa: PTH110, PTH113 - pathlib is slow to import
         return False
@@ -49,7 +49,7 @@ def convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool
 
 
 class _Again(Exception):  # noqa: N818 - no error, but a reason to read all of it twice
-    """What was found is to be reported, or is not what was expected: it takes two readings."""
+    """Something must be reported, or is not as expected: two readings are needed."""
 
 
 class _AtOnce:
@@ -112,7 +112,7 @@ class _AtOnce:
         """Writes all rows.
 
         Raises:
-            _Again: There is anything to report, or there are other columns.
+            _Again: There is something to report, or there are other columns.
         """
         try:
             table.write_all(self._records())
@@ -124,7 +124,7 @@ class _AtOnce:
         try:
             yield from self._records_of_all()
         except OSError as error:
-            # It is from a source. A table that cannot be written is an error.
+            # This error is from a source. A table that cannot be written is an error.
             raise _Again from error
 
     def _records_of_all(self) -> Iterator[EntityRecords]:
@@ -145,4 +145,4 @@ def _refuse(_: LeftOutRecord, error: PayloadError) -> NoReturn:
 
 
 def _ignore(name: str) -> None:
-    """No name is unknown to what learns them."""
+    """No name is unknown to a learner."""

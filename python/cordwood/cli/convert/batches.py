@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from cordwood._tables.learner import Columns
 
 
-# A batch of rows has this many rows, or is made of this many bytes of records, or of a single longer one.
+# A batch of rows has this many rows, or is made from this many bytes of records, or from a single longer one.
 BATCH_COUNT = 1 << 16
 BATCH_LEN = 4 << 20
 
 
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
-    """Reads the log of `source` as the options say, up to the file offset `end`."""
+    """A reader of the log `source`, as the options say, up to the file offset `end`."""
     return cordwood.Reader(
         source, on_corruption=options.on_corruption, start=options.start, end=end, **reading_options(options)
     )
 
 
 class Read(NamedTuple):
-    """What was read of a log."""
+    """What was read from a log."""
 
     record_count: int
     """How many records."""
     crc: int
-    """Of their offsets and their data."""
+    """The CRC of their offsets and their data."""
 
 
 class Batches:
-    """The rows of a log that are wanted, many at a time. Records that are not of the form are left out, and reported.
+    """The wanted rows of a log, many at a time. Records that are not of the form are left out, and reported.
 
     Attributes:
         source: The name of the log.
         reader: Where the records come from.
         selection: Which rows are wanted.
-        read: What was read, after the last of them.
+        read: What was read, known after the last row.
         end: Where reading stopped because there were enough rows; `None` if it did not.
-        is_other_kind: Whether it was reported that the log holds something else.
+        is_other_kind: Whether it was reported that the log contains something else.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Batches:
     ) -> None:
         """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with.
 
-        If `is_native`, what learns and what writes takes records, and no rows are made of them here.
+        If `is_native`, what learns and what writes accepts records, and they are not turned into rows here.
         """
         self.source = source
         self._name = display_name(source)
@@ -90,7 +90,7 @@ class Batches:
         self._found = found
         self._is_native = is_native
         self._is_reporting = found is None
-        # Otherwise, rows are as they come.
+        # Otherwise, rows are passed on unchanged.
         self._is_selecting = bool(self._first or found is not None or selection.is_active)
         self._left_out = {"record": 0, "value": 0}
         self.is_other_kind: bool = False
@@ -169,7 +169,7 @@ class Batches:
                 complain(f"{self._name}: {quantity(count, noun)} left out in all")
 
     def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Those rows that are wanted, and no more than that."""
+        """The wanted rows, up to the limit."""
         selection, first, found = self.selection, self._first, self._found
         for row in rows:
             if first:
@@ -180,7 +180,7 @@ class Batches:
             if selection.has_names:
                 row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
             if found is not None:
-                # Which rows are wanted has no influence on the columns.
+                # Which rows are wanted does not affect the columns.
                 try:
                     found.add(selection.in_columns(row))
                 except TooManyColumnsError as error:
@@ -193,7 +193,7 @@ class Batches:
                 return
 
     def _report_other_kind(self, first: cordwood.Record) -> None:
-        """Reports a log that is no run: its records may decode as those of a run of which nothing is in the table."""
+        """Reports a log that is not a run: its records may decode as those of a run, but add nothing to the table."""
         if not self._is_reporting or not self._payload.startswith("wandb-") or self.reader.dialect.startswith("wandb"):
             return
         if advice := other_payload(first.data, self._payload, self.reader.dialect):
@@ -222,12 +222,12 @@ class Batches:
 
 
 def _all_of(value: object) -> object:
-    """A value at once, also if it would be made while it is written: to look into it, or to put it anywhere."""
+    """A value as a whole, even if it would be produced while it is written: to look into it, or to move it."""
     return list(value.items) if type(value) is Streamed else value
 
 
 def _has_column(name: str) -> Failure:
-    return Failure(f"the logs have a column {name} of their own: convert each by itself")
+    return Failure(f"the logs have a column {name} of their own: convert each on its own")
 
 
 def _no_columns(error: TooManyColumnsError) -> Failure:
@@ -235,7 +235,7 @@ def _no_columns(error: TooManyColumnsError) -> Failure:
 
 
 def report_damage(options: argparse.Namespace, batches: Batches, skipped: Skipped) -> Status:
-    """Reports what was skipped of a log, and what would return more of it."""
+    """Reports what was skipped in a log, and what would return more of it."""
     end = options.end if batches.end is None else batches.end
     log, count = format_of(batches.reader), batches.read.record_count
     status = report_left_out(batches.source, log, count, skipped, options, end=end)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:
-    """What is wanted of the rows, which begin with columns `first`: to be made again for each pass."""
+    """The selection of rows, which begin with the columns `first`. Each pass needs its own."""
     known = known_columns(options.payload, options.on_corruption)
     if known is not None:
         return Selection(options, json_of(options.payload), [*first, *known])
@@ -30,7 +30,7 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
 
 
 def columns_to_learn(payload: str, selection: Selection, origin: str | None = None) -> Columns:
-    """What learns the columns; `origin` is one that the table has besides."""
+    """Learns the columns; `origin` is a further column of the table."""
     if not takes_records(payload, selection):
         from cordwood._tables.learner import Columns
 
@@ -41,7 +41,7 @@ def columns_to_learn(payload: str, selection: Selection, origin: str | None = No
 
 
 def takes_records(payload: str, selection: Selection) -> bool:
-    """Whether the native module takes records: what is wanted of a row is known only to rows of Python."""
+    """Whether the native module accepts records: a selection needs rows in Python."""
     return payload == "entity" and not selection.is_active
 
 
@@ -63,18 +63,18 @@ def is_native_table(payload: str, selection: Selection, columns: dict[str, Colum
 
 def report_conflicts(found: Columns, form: str) -> None:
     """Reports columns that are JSON because their values are of several types, or have too many fields."""
-    # In CSV, all that is within a value is JSON.
+    # In CSV, everything within a value is JSON.
     is_nested = form in BINARY_FORMATS
     names = found.types()
     for name, types in found.conflicts().items():
         if is_nested or name in names:
             complain(
-                f"the column {escaped(name)} has values of several types, and is JSON in a text: {', '.join(types)}"
+                f"the column {escaped(name)} has values of several types, and is stored as JSON: {', '.join(types)}"
             )
     for name in found.overfull if is_nested else ():
-        complain(f"the column {escaped(name)} has too many fields, and is JSON in a text")
+        complain(f"the column {escaped(name)} has too many fields, and is stored as JSON")
 
 
 def origin_value(name: str, origin: str) -> str:
-    """What a column `origin` says about where a row is from: the log of this name."""
+    """The value of the column `origin`, which says where a row is from, for the log of this name."""
     return "<stdin>" if name == "-" else origin_of(name, origin)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cordwood._tables.learner import Columns
 
 FILE = "__file__"
-"""The name of the file of a log, for tables whose first column is the ID of a run: several files may have one."""
+"""The column for the file of a log, in tables whose first column is the ID of a run: several files may have one ID."""
 
 
 def convert_many(options: argparse.Namespace, form: str, known: dict[str, ColumnType] | None) -> Status:
@@ -42,7 +42,7 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
     logs = _Logs(options)
     if known is not None:
         return logs.write(form, known, is_native=False)
-    # A first reading makes rows only for what looks at single columns.
+    # A first reading makes rows only for a selection, which looks at single columns.
     is_native = takes_records(options.payload, logs.selection)
     if is_native and form in BINARY_FORMATS:
         from cordwood.cli.convert.at_once import convert_at_once
@@ -51,7 +51,7 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
             return Status.CLEAN
     if stream := first_stream(options.files):
         raise ValueError(
-            f"{stream} can be read only once: convert it by itself, or together with other logs to NDJSON: --to ndjson"
+            f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
         )
     found = columns_to_learn(options.payload, logs.selection, logs.origin)
     status = logs.find(found, is_native=is_native)
@@ -68,10 +68,10 @@ class _First(NamedTuple):
     """What a first reading found in a log."""
 
     end: int
-    """How far the log was read: what it has grown by since stays out of the table."""
+    """How far the log was read: what was appended since stays out of the table."""
     read: Read
     skipped: Skipped
-    """What was torn at that end is damage in the middle for a reader that ends there."""
+    """What is torn at that end is damage in the middle to a reader that ends there."""
 
 
 class _Logs:
@@ -112,7 +112,7 @@ class _Logs:
         return status
 
     def write(self, form: str, columns: dict[str, ColumnType], *, is_native: bool) -> Status:
-        """Writes the table, of what a first reading found, if there was one."""
+        """Writes the table, limited to what a first reading found, if there was one."""
         options = self._options
         self.selection = selection_of(options, self._origins)
         with new_file(options.destination, overwrite=options.overwrite) as file:
@@ -128,7 +128,7 @@ class _Logs:
         return status
 
     def _write_logs(self, table: Table, *, is_native: bool) -> Status:
-        # Of each run, the first file.
+        # The first file of each run.
         files: dict[str, str] = {}
 
         def write(name: str) -> Status:
@@ -185,9 +185,11 @@ class _Logs:
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
-    """Reports files whose rows have the `run_id` of another."""
+    """Reports files whose rows have the `run_id` of another file."""
     for first, second in pairs[:REPORTED_MAX]:
-        complain(f"{display_name(first)} and {display_name(second)} have one run_id, as parts of a run or copies have")
+        complain(
+            f"{display_name(first)} and {display_name(second)} have the same run_id, as parts of a run or copies do"
+        )
     if len(pairs) > REPORTED_MAX:
-        complain(f"{quantity(len(pairs) - REPORTED_MAX, 'more file')} with the run_id of another")
+        complain(f"{quantity(len(pairs) - REPORTED_MAX, 'more file')} with the run_id of another file")
     complain(f"the column {FILE}, if --columns names it, says which file a row is from")

@@ -34,7 +34,7 @@ def convert_once(options: argparse.Namespace, form: str, known: dict[str, Column
 
 
 def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
-    """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
+    """Finds the columns, and writes the table of what was read to find them: what was appended since stays out."""
     selection = selection_of(options)
     found = columns_to_learn(options.payload, selection)
     with reader_of(options, source.open(), options.end) as reader:
@@ -58,7 +58,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
 def _write_table(
     options: argparse.Namespace, form: str, columns: dict[str, ColumnType], batches: Batches, first: Read | None = None
 ) -> None:
-    """Writes the rows. Not the same records as in a `first` pass: the file was rewritten, and there is no table."""
+    """Writes the rows. If the records are not those of a `first` pass, the file was rewritten: there is no table."""
     with (
         Progress(options.source, prints_records=options.destination == "-") as progress,
         new_file(options.destination, overwrite=options.overwrite) as file,

@@ -1,4 +1,4 @@
-"""The forms in which a table leaves `convert`: NDJSON, CSV, Parquet and Arrow IPC."""
+"""The forms in which `convert` writes a table: NDJSON, CSV, Parquet and Arrow IPC."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUFFIXES = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
-"""What a destination is by the end of its name."""
+"""The form of a destination, by its suffix."""
 
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
@@ -33,22 +33,22 @@ class Table(Protocol):
     """A table that is being written."""
 
     def write(self, rows: Any) -> None:
-        """Writes some rows; what is written by pyarrow, also those that `EntityRecords` make.
+        """Writes some rows; a table that pyarrow writes also accepts `EntityRecords`.
 
         Raises:
-            Failure: A value has no place in this form; the message says which, without the name of the log.
+            Failure: This form cannot represent a value; the message says which, without the name of the log.
         """
 
     def close(self) -> None:
-        """Writes the end of the file, also of one that is not whole and will be removed. The file stays open."""
+        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
 
 
 BINARY_FORMATS = ("parquet", "arrow")
-"""The forms that are no text; they take pyarrow."""
+"""The forms that are not text; they need pyarrow."""
 
 
 def check_installed(form: str) -> None:
-    """Whether what the form takes is installed.
+    """Checks that what the form needs is installed.
 
     Raises:
         ModuleNotFoundError: It is not; the message says which extra has it.
@@ -66,7 +66,7 @@ ENCODINGS: dict[str, Callable[[bytes], str]] = {
     "hex": bytes.hex,
     "text": bytes.decode,
 }
-"""What CSV has for bytes: one form for all that are in a column, so that they can be had back."""
+"""How CSV represents bytes: all bytes of a column have one form, so that they can be recovered."""
 
 
 def open_table(
@@ -80,10 +80,10 @@ def open_table(
     encoding: str = "base64",
     escapes_formulas: bool = False,
 ) -> Table:
-    """A table of some form with these columns, as `Columns.types` gives them; NDJSON has none.
+    """Opens a table of this form with these columns, as `Columns.types` returns them; NDJSON has none.
 
-    `to_json` makes JSON of a value, and `shapes` says which values are structures. A stream, which cannot be read from
-    its end, is Arrow's streaming format. The last two are for CSV.
+    `to_json` converts a value to JSON, and `shapes` says which values are structures. A stream, which cannot be read
+    from its end, gets Arrow's streaming format. The last two parameters are for CSV.
     """
     if form == "ndjson":
         return _Ndjson(file, to_json)
@@ -95,7 +95,7 @@ def open_table(
 
 
 class _Ndjson:
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def __init__(self, file: Output, to_json: ToJson) -> None:
         self._file = file
@@ -107,7 +107,7 @@ class _Ndjson:
         for row in rows:
             array: list[object] = []
             value = {name: array if type(value) is Streamed else to_json(value) for name, value in row.items()}
-            # The last value is the one that may be streamed.
+            # Only the last value may be streamed.
             streamed = row[name] if (name := next(reversed(row), None)) is not None else None
             if type(streamed) is Streamed:
                 self._write(["".join(lines)])
@@ -127,7 +127,7 @@ class _Ndjson:
 
 
 class _Csv:
-    """Comma-separated values as PostgreSQL has them: nothing between two commas is no value, `""` is an empty text.
+    """Comma-separated values as PostgreSQL writes them: nothing between two commas is no value, `""` is an empty text.
 
     (The module `csv` can write that only from Python 3.12 on.) The time that a row takes depends on the values in it,
     not on the number of columns.
@@ -218,7 +218,7 @@ class _Csv:
         return _quoted(json_text(self._to_json(value)))
 
     def _other(self, value: Any) -> str:
-        """Of a number, a truth value or a time; what JSON has no form for is a text."""
+        """The text of a number, a truth value or a time, including those that JSON cannot represent."""
         value = self._to_json(value)
         return _quoted(value if isinstance(value, str) else json_text(value))
 
@@ -234,11 +234,11 @@ class _Csv:
         pass
 
 
-# So many cells are written in one piece.
+# About this many cells are written at once.
 _PIECES_MAX = 1 << 12
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What spreadsheets take for the beginning of a formula. The last four are the full-width forms of the first."""
+"""What spreadsheets take for the beginning of a formula. The last four are the full-width forms of the first four."""
 
 _PLAIN = re.compile(r'[^",\r\n\s](?:[^",\r\n]*[^",\r\n\s])?')
 

@@ -1,7 +1,7 @@
 """Draw logs: their blocks in rows, what they hold, and where the damage is.
 
-A row is one block, or several of a long log. Damage is marked in the row and in the margin, and listed below. Exit
-status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
+A row is one block, or several blocks of a long log. Damage is marked in the row and in the margin, and listed below.
+Exit status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `map` takes."""
+    """Adds the arguments of `map`."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     complete_file_names(
@@ -76,7 +76,7 @@ def _draw_each(
         with reopenable(name) as source:
             log = format_of(cordwood.Reader(source.open(), **log_options(options)))
             cells = draw(name, source.open, log)
-            # The first fragment is looked at before all are.
+            # The first fragment is checked before all of them are read.
             if other_log(source.open(), log) is not None:
                 other = cordwood.stat(source.open(), **log._asdict()).other_log_number
                 report_other_log(name, log.log_number, other, options)

@@ -29,10 +29,10 @@ _ASCII = {
     Category.LOST: "x",
     Category.DAMAGE: "!",
 }
-# Parts of a cell in eighths, for the last one of a log.
+# Parts of a cell in eighths, for the last cell of a log.
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
-# Colours of 256, which terminals with any background have: those of Okabe and Ito, as near as they come.
+# From the 256 colours that terminals with any background have: those nearest to the colours of Okabe and Ito.
 _STYLES = {
     Category.WHOLE: "38;5;32",
     Category.PART: "38;5;74",
@@ -115,6 +115,6 @@ def _region(region: Region, *, color: bool) -> str:
 
 
 def _fit(title: str, *, unicode: bool) -> str:
-    """The title without what would move the cursor, or what the terminal cannot show."""
+    """The title without what would move the cursor or what the terminal cannot show."""
     shown = "".join(character if character.isprintable() else "?" for character in title)
     return shown if unicode else shown.encode("ascii", "replace").decode("ascii")

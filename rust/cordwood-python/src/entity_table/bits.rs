@@ -1,6 +1,6 @@
-//! Bits as Arrow has them: of truth values, and of what is not null.
+//! Bits as Arrow stores them, for Booleans and for validity.
 
-/// Bits, the first of a byte its lowest.
+/// Bits. The first bit in a byte is its lowest.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,

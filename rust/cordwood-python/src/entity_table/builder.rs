@@ -1,4 +1,4 @@
-//! The class that makes columns of entities.
+//! The class that turns entities into columns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,19 +15,19 @@ use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
 use crate::arrow::{Array, array_capsules};
 use crate::record_batch::RecordBatch;
 
-/// Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
+/// Turns entities into columns, as `cordwood._tables.arrow.Batches` does with rows.
 ///
 /// Args:
-///     columns: Pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column that
-///         is not wanted.
-///     row_count_max: So many rows a batch may have.
-///     cell_count_max: So many cells it may have.
+///     columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
+///         column that is not wanted.
+///     row_count_max: The maximum number of rows in a batch.
+///     cell_count_max: The maximum number of cells in a batch.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct EntityBuilder {
     names: Names,
     /// `None` for a column that is not wanted.
     types: Vec<Option<Type>>,
-    /// How many columns Parquet makes of all.
+    /// The number of Parquet columns of all of them.
     width: usize,
     row_count_max: usize,
     cell_count_max: usize,
@@ -35,18 +35,18 @@ pub(crate) struct EntityBuilder {
 
 /// Some rows, as columns.
 struct Chunk {
-    /// The number of the record to continue with.
+    /// The index of the record to continue with.
     next: usize,
     left_out: LeftOut,
     row_count: usize,
     columns: Vec<Option<Column>>,
-    /// How many columns Parquet makes of them.
+    /// The number of Parquet columns of these columns.
     width: usize,
     /// A name that no column has.
     unknown: Option<String>,
     /// The column that a value does not fit.
     misfit: Option<String>,
-    /// The rows have what none before them had.
+    /// Whether the rows contain anything that no earlier row did.
     is_new: bool,
 }
 
@@ -70,20 +70,20 @@ impl EntityBuilder {
         })
     }
 
-    /// Makes rows of records, as many as one batch of Arrow may have.
+    /// Makes rows from records, as many as one Arrow batch may contain.
     ///
     /// Args:
     ///     batch: The records.
-    ///     begin: The number of the first of them.
-    ///     learner: It takes the records into account, if it is given, and the rows end with one that
-    ///         has a name that no column has. It may be given to several calls at a time.
+    ///     begin: The index of the first record to use.
+    ///     learner: If given, it learns from the records, and the rows end after one with a name
+    ///         that no column has. Several calls may use it at the same time.
     ///
     /// Returns:
-    ///     The number of the record to continue with; whether the learner found what it had not seen before; the
-    ///     numbers of those that are left out, as `learn` has them; a name that no column has, or
-    ///     `None`; the name of a column that a value does not fit, or `None`; the names of the
-    ///     columns that have values, the number of rows, and capsules of the Arrow C data interface
-    ///     with them.
+    ///     The index of the record to continue with; whether the learner found anything that it had
+    ///     not seen before; the indices of the records that were left out, as from `learn`; a name
+    ///     that no column has, or `None`; the name of a column that a value does not fit, or
+    ///     `None`; the names of the columns that have values; the number of rows; and capsules of
+    ///     the Arrow C data interface that contain the rows.
     #[pyo3(signature = (batch, begin, learner, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
@@ -168,11 +168,11 @@ impl EntityBuilder {
         chunk
     }
 
-    /// Whether there are not too many cells with one row more. A column has one in each row, if it has
-    /// any.
+    /// Whether the number of cells stays within the limit with one more row. A column with any
+    /// value has a cell in each row.
     fn fits(&self, row: &Row<'_>, chunk: &Chunk) -> bool {
         let row_count = chunk.row_count + 1;
-        // Mostly there are too few columns for it to matter.
+        // There are usually too few columns for this to matter.
         if row_count * self.width <= self.cell_count_max {
             return true;
         }
@@ -189,8 +189,9 @@ impl EntityBuilder {
         row_count * width <= self.cell_count_max
     }
 
-    /// Adds the row that an entity makes. The learner is only asked about values that may say anything
-    /// new: that is far less than to learn from each, and other threads can ask it, too.
+    /// Adds the row of an entity. The learner is consulted only about values that may show
+    /// something new: that is far less work than learning from each value, and lets other threads
+    /// consult it as well.
     fn add(&self, row: &Row<'_>, chunk: &mut Chunk, learner: Option<&Mutex<Learner>>) {
         let learner = || learner.map(|learner| learner.lock().unwrap_or_else(PoisonError::into_inner));
         let nothing = Node::default();
@@ -226,7 +227,7 @@ impl EntityBuilder {
     }
 }
 
-/// A `ColumnType` of `cordwood._tables.schema`.
+/// Converts a `ColumnType` of `cordwood._tables.schema`.
 fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     if let Ok(name) = kind.cast::<PyString>() {
         return Ok(match name.to_str()? {

@@ -1,4 +1,4 @@
-//! Columns of Arrow made of the values of entities, one row after another. Nothing of Python is in it.
+//! Arrow columns made from the values of entities, row by row. Independent of Python.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::seen::{Kind, Kinds, Node};
 use super::view::View;
 use crate::arrow::{Array, DataType, Field, Memory};
 
-/// The type of a column, as `python/cordwood/_tables/schema.py` has it.
+/// The type of a column, as `python/cordwood/_tables/schema.py` defines it.
 #[derive(Debug, Clone)]
 pub(super) enum Type {
     Bool,
@@ -19,7 +19,7 @@ pub(super) enum Type {
     Text,
     Bytes,
     Time,
-    /// JSON in a text.
+    /// JSON as text.
     Json,
     List(Box<Type>),
     Struct(Arc<Fields>),
@@ -32,7 +32,7 @@ pub(super) struct Fields {
 }
 
 impl Type {
-    /// How many columns Parquet makes of it.
+    /// The number of Parquet columns of a column of this type.
     pub(super) fn leaf_count(&self) -> usize {
         match self {
             Type::List(item) => item.leaf_count(),
@@ -41,7 +41,8 @@ impl Type {
         }
     }
 
-    /// The kinds of values that a column of this type can have. Others fit its memory, too: bytes that of a text.
+    /// The kinds of values that a column of this type can contain. Others would also fit its
+    /// memory, as bytes would fit that of a text column.
     fn kinds(&self) -> Kinds {
         match self {
             Type::Bool => Kinds::of(&[Kind::Bool]),
@@ -56,7 +57,7 @@ impl Type {
         }
     }
 
-    /// The field of this name and type.
+    /// The field with this name and type.
     pub(super) fn field(&self, name: &str) -> Field {
         let (data_type, children) = match self {
             Type::Bool => (DataType::Bool, Vec::new()),
@@ -75,7 +76,7 @@ impl Type {
             }
         };
         Field {
-            // Columns with such names are not made here.
+            // A column whose name contains a NUL is not made here.
             name: CString::new(name).unwrap_or_default().into(),
             data_type,
             is_nullable: true,
@@ -84,18 +85,18 @@ impl Type {
     }
 }
 
-/// A column that is being made. It is as long as its last value: nulls are added before the next
-/// one, or at the end, so that a column without values costs nothing.
+/// A column under construction. It ends with its last value: nulls are added before the next value
+/// or at the end, so that a column without values costs nothing.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// The kinds of values that it can have.
+    /// The kinds of values that it can contain.
     possible: Kinds,
-    /// The kinds of values that say nothing new.
+    /// The kinds of values that show nothing new.
     known: Kinds,
     len: usize,
-    /// How many are not null.
+    /// How many values are not null.
     valid_count: usize,
-    /// Which are not null; empty as long as all are.
+    /// Which values are not null; empty as long as none is null.
     validity: Bits,
     values: Values,
 }
@@ -110,7 +111,7 @@ enum Values {
         ends: Vec<i32>,
         data: Vec<u8>,
     },
-    /// The same, of any values.
+    /// The same, for values of any kind.
     Json {
         ends: Vec<i32>,
         text: String,
@@ -126,12 +127,12 @@ enum Values {
     },
 }
 
-/// A value does not fit the type of its column, or there is more than a column can hold.
+/// A value does not fit the type of its column, or there is more than a column can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Misfit;
 
 impl Column {
-    /// A column of a type. `seen` is what was seen in it, if it is to say what is new.
+    /// A column of this type. `seen` is what was seen in it, if it is to report what is new.
     pub(super) fn new(kind: &Type, seen: Option<&Node>) -> Self {
         let nothing = Node::default();
         let known = match (kind, seen) {
@@ -166,7 +167,7 @@ impl Column {
                     count: 0,
                 },
                 Type::Struct(fields) => {
-                    // Of others, all have the same fields.
+                    // Structures of any other kind all have the same fields.
                     let seen = seen.filter(|node| node.kinds.has(Kind::Object));
                     let field =
                         |(name, kind)| Column::new(kind, seen.map(|node| node.fields.get(name).unwrap_or(&nothing)));
@@ -205,8 +206,8 @@ impl Column {
         }
     }
 
-    /// Sets the value at an index beyond all that have one. `is_new` is set if something may be learned
-    /// of it.
+    /// Sets the value at an index after all those that have one. Sets `is_new` if something may be
+    /// learned from the value.
     pub(super) fn set(&mut self, index: usize, value: View<'_>, is_new: &mut bool) -> Result<(), Misfit> {
         let Some(kind) = Kind::of(value) else { return Ok(()) };
         *is_new |= !self.known.has(kind);
@@ -223,7 +224,7 @@ impl Column {
             (Values::Bool(bits), View::Bool(value)) => bits.push(value),
             (Values::I64(values), View::Int(value) | View::Time(value)) => values.push(value),
             (Values::F64(values), View::Float(value)) => values.push(value),
-            // Exactly: that is how the type was found.
+            // Exact: the type was chosen so that it is.
             (Values::F64(values), View::Int(value)) => values.push(value as f64),
             (Values::Bytes { ends, data }, View::Text(text)) => {
                 data.extend_from_slice(text.as_bytes());
@@ -273,7 +274,7 @@ impl Column {
         Ok(())
     }
 
-    /// The column, with so many rows.
+    /// The finished column, with `len` rows.
     pub(super) fn finish(mut self, len: usize) -> Array {
         self.pad(len);
         let validity = if self.valid_count == len {

@@ -1,5 +1,5 @@
-//! A value of an entity as JSON in one line: `to_json` of `python/cordwood/payload/entity.py`, as
-//! `json_text` writes it. That is its naive counterpart.
+//! A value of an entity as JSON in one line: the output of `to_json` in
+//! `python/cordwood/payload/entity.py`, as `json_text` writes it. Those are the naive counterpart.
 
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ pub(super) fn write_json(out: &mut String, value: View<'_>) {
             out.push(']');
         }
         structure => {
-            // What a user has not is left out; what a map has not is null.
+            // What a user lacks is left out; what a map lacks is null.
             let has_nulls = matches!(structure, View::Entity(_));
             out.push('{');
             let begin = out.len();
@@ -52,7 +52,7 @@ pub(super) fn write_json(out: &mut String, value: View<'_>) {
     }
 }
 
-/// A comma before all but the first, which is at `begin`.
+/// Appends a comma before every item except the first, which is at `begin`.
 fn separate(out: &mut String, begin: usize) {
     if out.len() > begin {
         out.push(',');
@@ -60,7 +60,7 @@ fn separate(out: &mut String, begin: usize) {
 }
 
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // A `String` takes any text.
+    // Writing to a `String` cannot fail.
     let _ = out.write_fmt(text);
 }
 
@@ -82,7 +82,7 @@ fn write_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// As `repr` of Python, whose exponents have a sign and at least two digits.
+/// As Python's `repr`, whose exponents have a sign and at least two digits.
 fn write_float(out: &mut String, value: f64) {
     let size = value.abs();
     if value.is_nan() {
@@ -118,15 +118,15 @@ fn write_time(out: &mut String, time: i64) {
     out.push_str("Z\"");
 }
 
-/// The date so many days after 1970-01-01, in the Gregorian calendar. The years are counted from
-/// March on, so that the leap day is the last of a year.
+/// The date this many days after 1970-01-01, in the Gregorian calendar. Years are counted from
+/// March, so that the leap day is the last day of a year.
 fn date_of(days: i64) -> (i64, i64, i64) {
     // Since 0000-03-01; 400 years are 146,097 days.
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Five months from March on, or from August on, have 153 days.
+    // The five months from March, or from August, have 153 days.
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let year = 400 * era + year_of_era + i64::from(month >= 10);
@@ -145,7 +145,7 @@ pub(super) fn write_base64(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The path in one list, without what is not given at its end.
+/// Appends a key. Its path is one flat list; a missing number or name at its end is left out.
 fn write_key(out: &mut String, key: &EntityKey<'_>) {
     out.push_str("{\"app\":");
     write_text(out, key.app);

@@ -10,13 +10,13 @@ use super::view::Row;
 use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
 use crate::record_batch::RecordBatch;
 
-/// Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows.
+/// Learns the columns of a table of entities, as `cordwood._tables.schema.Columns` does with rows.
 ///
 /// Args:
-///     column_count_max: So many columns there may be, fields in columns included.
-///     field_count_max: So many fields there may be in a column.
-///     level_count_max: So many levels of lists and structures there may be in a column.
-///     other_count: So many columns there are besides.
+///     column_count_max: The maximum number of columns, including fields in columns.
+///     field_count_max: The maximum number of fields in a column.
+///     level_count_max: The maximum number of levels of lists and structures in a column.
+///     other_count: The number of the table's other columns.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct EntityLearner {
     pub(super) learner: Mutex<Learner>,
@@ -37,20 +37,20 @@ impl EntityLearner {
         }
     }
 
-    /// Takes records into account.
+    /// Learns from records.
     ///
-    /// It stops at one after which there are too many columns, and at one that has a property of
-    /// the name `origin`.
+    /// It stops at a record after which there are too many columns, and at one with a property
+    /// whose name is `origin`.
     ///
     /// Args:
     ///     batch: The records.
-    ///     begin: The number of the first of them.
-    ///     origin: The name of a column that the table has besides, if it has one.
+    ///     begin: The index of the first record to use.
+    ///     origin: The name of the table's other column, if it has one.
     ///
     /// Returns:
-    ///     The number of the record to continue with; the numbers of those that are left out, each
-    ///     with the error or with the reserved name of a property; and `"columns"` or `"origin"` if
-    ///     it stopped because of these.
+    ///     The index of the record to continue with; the indices of the records that were left out,
+    ///     each with the error or with the reserved name of a property; and `"columns"` or
+    ///     `"origin"` if one of these made it stop.
     #[pyo3(signature = (batch, begin, origin, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn learn(
@@ -91,10 +91,10 @@ impl EntityLearner {
     /// What was learned.
     ///
     /// Returns:
-    ///     For each column by its name the kinds that were seen, what was in the items of lists,
-    ///     and what was in fields; `None` for one that has too many fields.
+    ///     For each column, by name: the kinds that were seen, what was in the items of lists, and
+    ///     what was in fields; `None` for a column with too many fields.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        // Copied first: to make an object may run Python code, which may come back here.
+        // Copied first: creating an object may run Python code, which may call this method.
         let learned: Vec<(String, Option<Node>)> = py.detach(|| {
             let learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
             let columns = learner.columns.iter().zip(&learner.field_counts);

@@ -1,6 +1,6 @@
-//! Entities as columns of Arrow, without an object of Python for any value: what
-//! `python/cordwood/_tables/` does with rows, which stays as the naive counterpart. `learner.rs` and
-//! `builder.rs` are the classes of Python. `view.rs` says what a row is, `seen.rs` finds the columns,
+//! Entities as Arrow columns, without a Python object for any value. `python/cordwood/_tables/`
+//! does the same with rows, and remains as the naive counterpart. `learner.rs` and `builder.rs`
+//! contain the Python classes. `view.rs` defines what a row is, `seen.rs` finds the columns, and
 //! `column.rs` and `json.rs` make them.
 
 mod bits;
@@ -21,24 +21,24 @@ pub(crate) use self::learner::EntityLearner;
 use crate::error::payload_error;
 use crate::record_batch::RecordBatch;
 
-/// Columns that tables have for the key: no property may have such a name.
+/// The columns that tables have for the key: no property may have one of these names.
 const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
 
-/// So many records are left out at a time: each is an object of Python.
+/// The maximum number of records left out at a time: each becomes a Python object.
 const LEFT_OUT_MAX: usize = 1_000;
 
-/// Why a record is left out: it is no entity, or a property has this name.
+/// Why a record is left out: it is not an entity, or a property has this name.
 enum Fault {
     Payload(PayloadError),
     Reserved(&'static str),
 }
 
-/// Records that are left out, by their numbers in the batch.
+/// Records that are left out, by index in the batch.
 type LeftOut = Vec<(usize, Fault)>;
 
 fn decode(record: &[u8]) -> Result<Entity<'_>, Fault> {
     let entity = Entity::decode(record).map_err(Fault::Payload)?;
-    // Few have such a name: the others are not compared with each.
+    // Few entities have such a name: the others are not compared with each of them.
     if !entity.properties.iter().any(|property| property.name.starts_with("__")) {
         return Ok(entity);
     }
@@ -49,7 +49,7 @@ fn decode(record: &[u8]) -> Result<Entity<'_>, Fault> {
     }
 }
 
-/// For each record that is left out, its number and the error, or the reserved name.
+/// For each record that is left out, its index and the error or the reserved name.
 fn left_out_objects(py: Python<'_>, left_out: LeftOut) -> PyResult<Vec<(usize, Py<PyAny>)>> {
     let object = |fault| match fault {
         Fault::Payload(error) => payload_error(py, error).into_value(py).into_any(),
@@ -61,14 +61,14 @@ fn left_out_objects(py: Python<'_>, left_out: LeftOut) -> PyResult<Vec<(usize, P
         .collect())
 }
 
-/// The CRC-32C of the offsets and the data of records, after what gave `crc`.
+/// The CRC-32C of the offsets and the data of records, continued from `crc`.
 ///
 /// Args:
 ///     batch: The records.
-///     crc: That of those before them.
+///     crc: The CRC-32C of the records before them.
 ///
 /// Returns:
-///     A number of 32 bits.
+///     An unsigned 32-bit integer.
 #[pyfunction]
 #[pyo3(signature = (batch, crc, /))]
 pub(crate) fn batch_crc(py: Python<'_>, batch: &Bound<'_, RecordBatch>, crc: u32) -> u32 {

@@ -17,7 +17,7 @@ impl Names {
         self.names.iter().map(Box::as_ref)
     }
 
-    /// The number of a name. It is looked for at `hint` first, for most entities have the same
+    /// The number of a name. It is looked for at `hint` first, because most entities have the same
     /// properties in the same order.
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
         let is_at = |number: usize| self.names.get(number).is_some_and(|known| is_same(known, name));
@@ -45,8 +45,8 @@ impl<'n> FromIterator<&'n str> for Names {
     }
 }
 
-/// Whether two names are the same. To compare a few bytes as one number, or as two that overlap, takes
-/// less time than to call what compares any length.
+/// Whether two names are the same. Comparing a few bytes as one number, or as two that overlap,
+/// takes less time than calling the comparison for any length.
 #[inline]
 fn is_same(first: &str, second: &str) -> bool {
     let (first, second) = (first.as_bytes(), second.as_bytes());
@@ -58,7 +58,7 @@ fn is_same(first: &str, second: &str) -> bool {
     }
 }
 
-/// The first and the last bytes of a text that has at least as many.
+/// The first and the last `LEN` bytes of a text that has at least that many.
 #[inline]
 fn ends<const LEN: usize>(text: &[u8]) -> (Option<&[u8; LEN]>, Option<&[u8; LEN]>) {
     (text.first_chunk(), text.last_chunk())

@@ -1,6 +1,6 @@
 //! Which columns a table of entities has: the rules of `Columns` in
-//! `python/cordwood/_tables/schema.py`, which is its naive counterpart and makes types of what is
-//! found here. Neither Python nor Arrow is in it.
+//! `python/cordwood/_tables/learner.py`, which is the naive counterpart and makes types from what is
+//! found here. Independent of Python and of Arrow.
 
 use super::names::Names;
 use super::view::{Row, View};
@@ -20,12 +20,12 @@ pub(super) struct Nodes {
     nodes: Vec<Node>,
 }
 
-/// The kinds of values, by the names that `Columns` has for them.
+/// The kinds of values, by the names that `Columns` uses for them.
 pub(super) const KINDS: [&str; 13] = [
     "bool", "int", "large", "float", "text", "bytes", "time", "list", "object", "key", "place", "user", "json",
 ];
 
-/// Some kinds: a bit for each, by its number in [`KINDS`].
+/// A set of kinds: one bit for each, by its index in [`KINDS`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Kinds(u16);
 
@@ -41,8 +41,8 @@ impl Kinds {
         self.0 >> kind as u16 & 1 == 1
     }
 
-    /// Whether values of these kinds have no common type, so that the column is JSON whatever else comes: as `_common` in
-    /// `schema.py` says.
+    /// Whether values of these kinds have no common type, so that the column is JSON whatever
+    /// follows, as `_common` in `learner.py` defines it.
     fn conflict(self) -> bool {
         let united = [
             Kinds::of(&[Kind::Int, Kind::Large]),
@@ -51,7 +51,7 @@ impl Kinds {
         self.0.count_ones() > 1 && !united.iter().any(|kinds| kinds.0 == self.0)
     }
 
-    /// Without those whose values have others in them, of which more may be learned.
+    /// Without the kinds whose values contain others, from which more may be learned.
     pub(super) fn without_nested(self) -> Kinds {
         Kinds(self.0 & !(1 << Kind::List as u16 | 1 << Kind::Object as u16))
     }
@@ -74,7 +74,7 @@ pub(super) enum Kind {
     Json,
 }
 
-/// An integer up to this size is a floating-point number, too, without loss.
+/// An integer up to this size converts to a floating-point number without loss.
 const EXACT_MAX: u64 = 1 << 53;
 
 impl Kind {
@@ -107,7 +107,7 @@ impl Node {
             .filter_map(move |(number, name)| (seen >> number & 1 == 1).then_some(name))
     }
 
-    /// Returns whether it is the first of its kind.
+    /// Returns whether this is the first value of its kind.
     fn see(&mut self, kind: Kind) -> bool {
         let is_first = !self.kinds.has(kind);
         self.kinds.0 |= 1 << kind as u16;
@@ -149,7 +149,7 @@ impl Node {
             return false;
         }
         if self.kinds.conflict() {
-            // It changes no type.
+            // This changes no type.
             room.is_new = was_new;
         }
         true
@@ -166,7 +166,7 @@ impl Nodes {
     }
 }
 
-/// How much there may be.
+/// The limits of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// Columns and fields in columns.
@@ -177,20 +177,21 @@ pub(super) struct Limits {
     pub(super) levels: usize,
 }
 
-/// The fields that there may still be.
+/// The room that is left for fields.
 struct Room {
     limits: Limits,
     column_count: usize,
-    /// Of all columns.
+    /// Fields of all columns.
     field_count: usize,
-    /// Of this one.
+    /// Fields of this column.
     own_count: usize,
     /// Whether anything was seen for the first time.
     is_new: bool,
 }
 
 impl Room {
-    /// Takes the room of one more field, if there is any. It counts even if there is none.
+    /// Takes the room for one more field, and returns whether there was any. The field counts even
+    /// if there was none.
     fn take(&mut self) -> bool {
         self.is_new = true;
         self.own_count += 1;
@@ -202,14 +203,14 @@ impl Room {
 /// Learns the columns of a table from its rows.
 pub(super) struct Learner {
     limits: Limits,
-    /// How many columns there are besides.
+    /// The number of the table's other columns.
     other_count: usize,
     pub(super) columns: Nodes,
-    /// Of each column, how many fields it has; `None` if it would have too many. Of such a column
-    /// nothing more is learned.
+    /// How many fields each column has; `None` if it would have too many. Nothing more is learned
+    /// about such a column.
     pub(super) field_counts: Vec<Option<usize>>,
     field_count: usize,
-    /// Whether a row had anything that was not in those before it.
+    /// Whether a row contained anything that no earlier row did.
     pub(super) is_new: bool,
 }
 
@@ -225,7 +226,7 @@ impl Learner {
         }
     }
 
-    /// Takes a row into account. Returns whether there are not too many columns.
+    /// Learns from a row. Returns whether the number of columns is within the limit.
     pub(super) fn add(&mut self, row: &Row<'_>) -> bool {
         let mut hint = 0;
         row.cells(|name, value| {
@@ -235,7 +236,7 @@ impl Learner {
         self.columns.names.len() + self.other_count <= self.limits.columns
     }
 
-    /// Takes one value of a row into account. Returns the number of the column, which is looked for at
+    /// Learns from one value of a row. Returns the number of the column, which is looked for at
     /// `hint` first.
     pub(super) fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;

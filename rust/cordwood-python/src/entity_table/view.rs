@@ -1,5 +1,5 @@
-//! A value of an entity as a table has it, with nothing copied: which of them have fields, and
-//! which have items. `python/cordwood/_tables/entities.py` says the same of Python's objects.
+//! A value of an entity as a table has it, with nothing copied: which values have fields, and which
+//! have items. `python/cordwood/_tables/entities.py` does the same for Python objects.
 
 use std::fmt::Write;
 
@@ -23,21 +23,21 @@ pub(super) enum View<'v> {
     Key(&'v EntityKey<'v>),
     /// The path of a key, a list.
     Path(&'v [PathElement<'v>]),
-    /// An element of it.
+    /// An element of a path.
     Element(&'v PathElement<'v>),
     Entity(&'v Entity<'v>),
     Array(&'v [PropertyValue<'v>]),
     /// The fields that are not interpreted, a list.
     Others(&'v [&'v OtherField<'v>]),
-    /// One of them.
+    /// One of those fields.
     Other(&'v OtherField<'v>),
-    /// Bytes as JSON has them, a structure.
+    /// Bytes as JSON represents them, a structure.
     Data(&'v [u8]),
-    /// Their text in it.
+    /// The text in that structure.
     Base64(&'v [u8]),
 }
 
-/// The years 1 to 9999: other times have no `datetime`, and are integers.
+/// The years 1 to 9999. No `datetime` represents other times, which are integers instead.
 const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
 impl<'v> View<'v> {
@@ -61,7 +61,7 @@ impl<'v> View<'v> {
             EntityValue::Reference(key) => View::Key(key),
             EntityValue::User(user) => View::User(user),
             EntityValue::Entity(entity) => View::Entity(entity),
-            // `Null`; there is no other yet.
+            // `Null`: there is no other variant yet.
             _ => View::Null,
         }
     }
@@ -89,7 +89,8 @@ impl<'v> View<'v> {
         matches!(self, View::Array(_) | View::Path(_) | View::Others(_))
     }
 
-    /// Calls `each` with the fields of a structure, until it returns `false`. Whether it never did.
+    /// Calls `each` with the fields of a structure, until it returns `false`. Returns whether it
+    /// never did.
     pub(super) fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
             View::Point(latitude, longitude) => {
@@ -136,7 +137,8 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Calls `each` with the items of a list, until it returns `false`. Whether it never did.
+    /// Calls `each` with the items of a list, until it returns `false`. Returns whether it never
+    /// did.
     pub(super) fn all_items(self, mut each: impl FnMut(View<'v>) -> bool) -> bool {
         match self {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
@@ -147,7 +149,7 @@ impl<'v> View<'v> {
     }
 }
 
-/// The key of an entity in another one. Firestore's maps have a key that says nothing.
+/// The key of an entity inside another one; `None` for a Firestore map, whose key is empty.
 fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     let key = entity.key.as_ref()?;
     (*key != EntityKey::default()).then_some(key)
@@ -163,7 +165,7 @@ fn collect_others<'v>(entity: &'v Entity<'v>, found: &mut Vec<&'v OtherField<'v>
     }
 }
 
-/// The row that an entity makes.
+/// The row of an entity.
 pub(super) struct Row<'v> {
     pub(super) entity: &'v Entity<'v>,
     path: Option<String>,
@@ -211,7 +213,7 @@ impl<'v> Row<'v> {
     }
 }
 
-/// The kinds, and the numbers or names, with slashes between.
+/// The kinds and the numbers or names, separated by slashes.
 fn path_text(steps: &[PathElement<'_>]) -> String {
     let mut path = String::new();
     for (index, step) in steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The iterators of a reader, and its records as a stream of Arrow. They have no position of their own.
+//! The iterators of a reader, and its records as an Arrow stream. None has a position of its own.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::record_batch::{self, RecordBatch};
 use crate::scan::attached;
 
 /// What `iter(reader)` returns: the records as `bytes`.
-// The module makes objects of its final subclass, which has a fast path: see `fast_call.rs`.
+// The module creates objects of a final subclass, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(super) struct ReaderIterator {
     reader: Py<Reader>,
@@ -73,8 +73,7 @@ impl Records {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        // The class is not tracked by the garbage collector, so that making an object of it runs no
-        // Python code.
+        // The garbage collector does not track `Record`, so creating one runs no Python code.
         self.reader.get().next(py, |record| Py::new(py, record))
     }
 }
@@ -131,7 +130,7 @@ impl RecordBatches {
     }
 }
 
-pub(super) const STREAMED: &str = "an Arrow stream of this reader has been read, and a reader has one position: \
+pub(super) const STREAMED: &str = "an Arrow stream of this reader has already been read, and a reader has only one position: \
                         cordwood.scan(source) makes a table that can be read again";
 
 /// A reader as a stream of Arrow batches.
@@ -140,7 +139,7 @@ pub(super) struct ReaderStream {
     pub(super) state: BatchState,
     pub(super) is_binary: bool,
     pub(super) has_begun: bool,
-    /// How it has failed: each further call fails in the same way.
+    /// The failure, if it has failed: each further call fails in the same way.
     pub(super) failed: Option<Failure>,
 }
 
@@ -155,7 +154,7 @@ impl arrow::Batches for ReaderStream {
         }
         let next = attached(|py| {
             let reader = self.reader.get();
-            // Not before: some consumers open several streams, and read one.
+            // Not earlier: some consumers open several streams, and read only one.
             if !self.has_begun && reader.is_streamed.swap(true, Ordering::Relaxed) {
                 return Err(PyRuntimeError::new_err(STREAMED));
             }

@@ -1,4 +1,4 @@
-//! The class `Reader`. `state.rs` has what it locks, `iterators.rs` the classes of its iterators.
+//! The class `Reader`. Its state is in `state.rs`, the classes of its iterators in `iterators.rs`.
 
 mod iterators;
 mod state;
@@ -38,80 +38,83 @@ use crate::skipped_region::Listed;
 use crate::source::{OpenedReader, open_reader};
 use crate::value::not_pickled;
 
-/// Reads the records of a log. `cordwood.open(source)` creates one; so does calling the class.
+/// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 ///
-/// Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
+/// Iterating yields each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
 /// ends the iteration without an error; `outcome` says so afterwards. What is not returned is
 /// listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
 /// reader; the end of a loop does not.
 ///
-/// There is one position, that of the reader: a second loop continues where the first was left,
-/// and so does `next(reader)`, which returns the next record.
+/// A reader has one position: a second loop continues where the first left off, and so does
+/// `next(reader)`, which returns the next record.
 ///
-/// Threads may share a reader; each record goes to one of them. After a fork, both processes
-/// may read on, each for itself, if the source is a path or memory.
+/// Threads may share a reader; each record goes to one of them. After a fork, both processes may
+/// continue reading independently, if the source is a path or memory.
 ///
-/// A path is opened once, and what it named then is read to its end, by threads too: renaming,
-/// replacing or removing it changes nothing. An exception that a signal handler raises, Ctrl-C
-/// among them, and `MemoryError` lose no record: the next step returns what comes next.
+/// A path is opened once, and the file it named then is read to its end, even with several threads:
+/// renaming, replacing or removing it changes nothing. A `MemoryError`, or an exception raised by a
+/// signal handler, including that of Ctrl-C, loses no record: the next step returns what comes
+/// next.
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
-///         other buffer, `mmap` among them), never a path: convert a path in `bytes` with `os.fsdecode`; or
-///         an object with `read(size)` that returns bytes, at whose position the log begins. If the
-///         file of an `mmap` is cut while it is read, the operating system ends the process
-///         (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
-///         others may cut. What is read in ranges of up to 16 MiB, four of them ahead: a URL, a `str`
-///         such as `"s3://bucket/name"`, and an `fsspec.OpenFile` or a `UPath`, through fsspec; a
-///         store of obstore and a path in it, as a tuple; or an object with `size()` and
-///         `read_range(start, end)`.
-///     dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore,
-///         Firestore, App Engine, and RocksDB without recycling write; `"rocksdb"`: a write-ahead
-///         log with all that it may hold; `"pebble"`: the same of Pebble; `"recyclable"`: what
-///         the two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: one
-///         of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or
-///         `"auto"`: it is detected from what the file begins with.
-///     log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the number in
-///         the file's name, its low 32 bits. Fragments with another number are left over from an
-///         older log; if that is the whole file, the logger `cordwood` gets a warning. Default:
-///         `None`: the number in the file's name, or else that of the first valid fragment.
-///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
-///         beginning of the log says so.
+///         other buffer, including `mmap`), never a path: convert a path in `bytes` with
+///         `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current position
+///         is the beginning of the log. If the file of an `mmap` is truncated while it is read, the
+///         operating system ends the process (`SIGBUS`), as it does for every program that reads a
+///         map: if others may truncate a file, pass its path. The following are read in ranges of
+///         up to 16 MiB, four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an
+///         `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore store and a path in it, as a
+///         tuple; or an object with `size()` and `read_range(start, end)`.
+///     dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore, Firestore,
+///         App Engine, and RocksDB without recycling write; `"rocksdb"`: a RocksDB write-ahead log
+///         with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`: what
+///         these two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a
+///         run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
+///         `None`, or `"auto"`: detected from the beginning of the file.
+///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
+///         bits of the number in the file's name. Fragments with another number are left over from
+///         an older log; if the whole file is, the logger `cordwood` gets a warning. Default:
+///         `None`: the number in the file's name, or, if it has none, that of the first valid
+///         fragment.
+///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
+///         stated at the beginning of the log.
 ///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
 ///         logger `cordwood` gets a warning for each of the first ten regions, and the number of
-///         the others at the end of the log, by `seek` or by `close`. `"stop"`: take it as the end
+///         the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
 ///         of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
 ///         same block; `records()` marks them. Default: `"raise"`.
 ///     start: Return only what begins at or after this file offset, in bytes. Default: 0.
 ///     end: Return only what begins before this file offset, in bytes; the last record may end
 ///         after it. A record belongs to the range in which its first fragment starts, so adjacent
-///         ranges give each record once. Default: `None`, the end of the file.
-///     verify_checksums: Check each checksum. Without it, damaged data is returned as if it were
+///         ranges return each record exactly once. Default: `None`, the end of the file.
+///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
-///     record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB.
-///         The records of a compressed log may together have 256 MiB plus 200 times the bytes read
-///         since the reader began or last sought; the one that would exceed that is a
-///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-///         above the default replaces the 256 MiB.
+///     record_len_max: The longest record to accept, in bytes; a longer one is refused with
+///         `RecordTooLargeError`. Default: 1 GiB. The records of a compressed log may have, in
+///         total, 256 MiB plus 200 times the bytes read since the reader began or last sought; the
+///         record that would exceed this raises `RecordTooLargeError` under every policy, and is
+///         neither skipped nor consumed. A value above the default replaces the 256 MiB.
 ///
 /// Raises:
-///     OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
-///     OverflowError: `log_number` is not a number of 32 bits.
+///     OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
+///     OverflowError: `log_number` is negative or has more than 32 bits.
 ///     TypeError: `source` is none of the above, or is a text file.
-///     ModuleNotFoundError: `source` is a URL, and fsspec or what it needs for this one is not installed.
-///     ValueError: An option has no such value, or the dialect has no log number or no
-///         compression; or fsspec does not know the file system of a URL.
+///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
+///         not installed.
+///     ValueError: An option has an invalid value; a log number or a compression is given for a
+///         dialect that has none; or fsspec does not know the file system of a URL.
 ///
-/// A step of the iteration, over the reader or what `records`, `batches` and `record_batches`
-/// return, raises:
+/// Each step of an iteration over the reader, or over what `records`, `batches` and
+/// `record_batches` return, may raise:
 ///
 /// * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
 /// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
-/// * `DialectError`: the source is not a log. Only the first step.
+/// * `DialectError`: the source is not a log. Only on the first step.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
-/// * `ValueError`: the detected dialect has no log number or no compression, and one was given.
+/// * `ValueError`: a log number or a compression was given, and the detected dialect has none.
 /// * `RuntimeError`: the source's own `read` uses the reader.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -122,12 +125,12 @@ use crate::value::not_pickled;
 /// [0, 10]
 /// >>> reader.outcome
 /// Outcome(kind='clean', offset=20)
-// The module exports its final subclass, which has a fast path: see `fast_call.rs`.
+// The module exports a final subclass of it, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
-    /// An Arrow stream has begun to read it.
+    /// Whether an Arrow stream has begun to read it.
     is_streamed: AtomicBool,
 }
 
@@ -196,7 +199,7 @@ impl Reader {
         self.next(py, |record| Ok(record.data))
     }
 
-    /// Iterates over the records with their offsets. It shares its position with the reader.
+    /// Iterates over the records with their offsets. The iterator shares the reader's position.
     ///
     /// Returns:
     ///     An iterator of `Record`.
@@ -215,12 +218,12 @@ impl Reader {
         Ok(Records { reader: slf })
     }
 
-    /// Iterates over lists of records. It shares its position with the reader.
+    /// Iterates over lists of records. The iterator shares the reader's position.
     ///
     /// Args:
-    ///     len_max: The most bytes of records in a list; a longer record comes alone. A list may be
-    ///         shorter, and has at most 65,536 records. Default: 256 KiB, which stays in the
-    ///         processor's cache.
+    ///     len_max: The maximum total length of the records in a list, in bytes; a longer record is
+    ///         in a list of its own. A list may be shorter, and contains at most 65,536 records.
+    ///         Default: 256 KiB, which stays in the processor's cache.
     ///
     /// Returns:
     ///     An iterator of lists of `bytes`, none of them empty.
@@ -247,24 +250,25 @@ impl Reader {
 
     /// Iterates over record batches: many records in a few buffers, without an object for each.
     ///
-    /// The fastest way to read.
+    /// This is the fastest way to read.
     ///
     /// Args:
-    ///     target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
-    ///         or one record for each 16 bytes of `target_len` if that is more. It ends earlier
-    ///         before damage that has to be reported, and at the end. Default: 256 KiB.
-    ///     threads: Read ahead in this many threads, 1 to 256: parts of 1 MiB, or of `target_len` up
-    ///         to 16 MiB, of which at most two more than there are threads are held in memory. The records
-    ///         and their order are the same. One thread reads an object with `read`, a log with log
-    ///         numbers, a file of fewer than two parts for each thread, and anything under the
-    ///         policy `"stop"`. Default: 1.
+    ///     target_len: A batch is complete once it contains at least this many bytes; or 65,536
+    ///         records, or one record for each 16 bytes of `target_len` if that is more. It is
+    ///         shorter before damage that has to be reported, and at the end of the log. Default:
+    ///         256 KiB.
+    ///     threads: Read ahead in this many threads, 1 to 256, in parts of 1 MiB, or of
+    ///         `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
+    ///         The records and their order are the same. A single thread reads an object with
+    ///         `read`, a log with log numbers, a file with fewer than two parts per thread, and
+    ///         anything under the policy `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`, none of them empty.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
-    ///     ValueError: `threads` is not 1 to 256.
+    ///     ValueError: `threads` is not 1 to 256, or `target_len` is negative or too large.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -294,19 +298,19 @@ impl Reader {
 
     /// The rest of the log as a stream of Arrow batches: a capsule of the Arrow C stream interface.
     ///
-    /// The columns are `offset` and `record`. The stream shares its position with the reader, so only
-    /// one can be read: `cordwood.scan` makes tables that can be read again.
+    /// The columns are `offset` and `record`. The stream shares the reader's position, so only one
+    /// stream can be read: `cordwood.scan` makes tables that can be read repeatedly.
     ///
     /// Args:
-    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
-    ///         is what the stream has; nothing else of it is regarded. Default: `None`.
+    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
+    ///         is that of the stream; the rest of the schema is ignored. Default: `None`.
     ///
     /// Returns:
     ///     The capsule.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
-    ///     RuntimeError: A stream of this reader has begun to be read.
+    ///     RuntimeError: A stream of this reader has already been read from.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         slf: &Bound<'py, Self>,
@@ -333,9 +337,9 @@ impl Reader {
         stream_capsule(slf.py(), stream)
     }
 
-    /// The file offset after what has been returned or skipped so far: `seek` continues from there.
+    /// The file offset after everything returned or skipped so far: `seek` to it to continue.
     ///
-    /// A torn tail is not skipped: once it is complete, it can be read from there.
+    /// A torn tail does not count as skipped: once it is complete, it can be read from there.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -353,10 +357,10 @@ impl Reader {
         self.with_state(py, |state| Ok(state.position))
     }
 
-    /// Moves to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
+    /// Moves to a file offset: `Record.offset`, `Record.end_offset` or a result of `tell`.
     ///
     /// At any other offset, what is found is reported as damage. `skipped` and `outcome` are reset,
-    /// and the range's `start` is now here.
+    /// and this offset becomes the `start` of the range.
     ///
     /// Args:
     ///     offset: The file offset, in bytes.
@@ -390,11 +394,11 @@ impl Reader {
         log_summary(py, summary, self.path.as_deref())
     }
 
-    /// What was not returned so far, in the order of the offsets: the first 100,000 regions.
+    /// The regions not returned so far, in the order of their offsets: the first 100,000.
     ///
-    /// Adjacent regions are one, if the reason with all its details is the same.
+    /// Adjacent regions are merged if their reasons are the same in all details.
     ///
-    /// It, `skipped_len` and `outcome` can still be read when the reader is closed.
+    /// `skipped`, `skipped_len` and `outcome` can still be read after the reader is closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
@@ -406,22 +410,22 @@ impl Reader {
         Ok(tuple)
     }
 
-    /// Whether no damage was found so far.
+    /// Whether no damage has been found so far.
     ///
-    /// Damage is a region of severity `"corruption"`: torn tails do not count.
-    /// An `outcome` of `"clean"` does not say that: it is about the end of the file.
+    /// Damage is a region of severity `"corruption"`: torn tails do not count. An `outcome` of
+    /// `"clean"` does not mean this: it only describes the end of the file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         self.with_skipped(py, |skipped| skipped.is_ok())
     }
 
-    /// Bytes in all regions that were not returned so far, listed or not.
+    /// The number of bytes in all regions not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_skipped(py, |skipped| skipped.len())
     }
 
-    /// How reading ended; `"unfinished"` while it has not.
+    /// How reading ended; `"unfinished"` until it has.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
@@ -431,12 +435,12 @@ impl Reader {
         })
     }
 
-    /// The dialect that is read, such as `"leveldb"`.
+    /// The dialect of the log, such as `"leveldb"`.
     ///
-    /// To detect it, the source is read.
+    /// If it has to be detected, the source is read.
     ///
     /// Raises:
-    ///     DialectError: It is not a log.
+    ///     DialectError: The source is not a log.
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
@@ -446,10 +450,10 @@ impl Reader {
 
     /// The number of the log; `None` if the dialect has none or it is not known.
     ///
-    /// To detect it, the source is read.
+    /// If it has to be detected, the source is read.
     ///
     /// Raises:
-    ///     DialectError: It is not a log.
+    ///     DialectError: The source is not a log.
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
@@ -457,12 +461,12 @@ impl Reader {
         Ok(self.format(py)?.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    /// How each record is compressed: `"zstd"`; `None` if it is not.
     ///
-    /// To detect it, the source is read.
+    /// If it has to be detected, the source is read.
     ///
     /// Raises:
-    ///     DialectError: It is not a log.
+    ///     DialectError: The source is not a log.
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
@@ -470,7 +474,7 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The path, if the source is one; else `None`.
+    /// The path, if the source is a path; otherwise `None`.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)
@@ -500,7 +504,7 @@ impl Reader {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that uses the reader now holds it, and so everything that it refers to.
+        // A thread that is using the reader keeps it alive, with everything that it refers to.
         match self.state.try_lock().as_deref() {
             Some(State::Open(Open {
                 referent: Some(referent),
@@ -565,15 +569,15 @@ impl Reader {
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// Calls `use_it` with what has been reported, also for a closed reader.
+    /// Calls `use_it` with what has been reported, even if the reader is closed.
     fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
         })
     }
 
-    /// The next record, as returned by `make`. If that fails, the record comes again. `make` must
-    /// not run Python code.
+    /// Returns the next record as converted by `make`. If that fails, the next call finds the same
+    /// record. `make` must not run Python code.
     #[inline]
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         let found = self.with_state(py, |state| {
@@ -612,7 +616,7 @@ impl Reader {
         }
     }
 
-    /// The next record, if none has been found yet.
+    /// Reads the next record, for when none has been found in advance.
     fn look(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         self.find(py, |state| {
             let next = state.look(py);
@@ -620,8 +624,8 @@ impl Reader {
         })
     }
 
-    /// What `find_it` finds, or `None` at the end. What comes before that is logged or raised, once
-    /// other threads may use the reader again.
+    /// Returns what `find_it` finds, or `None` at the end. Regions and errors that come before it
+    /// are logged or raised once other threads may use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
         loop {
             let mut is_logged = false;
@@ -667,8 +671,8 @@ impl Reader {
         }
     }
 
-    /// Records with at least `len_max` bytes together, or many short ones; fewer before the end or
-    /// before something to log or raise; `None` at the end.
+    /// Returns records with at least `target_len` bytes in total, or many short ones; fewer before
+    /// the end or before something to log or raise; `None` at the end.
     fn record_batch(&self, py: Python<'_>, batches: &BatchState) -> PyResult<Option<RecordBatch>> {
         let mut batch = batches.pool.take();
         let found = self.find(py, |state| {
@@ -677,10 +681,10 @@ impl Reader {
         Ok(found.map(|()| RecordBatch::new(batch, Arc::clone(&batches.pool))))
     }
 
-    /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`];
-    /// fewer before the end or before something to log or raise; `None` at the end.
+    /// Returns records with at most `len_max` bytes in total, or one longer record, and at most
+    /// [`COUNT_MAX`]; fewer before the end or before something to log or raise; `None` at the end.
     ///
-    /// `records` is empty before and after the call: a buffer that is reused.
+    /// `records` is a buffer to reuse, empty before and after the call.
     fn batch<'py>(
         &self,
         py: Python<'py>,
@@ -731,8 +735,8 @@ impl Reader {
             Ok(None)
         })?;
         let error = match interrupt {
-            // Made without the lock: a new list may start the garbage collector, which may run
-            // Python code.
+            // The list is made without the lock: that may start the garbage collector, which may
+            // run Python code.
             None => match new_list(py, records, |record| record.data) {
                 Some(list) => return Ok(Some(list)),
                 None => PyErr::fetch(py),
@@ -755,8 +759,8 @@ impl FastNext for Reader {
         &CLASS
     }
 
-    /// The next record, if it has already been found and no other thread uses the reader.
-    // Called by two functions: in neither may it cost a call.
+    /// The next record, if it has already been found and no other thread is using the reader.
+    // Inlined into both of its callers: neither may pay for a call.
     #[inline(always)]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
         match &mut *self.state.try_lock()? {
@@ -774,5 +778,5 @@ impl FastNext for Reader {
     }
 }
 
-/// The most records in a batch, however short they are.
+/// The maximum number of records in a batch, however short they are.
 const COUNT_MAX: usize = 1 << 16;

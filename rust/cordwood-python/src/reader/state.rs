@@ -1,4 +1,4 @@
-//! What a `Reader` holds while it is open: what comes next in the log, found and not yet returned.
+//! The state of a `Reader`, and what has been found in the log but not yet returned.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -35,7 +35,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Returns what is to be dropped, if it was open.
+    /// Closes the reader, and returns what is to be dropped if it was open.
     pub(crate) fn close(&mut self) -> Option<Box<Open>> {
         let closed = match self {
             State::Open(open) => State::Closed {
@@ -60,19 +60,19 @@ pub(crate) struct Open {
     /// The event that ended the last batch, delivered by the next step, since there were records to
     /// return first.
     pub(crate) met: Option<Next>,
-    /// For reading in several threads, if it is a file or memory of known length.
+    /// For reading in several threads, if the source is a file or memory of known length.
     pub(crate) source: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
     pub(crate) options: ReadOptions,
     /// Where `seek` last went: nothing after that offset belongs to a range before it.
     pub(crate) sought: Option<u64>,
     pub(crate) logged: Logged,
-    /// The position before the last step for which the interpreter was released. At first one that
-    /// is not near any other: the first step may have to read.
+    /// The position before the last step for which the interpreter was released. Initially one that
+    /// is not near any other, since the first step may have to read.
     pub(crate) released_at: u64,
-    /// While a record batch is filled: where its records begin after damage in their block.
+    /// While a record batch is being filled: where its records begin after damage in their block.
     pub(crate) salvaged: Option<Vec<Range<u64>>>,
-    /// Ends the threads that read ahead, when this is dropped.
+    /// Ends the threads that read ahead when this is dropped.
     pub(crate) read_ahead: StopOnDrop,
 }
 
@@ -85,16 +85,16 @@ pub(crate) struct BatchState {
     pub(crate) read_ahead: SharedReadAhead,
 }
 
-/// Records that were made and not returned: an interrupt came first, or there was not enough memory
+/// Records that were made but not returned: an interrupt came first, or there was not enough memory
 /// for their container.
 pub(crate) type Made = VecDeque<Record>;
 
-/// The same for a record batch.
+/// A record batch that was filled but not returned.
 pub(crate) struct Held {
     batch: cordwood::read::RecordBatch,
-    /// The number of the next one.
+    /// The index of the next record.
     index: usize,
-    /// Up to where the log was read, with what was skipped after the last one.
+    /// How far the log was read, including what was skipped after the last record.
     read_to: u64,
     /// Where records begin after damage in their block.
     salvaged: Vec<Range<u64>>,
@@ -114,21 +114,21 @@ impl Held {
 /// What comes next in the log.
 pub(crate) enum Next {
     Record(RecordSpan),
-    /// At least one.
+    /// At least one record.
     Held(Box<Held>),
-    /// At least one, and what came after them.
+    /// At least one record, and what came after them.
     Made(Made, Option<Box<Next>>),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
-    /// A signal handler has raised this.
+    /// An exception from a signal handler, or a `MemoryError`.
     Raised(PyErr),
-    /// Position is ahead of the decoder, by prefetching: the reader has to seek there first.
+    /// Prefetching has moved the position ahead of the decoder: the reader has to seek there first.
     Elsewhere,
     End,
 }
 
 impl Open {
-    /// The next record, if it has been found already.
+    /// The next record, if it has already been found.
     #[inline]
     pub(crate) fn next_found(&mut self) -> Option<RecordSpan> {
         if self.met.is_some() {
@@ -147,7 +147,7 @@ impl Open {
         }
     }
 
-    /// What is left when the first ones of some records have been returned.
+    /// What comes next once the first of some records have been returned.
     fn left(records: Made, then: Option<Box<Next>>) -> Option<Next> {
         if records.is_empty() {
             then.map(|then| *then)
@@ -156,7 +156,7 @@ impl Open {
         }
     }
 
-    /// The same for a record batch that could not be returned.
+    /// Keeps a record batch, which could not be returned, for the next step.
     fn hold(&mut self, records: cordwood::read::RecordBatch) {
         if let Some(&offset) = records.record_offsets().first() {
             self.met = Some(Next::Held(Box::new(Held {
@@ -169,8 +169,8 @@ impl Open {
         }
     }
 
-    /// What comes next, if nothing more has been found yet: reads on, with the interpreter
-    /// released, except for short steps. It is not returned yet.
+    /// Finds what comes next, if nothing more has been found yet: reads on, with the interpreter
+    /// released except for short steps. What is found does not yet count as returned.
     pub(crate) fn look(&mut self, py: Python<'_>) -> Next {
         match self.met.take() {
             Some(Next::Elsewhere) => {
@@ -205,10 +205,11 @@ impl Open {
         Next::End
     }
 
-    /// The next step, for which the interpreter need not be released: the last one for which it was
-    /// is less than 4 KiB before. Where every second record is damaged, releasing it for each
-    /// would take a quarter of the time. [`Step::NeedMore`] if it has to be released: for a read, or for a compressed
-    /// record, which may be as long as the limit allows.
+    /// Takes the next step without releasing the interpreter, if the last step for which it was
+    /// released is less than 4 KiB before this one. Where every second record is damaged, releasing
+    /// it for each would take a quarter of the time. Returns [`Step::NeedMore`] if the interpreter
+    /// has to be released: otherwise, for a read, and for a compressed record, which may be as long
+    /// as the limit allows.
     fn short_step(&mut self) -> Result<Step, cordwood::Error> {
         const NEAR_LEN: u64 = 1 << 12;
         let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;
@@ -219,11 +220,11 @@ impl Open {
         }
     }
 
-    /// The first of some steps to report, made by `step`, which does no I/O. Regions that are not
+    /// Repeats `step`, which does no I/O, until there is something to report. Regions that are not
     /// logged are only counted here: they may be as short as a header.
     ///
-    /// [`Step::NeedMore`] after one read, or after many regions: a long part without a record must
-    /// not delay Ctrl-C.
+    /// Returns [`Step::NeedMore`] after one read, or after many regions: a long part without a
+    /// record must not delay Ctrl-C.
     fn without_python(
         &mut self,
         mut step: impl FnMut(&mut SourceReader) -> Result<Step, cordwood::Error>,
@@ -249,11 +250,11 @@ impl Open {
         Ok(Step::NeedMore)
     }
 
-    /// Notes where records of the batch that is being filled begin after damage: one part of a block.
+    /// Notes where records of the batch being filled begin after damage: a part of one block.
     fn note_salvaged(&mut self) {
         let Some(parts) = &mut self.salvaged else { return };
         let part = self.reader.salvaged();
-        // More damage in a block leaves a part of the same end, which begins later.
+        // After more damage in the same block, the part begins later and has the same end.
         if !part.is_empty() && parts.last().is_none_or(|last| last.end != part.end) {
             parts.push(part);
         }
@@ -291,7 +292,7 @@ impl Open {
             }
         }
         let found = match &self.source {
-            // Nothing else has consumed what comes next.
+            // Nothing that was found earlier is waiting to be returned.
             Some(source) if self.end.is_none() && matches!(self.met, None | Some(Next::Elsewhere)) => {
                 let reading = Reading {
                     source: source.as_ref(),
@@ -330,7 +331,7 @@ impl Open {
         }
     }
 
-    /// Adds the next records to `batch`, with the interpreter released, until it holds `len_max`
+    /// Adds the next records to `batch`, with the interpreter released, until it contains `len_max`
     /// bytes or something else comes, which is returned if there is no record before it.
     fn fill(&mut self, py: Python<'_>, batch: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
         self.salvaged = Some(vec![self.reader.salvaged()]);
@@ -342,7 +343,7 @@ impl Open {
     fn fill_up(&mut self, py: Python<'_>, batch: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
         let stopped_by = loop {
             match self.met.take() {
-                // What `batches` has left over.
+                // Left over from `batches`.
                 Some(Next::Record(span)) => self.reader.put_back(span),
                 Some(Next::Made(mut records, then)) => {
                     while let Some(record) = records.front() {
@@ -421,14 +422,14 @@ impl Open {
             self.hold(std::mem::take(batch));
             return Some(stopped_by);
         }
-        // What was skipped after the last record has been counted.
+        // Regions skipped after the last record have already advanced the position.
         self.position = self.position.max(batch.end_offset());
         self.met = Some(stopped_by);
         None
     }
 
-    /// The bytes of a record: copied once, also if they are several fragments in the window. `None`,
-    /// with an exception set: there is not enough memory.
+    /// The bytes of a record, copied once even if they are in several fragments in the window.
+    /// `None`, with an exception set, if there is not enough memory.
     #[inline(always)]
     pub(crate) fn bytes<'py>(&self, py: Python<'py>, span: RecordSpan) -> Option<Bound<'py, PyBytes>> {
         if span.data_at == DataAt::Parts {
@@ -438,8 +439,8 @@ impl Open {
         }
     }
 
-    /// Returns a record. `None`, with an exception set: there is not enough memory, and the record
-    /// comes again.
+    /// Returns a record. `None`, with an exception set, if there is not enough memory: then the
+    /// next step finds the same record.
     #[inline(always)]
     pub(crate) fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Option<Py<PyBytes>> {
         match self.bytes(py, span) {
@@ -454,7 +455,7 @@ impl Open {
         }
     }
 
-    /// Returns the next record, or what else comes next.
+    /// Returns the next record, or whatever else comes next.
     pub(crate) fn hand_out(&mut self, py: Python<'_>, next: Next) -> Result<Record, Next> {
         match next {
             Next::Record(span) => match self.take(py, span) {
@@ -496,7 +497,7 @@ impl Open {
         }
     }
 
-    /// The number of bytes of a record that comes next.
+    /// The number of bytes of the next record; `None` if something else comes next.
     pub(crate) fn len_of(&self, py: Python<'_>, next: &Next) -> Option<usize> {
         match next {
             Next::Made(records, _) => records.front().map(|record| record.data.as_bytes(py).len()),
@@ -524,8 +525,8 @@ pub(crate) fn record_of(span: RecordSpan, data: Py<PyBytes>) -> Record {
     }
 }
 
-/// Whether this must be raised at once: Ctrl-C, or another exception of a signal handler.
-/// Exceptions of a source may wait until the records before them have been returned.
+/// Whether this must be raised at once: Ctrl-C, or another exception from a signal handler.
+/// Exceptions from a source may wait until the records before them have been returned.
 pub(crate) fn is_interrupt(py: Python<'_>, next: &Next) -> bool {
     match next {
         Next::Raised(_) => true,

@@ -29,9 +29,9 @@ use crate::value::not_pickled;
 
 /// The records of logs as a table, for everything that reads Arrow: what `scan` returns.
 ///
-/// pyarrow, polars, DuckDB, pandas, DataFusion and others take it as it is, by its
+/// pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
 /// `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
-/// times; making it opens nothing.
+/// times; creating it opens nothing.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
     plan: Arc<Plan>,
@@ -43,8 +43,8 @@ impl Scan {
     /// The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
-    ///         is what the stream has; nothing else of it is regarded. Default: `None`.
+    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
+    ///         is that of the stream; the rest of the schema is ignored. Default: `None`.
     ///
     /// Returns:
     ///     The capsule, which reads the sources from their beginning.
@@ -54,7 +54,7 @@ impl Scan {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The longest batch that a record of the longest length allows has 32-bit offsets.
+        // Even the longest batch, with a record of the maximum length, fits 32-bit offsets.
         let is_binary = asks_for_binary(requested_schema, Column::Record.name())?;
         let sources = self.sources.iter().map(|source| source.clone_ref(py)).collect();
         let pool = Pool::new(batch_count_max(self.plan.threads, TARGET_LEN));
@@ -77,10 +77,10 @@ impl Scan {
         PyTuple::new(py, self.plan.columns.iter().map(|column| column.as_str()))
     }
 
-    /// What was not returned: a tuple of `SkippedRegion` for each source, in their order.
+    /// The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// Of the reading that began last, as far as it has come; empty if none has begun. Of each
-    /// source, the first 100,000 regions are listed.
+    /// This is what the most recently started reading has found so far; empty if none has started.
+    /// For each source, the first 100,000 regions are listed.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let findings: Vec<_> = self.plan.latest().logs.iter().map(|log| log.findings.clone()).collect();
@@ -88,9 +88,9 @@ impl Scan {
         PyTuple::new(py, listed?)
     }
 
-    /// Whether no damage was found: no region of severity `"corruption"` in any source.
+    /// Whether no damage has been found: no region of severity `"corruption"` in any source.
     ///
-    /// Of the reading that began last, as far as it has come.
+    /// This is what the most recently started reading has found so far.
     #[getter]
     fn ok(&self) -> bool {
         let latest = self.plan.latest();
@@ -100,10 +100,10 @@ impl Scan {
             .all(|log| log.findings.len_of(Severity::Corruption) == 0)
     }
 
-    /// How reading each source has ended: an `Outcome` for each, in their order.
+    /// How reading each source ended: an `Outcome` for each, in order.
     ///
-    /// Of the reading that began last; `"unfinished"` for a source of which it has not reached the
-    /// end. Empty if none has begun.
+    /// This describes the most recently started reading; `"unfinished"` for a source whose end it
+    /// has not reached. Empty if none has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let outcomes: Vec<_> = {
@@ -143,52 +143,53 @@ impl Scan {
     }
 }
 
-/// The records of one log or many as a table, for everything that reads Arrow.
+/// Returns the records of one or more logs as a table, for everything that reads Arrow.
 ///
-/// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
-/// and others. Each reads the sources again, in batches of about 256 KiB, of which one is in memory at
-/// a time unless the reader keeps them. Nothing is opened before.
+/// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
+/// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
+/// which one is in memory at a time unless the consumer keeps them. Nothing is opened before then.
 ///
-/// What goes wrong is raised by the one that reads, as an exception of its own, with our message.
-/// After an error, a stream returns nothing more.
+/// Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
+/// error, a stream returns nothing more.
 ///
 /// Args:
-///     sources: What `Reader` takes: a path, a URL, bytes, or an object with `read`, which must be able
-///         to seek in order to be read twice. Or an iterable of these, which are read in its order.
-///     columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
+///     sources: What `Reader` accepts: a path, a URL, bytes, or an object with `read`, which must
+///         be able to seek in order to be read twice. Or an iterable of these, which are read in
+///         its order.
+///     columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
-///         null without one; `"salvaged"`: whether it begins after damage in its block. Without
-///         `"record"`, records are checked and not copied. Default: `None`: offset and record, and
-///         path if `sources` is an iterable.
-///     decode: What the records are: `"write-batch"`, `"version-edit"`, `"entity"`, `"wandb-history"`
-///         or `"json"`. Rows and columns are then those of `cordwood convert --as`, and `columns`
-///         are some of these. It needs pyarrow, and reads in one thread. The columns of the last
-///         three are found by reading all sources once before. A record that is something else
-///         raises `PayloadError`; under the other policies it is left out, and
-///         `DecodedScan.left_out` lists it. Default: `None`: bytes.
-///     schema: With `decode`: a `pyarrow.Schema`, in place of that reading. Columns that it does
-///         not name are left out. Default: `None`.
+///         null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
+///         `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
+///         `"record"`, and `"path"` if `sources` is an iterable.
+///     decode: What the records contain: `"write-batch"`, `"version-edit"`, `"entity"`,
+///         `"wandb-history"` or `"json"`. The rows and columns are then those of
+///         `cordwood convert --as`, and `columns` selects from them. Requires pyarrow, and reads in
+///         one thread. For the last three, the columns are determined by first reading all sources
+///         once. A record with any other content raises `PayloadError`; under a policy other than
+///         `"raise"` it is left out, and `DecodedScan.left_out` lists it. Default: `None`: bytes.
+///     schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
+///         it does not name are left out. Default: `None`.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
 ///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
-///         the first, `Scan.skipped` lists afterwards what is missing. Default: `"raise"`.
-///     threads: Read each file ahead in this many threads, 1 to 256. One thread reads what is not a
-///         path, what `Reader.record_batches` reads in one, and anything without the column
-///         `"record"` or with `"salvaged"`. Default: 1.
+///         the first, `Scan.skipped` then lists what is missing. Default: `"raise"`.
+///     threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
+///         source that is not a path, whatever `Reader.record_batches` reads in one thread, and any
+///         table without the column `"record"` or with `"salvaged"`. Default: 1.
 ///     start: As for `Reader`, in each source.
 ///     end: As for `Reader`, in each source.
 ///
 /// Returns:
 ///     A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-///     `DecodedScan`, which has them, too.
+///     `DecodedScan`, which also has them.
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
-///     OverflowError: `log_number` is not a number of 32 bits.
+///     OverflowError: `log_number` is negative or has more than 32 bits.
 ///     TypeError: A source is none of the above, or is a text file.
-///     ValueError: An option has no such value, or a column is unknown or named twice.
+///     ValueError: An option has an invalid value, or a column is unknown or named twice.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -243,7 +244,7 @@ pub(crate) fn scan<'py>(
             .call((sources, are_several, decode, schema, columns), Some(&reading));
     }
     if schema.is_some() {
-        return Err(PyValueError::new_err("schema is for a scan with decode"));
+        return Err(PyValueError::new_err("schema requires decode"));
     }
     let columns = columns.map(|names| columns_of(&names)).transpose()?;
     let columns = columns.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The columns of a scan: what they are named, their types, and how each is made of a batch.
+//! The columns of a scan: their names, their types, and how each is made from a batch.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -68,7 +68,7 @@ impl Column {
                 Column::Path => DataType::Dictionary,
                 Column::Salvaged => DataType::Bool,
             },
-            // A source without a path has none.
+            // A source without a path has a null there.
             is_nullable: self == Column::Path,
             children: Vec::new(),
         }
@@ -88,7 +88,7 @@ pub(crate) fn record_column(batch: &Arc<PooledBatch>, is_binary: bool) -> Array 
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets, data])
 }
 
-/// Whether the offsets of the batch have 32 bits.
+/// Whether the offsets of the batch fit in 32 bits.
 pub(crate) fn fits_binary(records: &cordwood::read::RecordBatch) -> bool {
     i32::try_from(records.data().len()).is_ok()
 }
@@ -113,7 +113,7 @@ pub(super) fn bool_column(values: &[bool]) -> Array {
 
 /// The paths of all sources, each once: the dictionary of the column `path`.
 pub(super) struct Paths {
-    /// Of each source: the number of its path.
+    /// For each source, the index of its path.
     numbers: Vec<Option<i32>>,
     count: usize,
     ends: Arc<Vec<i32>>,
@@ -135,7 +135,7 @@ impl Paths {
                 None => {
                     text.extend_from_slice(path.to_string_lossy().as_bytes());
                     let end = i32::try_from(text.len());
-                    ends.push(end.map_err(|_| PyValueError::new_err("the paths have more than 2 GiB together"))?);
+                    ends.push(end.map_err(|_| PyValueError::new_err("the paths are longer than 2 GiB in total"))?);
                     known.insert(path, ends.len() as i32 - 2);
                     ends.len() as i32 - 2
                 }

@@ -1,4 +1,4 @@
-//! Errors and exceptions, as a consumer of Arrow gets them.
+//! Errors and exceptions, as an Arrow consumer receives them.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) fn io_failure(message: impl Into<String>) -> Failure {
     }
 }
 
-/// An error of the core, as a consumer of Arrow gets it.
+/// An error of the core, as an Arrow consumer receives it.
 pub(super) fn failure(error: cordwood::Error, path: Option<&Path>) -> Failure {
     let errno = match &error {
         cordwood::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::OutOfMemory => ENOMEM,
@@ -27,7 +27,7 @@ pub(super) fn failure(error: cordwood::Error, path: Option<&Path>) -> Failure {
     }
 }
 
-/// An exception, as a consumer of Arrow gets it.
+/// An exception, as an Arrow consumer receives it.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
     let name = error
@@ -38,8 +38,12 @@ pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     io_failure(if text.is_empty() { name } else { text })
 }
 
-/// Does what needs the interpreter.
+/// Runs `work`, which needs the interpreter.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Failure> {
     let done = Python::try_attach(|py| work(py).map_err(|error| failure_of(py, &error)));
-    done.unwrap_or_else(|| Err(io_failure("Python has ended, and the source needs it")))
+    done.unwrap_or_else(|| {
+        Err(io_failure(
+            "the Python interpreter has shut down, and the source needs it",
+        ))
+    })
 }

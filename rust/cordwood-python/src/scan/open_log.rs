@@ -1,4 +1,4 @@
-//! One log of a scan while it is read: its records as rows.
+//! One log of a scan while it is being read: its records as rows.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::read_ahead::{Found, ReadAhead, Reading};
 use crate::source::{Input, OpenedReader, SourceReader};
 
-/// A batch is closed once it holds this many bytes. Measured on Sapphire Rapids: batches of 1 MiB do
-/// not stay in the processor's cache, and take 1.05 to 1.15 times as long; 4 MiB is new memory each
-/// time, which costs half as much again.
+/// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
+/// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB
+/// needs new memory each time, which costs half as much again.
 pub(crate) const TARGET_LEN: usize = 1 << 18;
 
-/// The most rows of a batch without the records themselves.
+/// The maximum number of rows in a batch without the records themselves.
 const ROW_COUNT_MAX: usize = 1 << 16;
 
-/// The rows of a batch. Without the records, the other columns are in vectors of their own; what
-/// follows from the records is made of them.
+/// The rows of a batch. Without the records, each other column has a vector of its own; with them,
+/// the others are derived from the records where possible.
 #[derive(Default)]
 pub(super) struct Rows {
     pub(super) records: cordwood::read::RecordBatch,
@@ -46,22 +46,22 @@ pub(super) struct OpenLog {
     /// The numbers of the reading and of the source.
     reading: u64,
     source: usize,
-    /// How often the source had been opened then.
+    /// How many times the source had been opened then, this time included.
     pub(super) opening: u64,
     pub(super) reader: SourceReader,
-    /// With the format, if it had to be detected.
+    /// Including the format, if it had to be detected.
     options: ReadOptions,
-    /// What threads read, if they may.
+    /// The input that threads read, if they may.
     another: Option<Box<dyn Input>>,
     read_ahead: ReadAhead,
-    /// Threads have read on up to `position`: the reader has to seek there first.
+    /// Threads have read up to `position`: the reader has to seek there first.
     is_elsewhere: bool,
     pub(super) position: u64,
     logged: Logged,
 }
 
 impl OpenLog {
-    /// `is_file`: threads may read it ahead.
+    /// `is_file`: whether threads may read ahead.
     pub(super) fn new(
         plan: &Plan,
         reading: u64,
@@ -70,7 +70,7 @@ impl OpenLog {
         opened: OpenedReader,
         is_file: bool,
     ) -> Self {
-        // Threads return no mark of salvaged records, and are not worth it without the records.
+        // Threads do not mark salvaged records, and are not worth it without the records.
         let is_ahead = plan.threads > NonZeroUsize::MIN && plan.has(Column::Record) && !plan.has(Column::Salvaged);
         OpenLog {
             reading,
@@ -86,7 +86,7 @@ impl OpenLog {
         }
     }
 
-    /// Adds rows until the batch is full; `false`: the log has no more.
+    /// Adds rows until the batch is full. Returns `false` if the log has no more.
     pub(super) fn fill(&mut self, plan: &Plan, pool: &Arc<Pool>, rows: &mut Rows) -> Result<bool, Failure> {
         if self.another.is_some()
             && let Some(is_full) = self.fill_from_threads(plan, pool, rows)?
@@ -103,7 +103,7 @@ impl OpenLog {
         }
     }
 
-    /// The next batch that threads have read. `None`: the reader itself reads on.
+    /// The next batch that threads have read; `None` if the reader itself reads on.
     fn fill_from_threads(&mut self, plan: &Plan, pool: &Arc<Pool>, rows: &mut Rows) -> Result<Option<bool>, Failure> {
         if self.options.dialect.is_none() {
             let format = self.reader.format().map_err(|error| self.failed(plan, error))?;
@@ -163,7 +163,7 @@ impl OpenLog {
         }
     }
 
-    /// One record after the other: for what a batch does not hold.
+    /// Adds one record at a time, for columns that a batch does not contain.
     fn fill_rows(&mut self, plan: &Plan, rows: &mut Rows, with_records: bool) -> Result<bool, Failure> {
         loop {
             let step = match self.reader.next_found() {
@@ -207,7 +207,7 @@ impl OpenLog {
         Ok(rows.offsets.len() >= ROW_COUNT_MAX)
     }
 
-    /// What follows after a step without a record. `false`: the log has ended.
+    /// Handles a step that returned no record. Returns `false` if the log has ended.
     fn go_on(&mut self, plan: &Plan, step: Step) -> Result<bool, Failure> {
         match step {
             Step::Record(_) => {}
@@ -235,7 +235,7 @@ impl OpenLog {
         Ok(true)
     }
 
-    /// Notes, and logs, what is skipped.
+    /// Notes and logs a skipped region.
     fn skip(&mut self, plan: &Plan, region: SkippedRegion) -> Result<(), Failure> {
         plan.note(self.reading, self.source, |log| log.findings.add(Finding::new(region)));
         let severity = region.reason.severity();
@@ -249,7 +249,7 @@ impl OpenLog {
         Ok(())
     }
 
-    /// The failure for an error in reading the log. Damage is listed as skipped, too.
+    /// The failure for an error in reading the log. Damage is also listed as skipped.
     fn failed(&mut self, plan: &Plan, error: cordwood::Error) -> Failure {
         if let cordwood::Error::Corruption { region, .. } = error {
             plan.note(self.reading, self.source, |log| log.findings.add(Finding::new(region)));
@@ -259,7 +259,7 @@ impl OpenLog {
     }
 }
 
-/// The threads read files and need no interpreter, so they can be waited for without it.
+/// The threads read files and need no interpreter, so this can wait for them without it.
 impl Drop for OpenLog {
     fn drop(&mut self) {
         self.read_ahead.stop(None);

@@ -15,12 +15,12 @@ pub(super) struct Plan {
     pub(super) options: ReadOptions,
     pub(super) threads: NonZeroUsize,
     pub(super) paths: Paths,
-    /// How often each source was opened.
+    /// How many times each source was opened.
     pub(super) openings: Vec<AtomicU64>,
     pub(super) latest: Mutex<Latest>,
 }
 
-/// What the reading that began last has found.
+/// What the most recently started reading has found.
 #[derive(Default)]
 pub(super) struct Latest {
     pub(super) number: u64,
@@ -51,7 +51,7 @@ impl Plan {
         latest.number
     }
 
-    /// Notes what the reading of this number has found in a log, unless another has begun.
+    /// Notes what the reading with this number has found in a log, unless another has begun.
     pub(super) fn note(&self, reading: u64, source: usize, change: impl FnOnce(&mut LogState)) {
         let mut latest = self.latest();
         if latest.number == reading

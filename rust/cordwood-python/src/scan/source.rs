@@ -18,7 +18,7 @@ use crate::source::{Input, OpenedReader, open_reader, ranges_of};
 pub(super) enum Source {
     /// Needs no interpreter.
     Path(PathBuf),
-    /// `bytes` or another buffer; or what is read in ranges, with its name.
+    /// `bytes` or another buffer, or a source that is read in ranges, with its name.
     Content { object: Py<PyAny>, path: Option<PathBuf> },
     /// An object with `read`.
     Object {
@@ -29,7 +29,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// `None`: it is no source.
+    /// Returns `None` if the object is not a source.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if let Some(ranges) = ranges_of(object)? {
@@ -63,7 +63,7 @@ impl Source {
         }))
     }
 
-    /// One source, or several; whether it is a collection of them.
+    /// Returns one source, or several, and whether `sources` is a collection of them.
     pub(super) fn all_of(sources: &Bound<'_, PyAny>) -> PyResult<(Vec<Self>, bool)> {
         if let Some(source) = Source::of(sources)? {
             return Ok((vec![source], false));
@@ -84,8 +84,8 @@ impl Source {
         Ok((sources.collect::<PyResult<_>>()?, true))
     }
 
-    /// For Python: what to pass to `Reader`, the position to seek to first, if any, and whether it can
-    /// be read only once.
+    /// For Python: what to pass to `Reader`, the position to seek to first, if any, and whether it
+    /// can be read only once.
     pub(super) fn to_reopen<'py>(
         &self,
         py: Python<'py>,
@@ -101,7 +101,7 @@ impl Source {
         })
     }
 
-    /// Opens it from its beginning. `is_again`: it has been opened before.
+    /// Opens the source from its beginning. `is_again`: whether it has been opened before.
     pub(super) fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         match self {
             Source::Path(path) => {
@@ -132,7 +132,7 @@ impl Source {
         }
     }
 
-    /// Its path or the name of what is read in ranges.
+    /// Its path, or its name if it is read in ranges.
     pub(super) fn path(&self) -> Option<&PathBuf> {
         match self {
             Source::Path(path) => Some(path),

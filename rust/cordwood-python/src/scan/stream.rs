@@ -1,4 +1,4 @@
-//! One reading of all sources of a scan, batch after batch.
+//! One reading of all sources of a scan, batch by batch.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,16 +14,16 @@ use crate::batch_pool::{Pool, PooledBatch};
 /// A reading of all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
-    /// References of its own: the garbage collector must not take those of the scan for all.
+    /// Its own references: the garbage collector must not mistake the scan's for all of them.
     sources: Vec<Source>,
     is_binary: bool,
     pool: Arc<Pool>,
-    /// The number of this reading; `None`: it has not begun.
+    /// The number of this reading; `None` before it has begun.
     reading: Option<u64>,
-    /// The number of the source that is read, or read next.
+    /// The index of the source that is being read, or is read next.
     source: usize,
     log: Option<OpenLog>,
-    /// How it has failed: each further call fails in the same way.
+    /// The failure, if it has failed: each further call fails in the same way.
     failed: Option<Failure>,
 }
 
@@ -77,7 +77,7 @@ impl Stream {
         }
     }
 
-    /// Adds rows of the present source. `false`: it has no more.
+    /// Adds rows of the current source. Returns `false` if it has no more.
     fn fill(&mut self, reading: u64, rows: &mut Rows) -> Result<bool, Failure> {
         let mut log = match self.log.take() {
             Some(log) => log,
@@ -87,7 +87,7 @@ impl Stream {
             && matches!(self.sources[self.source], Source::Object { .. })
         {
             return Err(io_failure(
-                "another stream has begun to read the same file object: read one after the other, or scan a path",
+                "another stream has started reading the same file object: read the streams one after the other, or scan a path",
             ));
         }
         let filled = log.fill(&self.plan, &self.pool, rows);
@@ -105,7 +105,8 @@ impl Stream {
         let opening = self.plan.openings[self.source].fetch_add(1, Ordering::Relaxed) + 1;
         let source = &self.sources[self.source];
         let opened = source.open(&self.plan.options, opening > 1)?;
-        // Threads cannot wait for the interpreter, which the consumer may hold: they read files.
+        // Threads cannot wait for the interpreter, which the consumer may hold: they read only
+        // files.
         let is_file = matches!(source, Source::Path(_));
         Ok(OpenLog::new(&self.plan, reading, self.source, opening, opened, is_file))
     }
@@ -138,7 +139,7 @@ impl Stream {
     }
 }
 
-/// Python's objects are released at once, and not when the interpreter is used next.
+/// Python objects are released at once, not when the interpreter is next used.
 impl Drop for Stream {
     fn drop(&mut self) {
         let sources = std::mem::take(&mut self.sources);

@@ -15,7 +15,7 @@ pub(crate) enum Checksum {
 }
 
 impl Checksum {
-    /// How many there are.
+    /// The number of checksums.
     pub(crate) const COUNT: usize = 2;
 
     /// The CRC of `data`, without the mask.
@@ -24,7 +24,7 @@ impl Checksum {
         self.extend(0, data)
     }
 
-    /// The CRC of some bytes followed by `data`, from the CRC of those bytes.
+    /// The CRC of some bytes followed by `data`, given the CRC of those bytes.
     #[inline]
     pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
         #[cfg(test)]
@@ -39,7 +39,7 @@ impl Checksum {
         }
     }
 
-    /// What a header states whose type byte and all following bytes are `covered`.
+    /// What a header states if the bytes from its type byte on are `covered`.
     #[inline]
     pub(crate) fn stored(self, covered: &[u8]) -> u32 {
         self.store(self.crc(covered))
@@ -63,7 +63,7 @@ impl Checksum {
         }
     }
 
-    /// Whether some bytes of the CRC `crc`, followed by any prefix of `data`, have the CRC `wanted`.
+    /// Whether bytes whose CRC is `crc`, followed by some prefix of `data`, have the CRC `wanted`.
     pub(crate) fn any_prefix_has(self, wanted: u32, mut crc: u32, data: &[u8]) -> bool {
         match self {
             Checksum::MaskedCrc32c => run(AnyPrefix {
@@ -81,8 +81,9 @@ impl Checksum {
         }
     }
 
-    /// `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, at most
-    /// those of a block: what it adds to the CRC of those bytes followed by that many others.
+    /// `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, at most a block
+    /// of them: what bytes whose CRC is `crc` contribute to the CRC of those bytes followed by that
+    /// many others.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)

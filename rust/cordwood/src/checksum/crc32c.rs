@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli) and the mask under which the format stores it.
+//! CRC-32C (Castagnoli) and the mask that the format applies to it.
 //!
 //! [`crc32c`] and [`extend`] use the fastest kernel that the machine supports.
 
@@ -15,7 +15,7 @@ pub fn crc32c(data: &[u8]) -> u32 {
     extend(0, data)
 }
 
-/// The CRC-32C of some bytes followed by `data`, from `crc`, the CRC-32C of those bytes alone. The
+/// The CRC-32C of some bytes followed by `data`, given `crc`, the CRC-32C of those bytes alone. The
 /// CRC of no bytes is 0.
 ///
 /// ```
@@ -39,7 +39,7 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
     state
 }
 
-/// The CRC-32C of two concatenated pieces, from the CRC of each and the length of the second in
+/// The CRC-32C of two concatenated pieces, given the CRC of each and the length of the second in
 /// bytes.
 ///
 /// Takes time logarithmic in `second_len`.
@@ -63,9 +63,9 @@ const MASK_DELTA: u32 = 0xa282_ead8;
 
 /// The form in which the format stores a checksum: rotated right by 15 bits, plus a constant.
 ///
-/// A payload may itself hold log fragments with their checksums, and the CRC of data that holds its
-/// own CRC is a bad check; hence the mask. The page that documents the format does not mention it;
-/// every engine applies it.
+/// A payload may itself contain log fragments with their checksums, and the CRC of data that
+/// contains its own CRC is a bad check; hence the mask. The page that documents the format does not
+/// mention it; every engine applies it.
 ///
 /// Source: LevelDB `util/crc32c.h`.
 ///

@@ -64,7 +64,7 @@ impl Job for Name {
     }
 }
 
-/// The kernels that this machine can run, the best first, each with its name: what
+/// The kernels that this machine can run, the best first, each with its name, as the function that
 /// [`extend`](super::extend) would be if that kernel were the best. For fuzzing and benchmarks.
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     Available::all().map(|kernel| {

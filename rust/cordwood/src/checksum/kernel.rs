@@ -2,21 +2,23 @@
 
 use crate::copy;
 
-/// So much more room than the data takes should be where [`Kernel::append`] appends it. If there is less, it allocates.
+/// The room, beyond that for the data, that the output of [`Kernel::append`] should have. If there
+/// is less, it allocates.
 pub(crate) const APPEND_ROOM: usize = 64;
 
 /// An implementation of CRC-32C. A value of the type is proof that the machine can run it.
 pub(crate) trait Kernel: Copy {
-    /// The instructions it uses, in readable form.
+    /// The instructions that it uses, in readable form.
     const NAME: &'static str;
 
     /// `state` advanced over `data`.
     fn update(self, state: u32, data: &[u8]) -> u32;
 
-    /// The length from which on [`append`](Kernel::append) is faster than both steps by themselves.
+    /// The length from which [`append`](Kernel::append) is faster than two separate steps.
     const APPEND_MIN: usize = usize::MAX;
 
-    /// The same, and `data`, which has at least [`APPEND_MIN`](Kernel::APPEND_MIN) bytes, is appended to `out`.
+    /// As [`update`](Kernel::update), and appends `data`, which has at least
+    /// [`APPEND_MIN`](Kernel::APPEND_MIN) bytes, to `out`.
     fn append(self, state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
         copy::append(out, data);
         self.update(state, data)
@@ -28,9 +30,9 @@ pub(crate) trait Kernel: Copy {
 
 /// Work that needs checksums. Implementations of [`call`](Job::call) must be `#[inline(always)]`.
 ///
-/// A function that uses instructions which not every machine has cannot be inlined into one without
-/// them, so each checksum of a record would cost a call. A job is therefore passed to the kernel as
-/// a whole, and is compiled once per kernel, with that kernel's instructions.
+/// A function that uses instructions that not every machine has cannot be inlined into one that
+/// does not use them, so each checksum of a record would cost a call. A job is therefore passed to
+/// the kernel as a whole, and is compiled once per kernel, with that kernel's instructions.
 pub(crate) trait Job {
     type Output;
 

@@ -1,5 +1,5 @@
-//! The checksums of the dialects: CRC-32C, for which there are kernels with the instructions of each
-//! architecture, and CRC-32.
+//! The checksums of the dialects: CRC-32C, for which there are kernels that use the instructions of
+//! each architecture, and CRC-32.
 //!
 //! In the kernels a checksum is a *state*, the register before the final inversion; elsewhere it is
 //! the finished value. The tests in this folder compare each kernel with a naive bit-by-bit oracle.

@@ -1,4 +1,4 @@
-//! The oracle: CRC-32C bit by bit, by definition. Only for tests.
+//! The oracle: CRC-32C bit by bit, as defined. Only for tests.
 
 use super::polynomial::CASTAGNOLI;
 

@@ -1,7 +1,7 @@
 //! Arithmetic on polynomials over GF(2) modulo the polynomial of a CRC, in the bit-reflected form
 //! that CRCs use: the highest bit of a `u32` is the coefficient of x^0.
 //!
-//! All of it is `const`, so that tables are computed by the compiler from their definition.
+//! All of it is `const`, so that the compiler computes tables from their definition.
 
 /// The Castagnoli polynomial, reflected: that of CRC-32C.
 pub(super) const CASTAGNOLI: u32 = 0x82f6_3b78;
@@ -56,11 +56,11 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
     power
 }
 
-/// The factor that advances a state of CRC-32C over `i` times `unit` zero bytes, if the product is then
-/// reduced by the `crc32` instruction.
+/// The factors that advance a state of CRC-32C over `i` times `unit` zero bytes, for index `i`, if
+/// the product is then reduced by the `crc32` instruction.
 ///
-/// The instruction advances it over another 32 bits, and the product of two reflected numbers is
-/// one bit too low: hence the 33. An advance over fewer bits has no entry.
+/// The instruction advances the product over another 32 bits, and the product of two reflected
+/// numbers is one bit too low: hence the 33. There is no entry for an advance over fewer bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];
@@ -75,8 +75,8 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     shifts
 }
 
-/// The two factors that advance 16 bytes over `len` bytes, in CRC-32C, by carry-less multiplication: for their
-/// low and their high half.
+/// The two factors that advance 16 bytes over `len` bytes, in CRC-32C, by carry-less
+/// multiplication: one for their low half and one for their high half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;

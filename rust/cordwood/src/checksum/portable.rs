@@ -3,7 +3,7 @@
 use super::kernel::{Job, Kernel};
 use super::polynomial::CASTAGNOLI;
 
-/// Any machine.
+/// The kernel for any machine.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 

@@ -1,4 +1,4 @@
-//! Checksums of ranges of some bytes, each at a constant cost.
+//! Checksums of ranges of a slice, each at a constant cost.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use super::algorithm::Checksum;
 use super::zeros::CHUNK_LEN;
 use crate::format::BLOCK_LEN;
 
-/// The checksum of any range of some bytes, from the checksums of prefixes.
+/// Computes the checksum of any range of a slice from the checksums of its prefixes.
 pub(crate) struct RangeCrc<'a> {
     checksum: Checksum,
     bytes: &'a [u8],
@@ -17,7 +17,7 @@ pub(crate) struct RangeCrc<'a> {
 }
 
 impl<'a> RangeCrc<'a> {
-    /// `bytes` are at most a block.
+    /// `bytes` must not be longer than a block.
     pub(crate) fn new(checksum: Checksum, bytes: &'a [u8]) -> Self {
         let mut crcs = [0; BLOCK_LEN / CHUNK_LEN + 1];
         let mut crc = 0;
@@ -51,8 +51,8 @@ impl<'a> RangeCrc<'a> {
             return self.checksum.crc(&self.bytes[begin..end]);
         }
         let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
-        // The CRC of whole chunks is the difference of two prefix CRCs, and
-        // subtraction is addition. A shift is linear, so one shift serves both CRCs.
+        // The CRC of whole chunks is the difference of two prefix CRCs, and subtraction is
+        // addition. A shift is linear, so one shift serves both CRCs.
         let shifted = self.checksum.shift(head ^ self.crcs[first], last - first);
         let tail = &self.bytes[last * CHUNK_LEN..end];
         self.checksum.extend(shifted ^ self.crcs[last], tail)

@@ -53,7 +53,8 @@ fn each_kernel_agrees_with_the_oracle_for_each_short_length() {
     }
 }
 
-/// The job of [`Kernel::append`], for lengths that it takes; for all, where a kernel has none of its own.
+/// The job of [`Kernel::append`], for lengths that it accepts; for all lengths if a kernel does not
+/// implement its own.
 struct Append<'a>(u32, &'a [u8], &'a mut Vec<u8>);
 
 impl Job for Append<'_> {
@@ -76,7 +77,7 @@ fn what_a_kernel_appends_is_the_data_and_the_state_is_the_oracles() {
             3071, 3072, 3073, 3135, 3136, 5000, 32_761, 32_769, 32_840, 33_000, 33_400,
         ]) {
             let data = &data[len % 61..][..len];
-            // With room to write too much in, and with none.
+            // With room for writing too much, and with none.
             for (room, begin) in [(0, &b""[..]), (4096, b"before")] {
                 let mut out = Vec::with_capacity(room);
                 out.extend_from_slice(begin);
@@ -94,7 +95,7 @@ fn what_a_kernel_appends_is_the_data_and_the_state_is_the_oracles() {
     }
 }
 
-/// Around each length at which a kernel goes another way, and a piece of the longest data.
+/// Lengths around each at which a kernel switches methods, and around the longest piece.
 #[test]
 fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
     let data = noise(34_000 + 64);

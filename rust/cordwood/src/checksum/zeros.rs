@@ -1,12 +1,12 @@
 //! CRCs shifted over zeros: by table look-up, the same on each machine.
 //!
-//! The CRC of two pieces is that of the first, shifted over as many zeros as the second is long,
-//! plus that of the second.
+//! The CRC of two pieces is that of the first, shifted over as many zeros as the second piece has
+//! bytes, plus that of the second.
 
 use super::polynomial::{CASTAGNOLI, IEEE, ONE, multiply, times_x, x_to_bytes};
 use crate::format::BLOCK_LEN;
 
-/// Bytes in a chunk of [`shift`](ZeroTables::shift).
+/// The number of bytes in a chunk of [`shift`](ZeroTables::shift).
 pub(super) const CHUNK_LEN: usize = 16;
 
 /// The tables of one polynomial.
@@ -37,11 +37,12 @@ impl ZeroTables {
         }
     }
 
-    /// `crc` shifted over `count` chunks of zeros, at most those of a block.
+    /// `crc` shifted over `count` chunks of zeros, at most a block of them.
     #[inline]
     pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
-        // The product has 63 bits. A zero below them makes a word of the coefficients up to x^31,
-        // above one of those from x^32 on, which is reduced as the state of a CRC is.
+        // The product has 63 bits. With a zero below them, the high word contains the coefficients
+        // up to x^31, and the low word those from x^32 on, which is reduced as the state of a CRC
+        // is.
         let product = multiply_unreduced(crc, self.powers[count]) << 1;
         (product >> 32) as u32 ^ look_up(&self.word, product as u32)
     }
@@ -83,8 +84,8 @@ const fn back_word_tables(poly: u32) -> WordTables {
         let mut bit = 0;
         while bit < 32 {
             // A step forward shifts to the right, and adds the polynomial if a one is shifted out.
-            // The polynomial has the highest bit, which the shift clears: so that bit shows whether
-            // it was added.
+            // The polynomial has the highest bit set, which the shift clears: so that bit shows
+            // whether it was added.
             let added = state >> 31;
             state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
             bit += 1;
@@ -101,9 +102,9 @@ fn look_up(tables: &WordTables, state: u32) -> u32 {
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
 }
 
-/// The unreduced product of two polynomials: by integers of which only every fourth bit is used, so
-/// that sums of up to eight bits do not carry into the next one. Faster than bit by bit, and the
-/// same on each machine.
+/// The unreduced product of two polynomials, from integer products in which only every fourth bit
+/// is used, so that sums of up to eight bits do not carry into the next used bit. Faster than bit
+/// by bit, and the same on each machine.
 #[inline]
 fn multiply_unreduced(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;

@@ -53,11 +53,11 @@ pub struct BitFlip {
 /// Finds the one flipped bit that explains why no fragment is found where one should begin.
 ///
 /// `bytes` begin with the damaged header and extend to the end of its block or of the file;
-/// `offset` is the file offset of the first byte, `dialect` the dialect of the file. `None` if no
-/// single bit explains the damage, or more than one does equally well. A length up to twice the
-/// stated one comes first, and any other length, and a type whose header has another length, last:
-/// each only if nothing before it explains the damage. In about one of 16,000 cases, two flipped bits look like
-/// a single one elsewhere. Nothing is repaired.
+/// `offset` is the file offset of the first byte, `dialect` the dialect of the file. Returns `None`
+/// if no single bit explains the damage, or more than one does equally well. A length up to twice
+/// the stated one is tried first; any other length, and a type whose header has another length, are
+/// tried last. Each is considered only if nothing before it explains the damage. In about one of
+/// 16,000 cases, two flipped bits look like a single one elsewhere. Nothing is repaired.
 ///
 /// It takes time linear in the length of the fragment, about 0.02 ms for the longest.
 ///
@@ -81,8 +81,9 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         let bit = (usize::from(header.len) ^ true_len(&dialect, header, bytes)?).trailing_zeros();
         Some(flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length))
     };
-    // With a wrong length the checksum covers other bytes than it should, and a bit of these explains
-    // the damage once in 16,000 times; but a length explains what is no wrong length once in 2^28.
+    // With a wrong length the checksum covers the wrong bytes, and a bit of these explains the
+    // damage by chance once in 16,000 times; but a length explains other damage by chance only once
+    // in 2^28.
     let near_len = header_len + 2 * usize::from(header.len);
     if let Some(found) = in_length(bytes.get(..near_len).unwrap_or(bytes)) {
         return Some(found);
@@ -106,7 +107,8 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         return one_of(in_checksum.into_iter().chain(in_data));
     }
     // With a length that is much longer, or another type whose header has another length, the
-    // checksum covers other bytes: up to 32 KiB. Damage that has been explained is not worth them.
+    // checksum covers other bytes: up to 32 KiB. Damage that is already explained is not worth that
+    // cost.
     let in_kind = (0..8).filter_map(|bit| {
         let kind = header.kind ^ 1 << bit;
         let form = dialect.meaning(kind).form;
@@ -128,7 +130,7 @@ fn one_of(mut explanations: impl Iterator<Item = BitFlip>) -> Option<BitFlip> {
 /// The position of the type byte in a header.
 const KIND_AT: usize = HEADER_LEN - 1;
 
-/// The part to which the byte at `at` belongs, which the checksum covers.
+/// The part to which the byte at `at` belongs. The checksum covers that byte.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {
     match at {
         KIND_AT => FragmentPart::Kind,
@@ -138,11 +140,11 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
     }
 }
 
-/// The byte and the bit of `len` bytes whose flip changes their CRC by `syndrome`.
+/// The byte and the bit, in `len` bytes, whose flip changes their CRC by `syndrome`.
 ///
 /// A CRC is linear: flipping one bit changes it by the CRC of that bit alone, advanced over a zero
 /// byte for each byte after it. So the syndrome is moved back, four bytes at a time, until a single
-/// bit is left: one of the four bytes that come next.
+/// bit is left, which is a bit of one of those four bytes.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {
@@ -225,8 +227,8 @@ mod tests {
         }
     }
 
-    /// In a fragment of eight bytes, bit 4 of the length was flipped; and what follows happens to be
-    /// such that the checksum would also be valid for all 24, with bit 2 of byte 10 flipped.
+    /// In a fragment of eight bytes, bit 4 of the length was flipped; and what follows happens to
+    /// make the checksum also valid for all 24, with bit 2 of byte 10 flipped.
     #[test]
     fn a_length_is_more_likely_than_a_bit_of_the_payload() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

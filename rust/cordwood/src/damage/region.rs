@@ -1,16 +1,17 @@
-//! Regions of a file that were not returned, and the reasons: values; text only in `Display`.
+//! Regions of a file that were not returned, and the reasons. Both are values; only `Display`
+//! produces text.
 
 use std::fmt;
 
 /// Why a region of a file was not returned.
 ///
-/// `docs/format/reading.md` has the rule for each reason. [`as_str`](Reason::as_str) gives the
+/// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns the
 /// stable name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The header's length goes past the end of the block, or is provably wrong at the end of the
-    /// file.
+    /// The header's length extends past the end of the block, or is provably wrong at the end of
+    /// the file.
     BadLength {
         /// The length that the header states, in bytes.
         len: u16,
@@ -37,8 +38,8 @@ pub enum Reason {
     /// A header of type 0 and length 0, which announces zeros up to the end of the block, followed
     /// by a byte that is not zero.
     ZeroHeader,
-    /// A record longer than [`record_len_max`](crate::ReadOptions::record_len_max), as far as it
-    /// had been read when the limit was passed.
+    /// The part of a record longer than [`record_len_max`](crate::ReadOptions::record_len_max) that
+    /// had been read when the limit was exceeded.
     RecordTooLarge,
     /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest,
@@ -46,8 +47,8 @@ pub enum Reason {
     ZeroFill,
     /// A block trailer that is not all zero. No engine checks it.
     NonzeroTrailer,
-    /// A FIRST fragment without payload that nothing continues. An old LevelDB wrote these at the
-    /// end of a block; no data is missing.
+    /// A FIRST fragment without payload that nothing continues. Old versions of LevelDB wrote these
+    /// at the end of a block; no data is missing.
     EmptyFirst,
     /// The incomplete end that a crash leaves.
     TornTail,
@@ -75,11 +76,11 @@ pub enum Reason {
     EndTrailer,
     /// What an older log left after the end of this one, in a recycled file.
     Stale,
-    /// The same, but followed by fragments of this log: what was written here never reached the
-    /// disk.
+    /// As [`Stale`](Reason::Stale), but followed by fragments of this log: what was written here
+    /// never reached the disk.
     LostWrite,
-    /// A record whose compression this build cannot read: not zstd, or built without the feature
-    /// `zstd`.
+    /// A record whose compression this build cannot read: it is not zstd, or the feature `zstd` is
+    /// off.
     UnsupportedCompression,
     /// A record with valid checksums that cannot be decompressed.
     BadCompression,
@@ -97,7 +98,7 @@ pub enum Severity {
     /// The incomplete end of the file. A killed writer leaves one; it contains nothing that had
     /// been synced.
     TornTail,
-    /// Bytes that no complete write can have left, or a limit that was exceeded. The policy
+    /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
     /// ([`OnCorruption`](crate::OnCorruption)) decides what happens next.
     Corruption,
 }
@@ -179,10 +180,7 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::BadLength { len } => write!(
-                f,
-                "the header states a length of {len} bytes, which cannot be right here"
-            ),
+            Reason::BadLength { len } => write!(f, "the header states an impossible length, {len} bytes"),
             Reason::ChecksumMismatch { stored, computed } => {
                 write!(
                     f,
@@ -190,14 +188,14 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::UnknownKind { kind } => {
-                write!(f, "unknown fragment type {kind}, with a right checksum")
+                write!(f, "unknown fragment type {kind}, with a valid checksum")
             }
             Reason::MissingStart => {
                 write!(f, "a fragment of a record whose first fragment is missing")
             }
             Reason::MissingEnd => write!(f, "a record whose last fragment is missing"),
             Reason::InterruptedRecord => {
-                write!(f, "a record that is interrupted by the damage after it")
+                write!(f, "a record interrupted by the damage after it")
             }
             Reason::ZeroHeader => write!(f, "a header of zeros before data that is not zero"),
             Reason::RecordTooLarge => {
@@ -212,12 +210,12 @@ impl fmt::Display for Reason {
             Reason::EmptyFirst => write!(f, "an empty first fragment that nothing continues"),
             Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
             Reason::FileHeader => write!(f, "the file header"),
-            Reason::BadFileHeader => write!(f, "not the file header that this dialect has"),
+            Reason::BadFileHeader => write!(f, "not the file header of this dialect"),
             Reason::Metadata { kind } => write!(f, "engine metadata of type {kind}"),
             Reason::BadMetadata { kind } => {
                 write!(
                     f,
-                    "engine metadata of type {kind}, in a form or place in which no engine writes it"
+                    "engine metadata of type {kind}, in a form or place that no engine writes"
                 )
             }
             Reason::IgnoredKind { kind } => {
@@ -249,8 +247,8 @@ pub struct SkippedRegion {
     /// Why these bytes were not returned.
     pub reason: Reason,
     /// The number of bytes that LevelDB's own reader reports for this region, `None` where it
-    /// reports nothing. It excludes headers where the reason is about records, and has no limit on
-    /// a record's length.
+    /// reports nothing. That reader does not count headers where the reason concerns records, and
+    /// does not limit a record's length.
     pub leveldb_len: Option<u64>,
 }
 

@@ -11,7 +11,7 @@ use crate::damage::{Severity, SkippedRegion};
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The one flipped bit that explains it, if the reason is one that a flipped bit can have and
+    /// The one flipped bit that explains it, if the reason is one that a flipped bit can cause and
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one. Nothing is repaired.
     pub bit_flip: Option<BitFlip>,
 }
@@ -26,7 +26,7 @@ impl Finding {
 /// The regions of a log that were not returned: a list of the first
 /// [`LISTED_MAX`](Findings::LISTED_MAX), and the total bytes of all.
 ///
-/// In a crafted file every second record may be damaged. A list of all regions would take more
+/// In a crafted file every second record may be damaged; a list of all regions would take more
 /// memory than the file.
 ///
 /// ```
@@ -51,7 +51,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The most regions listed, in at most 10 MiB.
+    /// The maximum number of regions listed; they take at most 10 MiB.
     pub const LISTED_MAX: usize = 100_000;
 
     /// Adds a region that begins after all others. If it is adjacent to the last and has the same
@@ -69,8 +69,8 @@ impl Findings {
             let (_, len) = self.lens.entry(name).or_insert((severity, 0));
             *len += next_len;
         }
-        // If some of these are not listed, the list is full, and none of the next is adjacent to
-        // its last.
+        // If some of these findings are not listed, the list is full, and none of the next ones is
+        // adjacent to its last.
         for finding in next.listed {
             self.list(finding);
         }
@@ -87,23 +87,23 @@ impl Findings {
         }
     }
 
-    /// Whether [`add`](Self::add) may change the list: if not, which bit was flipped is not needed.
+    /// Whether [`add`](Self::add) may change the list: if not, the flipped bit need not be located.
     pub(crate) fn lists(&self, region: SkippedRegion) -> bool {
         let joins = |last: &Finding| last.bit_flip.is_none() && last.region.joined(region).is_some();
         !self.is_full() || self.listed.last().is_some_and(joins)
     }
 
-    /// The first regions, in the order of the offsets.
+    /// The first regions, in order of offset.
     pub fn listed(&self) -> &[Finding] {
         &self.listed
     }
 
-    /// Whether further regions are not listed.
+    /// Whether the list is full, so that further regions are not listed.
     pub fn is_full(&self) -> bool {
         self.listed.len() >= Self::LISTED_MAX
     }
 
-    /// Whether there are none.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
@@ -119,8 +119,8 @@ impl Findings {
         lens.map(|(_, len)| len).sum()
     }
 
-    /// Bytes in all regions with this reason: the name that
-    /// [`Reason::as_str`](crate::damage::Reason::as_str) gives.
+    /// Bytes in all regions with this reason: a name that
+    /// [`Reason::as_str`](crate::damage::Reason::as_str) returns.
     pub fn len_by(&self, reason: &str) -> u64 {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
@@ -145,8 +145,8 @@ mod tests {
         })
     }
 
-    /// The list is the same whether built at once or joined from two; and what it does not hold is
-    /// counted.
+    /// The list is the same whether built at once or joined from two; and what it does not contain
+    /// is counted.
     #[test]
     fn a_full_list_counts_on() {
         let count = Findings::LISTED_MAX as u64 + 100;

@@ -1,5 +1,5 @@
-//! Finds where reading can resume in a block after damage: pure, no I/O, no state.
-//! `docs/format/reading.md`, "Salvage", has the rules.
+//! Finds where reading can resume in a block after damage: pure, no I/O, no state. The rules are in
+//! `docs/format/reading.md`, "Salvage".
 
 use crate::damage::Scanner;
 use crate::dialect::{Dialect, Form, LogFormat, Role};
@@ -10,14 +10,15 @@ use crate::format::{HEADER_LEN, Header};
 pub(crate) struct Resume {
     /// How many bytes are lost: the whole rest, if nothing in it can be trusted.
     pub(crate) len: usize,
-    /// Whether every byte was tried as a beginning, which may happen once per block.
+    /// Whether every byte was tried as the beginning of a fragment, which may happen once per
+    /// block.
     pub(crate) has_scanned: bool,
 }
 
 /// Finds where to resume after the damaged header at the beginning of `rest`.
 ///
-/// `rest` extends to the end of the block or of the file; `left` counts to the end of the block.
-/// `may_scan` says that no byte of the block has been tried yet.
+/// `rest` extends to the end of the block or of the file; `left` is the number of bytes to the end
+/// of the block. `may_scan` states that no byte of the block has been tried yet.
 #[cold]
 pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let found = |len| Resume {
@@ -28,9 +29,9 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
         return found(rest.len());
     };
     let ends = Ends::new(rest, left);
-    // 1. One bit of the length was flipped: then the checksum is valid for the true one. This is a
-    //    proof; the checks after it are guesses: a wrong length may lead to another fragment by
-    //    chance, if all have about the same length, or to one of a log inside the payload.
+    // 1. One bit of the length was flipped: then the checksum is valid for the true length. This is
+    //    proof; the later checks are guesses: a wrong length may lead by chance to another
+    //    fragment, if all have about the same length, or to a fragment of a log inside the payload.
     //    Bytes after the last possible end are not checksummed: there may be 16 KiB of them after
     //    each short record.
     let header_len = dialect.meaning(header.kind).form.header_len();
@@ -63,8 +64,8 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
     }
     // 4. Any position from which consecutive valid fragments lead to the end.
     let scanned = if may_scan { scan(dialect, rest, &ends) } else { None };
-    // 5. The length is right, and zeros follow. A wrong length may well lead there, too, so this
-    //    check comes last.
+    // 5. The length is right, and zeros follow. A wrong length may easily lead there as well, so
+    //    this check comes last.
     let end = stated_end.filter(|&end| ends.is_end(end));
     Resume {
         len: scanned.or(end).unwrap_or(rest.len()),
@@ -73,7 +74,7 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
 }
 
 /// The true length of a payload, if exactly one bit of the length that `header` states is wrong and
-/// nothing else.
+/// nothing else is.
 ///
 /// `rest` begins with the header and contains the payload.
 pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -104,7 +105,7 @@ fn header_at(rest: &[u8], at: usize) -> Option<Header> {
     rest.get(at..)?.first_chunk().map(Header::decode)
 }
 
-/// The end of the fragment at `at` according to its length, if that is in `rest`.
+/// The end of the fragment at `at` according to its length, if that end is in `rest`.
 fn stated_end(dialect: &Dialect, rest: &[u8], at: usize) -> Option<usize> {
     let header = header_at(rest, at)?;
     let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
@@ -121,7 +122,7 @@ fn is_whole(dialect: &Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
-/// What is found after damage in a log whose file may hold the rest of an older one.
+/// What is found after damage in a log whose file may contain the rest of an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// A valid fragment of the log: it continued.
@@ -132,7 +133,7 @@ pub(crate) enum Evidence {
 }
 
 /// Looks for valid fragments after the first byte of `rest`, which extends to the end of the block
-/// or of the file. `form` is that of the log's fragments, if any has been seen.
+/// or of the file. `form` is the form of the log's fragments, if any has been seen.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
     let scanner = Scanner::new(rest);
@@ -159,7 +160,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 struct Ends {
     rest_len: usize,
     left: usize,
-    /// From here on there are only zeros, if any.
+    /// From here on there are only zeros, if anything.
     zeros: usize,
 }
 
@@ -178,19 +179,20 @@ impl Ends {
         at == self.rest_len || self.left - at < HEADER_LEN
     }
 
-    /// Whether a writer may have ended here: also before zeros.
+    /// Whether a writer may have ended here: where no fragment can follow, or before zeros.
     fn is_end(&self, at: usize) -> bool {
         at >= self.zeros || self.is_hard_end(at)
     }
 
-    /// The first position for which [`is_end`](Self::is_end) holds. It holds for all after it.
+    /// The first position for which [`is_end`](Self::is_end) is true. It is true for all positions
+    /// after it.
     fn first(&self) -> usize {
         let trailer = (self.left + 1).saturating_sub(HEADER_LEN);
         self.zeros.min(self.rest_len).min(trailer)
     }
 }
 
-/// What may be at a position for a chain to continue there.
+/// What lets a chain continue at a position.
 mod place {
     /// A chain begins here, or a writer may have ended here.
     pub(super) const VALID: u8 = 1;
@@ -217,7 +219,7 @@ fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
     }
     let first_end = ends.first();
     places[first_end..=rest.len()].fill(place::VALID | place::PASSABLE);
-    // Here a header is truncated.
+    // From here on a header is truncated.
     let cut = (rest.len() + 1).saturating_sub(HEADER_LEN);
     places[cut.min(first_end)..first_end].fill(place::PASSABLE);
 
@@ -258,7 +260,7 @@ mod tests {
         [&header.encode(), payload].concat()
     }
 
-    /// Where reading resumes in a file of these parts, of which the first is damaged.
+    /// Where reading resumes in a file of these parts, the first of which is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
         resume(&Dialect::LEVELDB, &parts.concat(), BLOCK_LEN, true).len
     }
@@ -288,7 +290,8 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good]), bad.len());
     }
 
-    /// A checksum that is right for a type of 0 and a length of 0 makes no fragment of them; one of the two alone does.
+    /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid; one with
+    /// only one of the two is.
     #[test]
     fn a_zero_header_is_no_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
@@ -335,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_of_the_length_is_undone() {
-        // The payload ends with a log, which a search byte by byte finds first.
+        // The payload ends with a log, which a byte-by-byte search finds first.
         let payload = [b"payload".as_slice(), &fragment(1, b"inner")].concat();
         let good = fragment(1, b"good");
         for (at, bits) in [(4, 1), (4, 0x80), (5, 1), (5, 0x80)] {
@@ -344,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Fragments lie inside the payload and after it, so wrong lengths lead to fragments, too.
+    /// Fragments lie inside the payload and after it, so wrong lengths also lead to fragments.
     #[test]
     fn any_flipped_bit_of_the_length_is_undone_in_a_block_of_fragments() {
         let inner = fragment(1, b"");
@@ -455,7 +458,7 @@ mod tests {
         assert_eq!(resume(&Dialect::LEVELDB, &rest, BLOCK_LEN, false).len, rest.len());
     }
 
-    /// The same bytes where the block ends: a trailer ends a chain, and what would be torn in a
+    /// The same bytes at the end of the block: a trailer ends a chain, and what would be torn in a
     /// longer block does not.
     #[test]
     fn the_end_of_the_block_ends_a_chain() {

@@ -1,5 +1,5 @@
-//! Finds whether a valid fragment begins at a byte of a block, for searches that try every byte:
-//! pure, no I/O.
+//! Determines whether a valid fragment begins at a byte of a block, for searches that try every
+//! byte: pure, no I/O.
 
 use std::cell::OnceCell;
 
@@ -12,7 +12,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// positions in a block, the checksum of half the block.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// By checksum. Computed for the first position whose type and length are plausible: most bytes
+    /// By checksum. Computed at the first position whose type and length are plausible: most inputs
     /// have no such position.
     crcs: [OnceCell<RangeCrc<'a>>; Checksum::COUNT],
 }
@@ -27,7 +27,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The fragment of any type that begins at `at`, if its checksum is right: what
+    /// The fragment of any type that begins at `at`, if its checksum is valid: what
     /// [`Dialect::valid`] finds in the bytes from `at` on.
     #[inline]
     pub(crate) fn valid(&self, dialect: &Dialect, at: usize) -> Option<Valid> {
@@ -43,8 +43,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
-        // The checksum comes last: most bytes are not a type, and most numbers are not that of the
-        // log.
+        // The checksum is checked last: most bytes are not a type, and most numbers are not that of
+        // the log.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
         if may_be { self.valid(&format.dialect, at) } else { None }
     }
@@ -101,14 +101,15 @@ mod tests {
             let mut fragments = 0;
             while bytes.len() < 2500 {
                 bytes.extend((0..next() % 9).map(|i| i as u8));
-                // Any type, or one that a dialect has.
+                // Any type, or one that some dialect uses.
                 let kind = if next() & 1 == 0 {
                     next() as u8
                 } else {
                     (next() % 13) as u8
                 };
                 let payload: Vec<u8> = (0..next() % 400).map(|i| (i as u8).wrapping_add(5)).collect();
-                // The log number and the synced offset of the forms that have them; else payload.
+                // The log number and the synced offset of the forms that have them; in others,
+                // payload.
                 let numbers = &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16][..[0, 4, 12][next() as usize % 3]];
                 let checksum = [Checksum::MaskedCrc32c, Checksum::Crc32][next() as usize % 2];
                 let covered = [&[kind], numbers, &payload].concat();
@@ -179,8 +180,8 @@ mod tests {
         blocks
     }
 
-    /// Counted in bytes, so that it does not depend on the machine. If every stated payload were
-    /// checksummed, it would be some thousand times the length.
+    /// The cost is counted in bytes, so that it does not depend on the machine. If every stated
+    /// payload were checksummed, it would be several thousand times the length.
     #[test]
     fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
         use crate::checksum::CHECKSUMMED_LEN;

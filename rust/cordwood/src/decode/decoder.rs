@@ -1,4 +1,4 @@
-//! The decoder: its state, and what may be asked of it. `look.rs` decides what bytes mean.
+//! The decoder: its state and its interface. `look.rs` decides what bytes mean.
 
 use std::ops::Range;
 
@@ -14,9 +14,10 @@ use crate::wal_metadata::LogInfo;
 
 /// Finds the records in the bytes of a file, one event a call, without I/O.
 ///
-/// A window may be of any length, but some results need the whole rest of a block; 256 KiB at a time
-/// works well. Memory: the bytes of one fragmented record, at most [`ReadOptions::record_len_max`];
-/// for a compressed log, also one decompressed record of at most that length.
+/// A window may be of any length, but some results need the whole rest of a block; 256 KiB at a
+/// time works well. Memory use: the bytes of one fragmented record, at most
+/// [`ReadOptions::record_len_max`]; for a compressed log, also one decompressed record of at most
+/// that length.
 ///
 /// ```
 /// use cordwood_log::{End, ReadOptions};
@@ -42,7 +43,7 @@ pub struct Decoder {
     pub(super) assembler: Assembler,
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
-    /// The space of the last record in the file, unless it is one of a run.
+    /// The space that the last record takes up in the file, unless it is one of a run.
     pub(super) stored: Stored,
     /// The form of the last header of the last record, unless it is one of a run.
     pub(super) record_form: Form,
@@ -70,7 +71,7 @@ pub(crate) enum Growth {
     /// It is not being written: such bytes are classified.
     Ended,
     /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
-    /// the window. Damage in a recycled log is reported at once, and not held back until what follows
+    /// the window. Damage in a recycled log is reported at once, not held back until what follows
     /// shows what it was.
     WaitAtFaults,
     /// As `WaitAtFaults`, but the bytes at the offset are final: they are classified.
@@ -100,17 +101,17 @@ pub(super) struct Retry {
     pub(super) span: Option<RecordSpan>,
     /// A joined record whose unpacking was refused.
     pub(super) packed: Option<RecordSpan>,
-    /// Why the last call did not return a record that is there.
+    /// Why the last call did not return a record that was found.
     pub(super) refused: Option<Refused>,
 }
 
 /// What [`OnCorruption::Salvage`] knows about a damaged block.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
-    /// The part of a block after the last damage in it, if it is salvaged: file offsets.
+    /// The salvaged part of the last damaged block, as file offsets.
     pub(super) part: Range<u64>,
-    /// File offset of the last block in which every byte was tried as a beginning: once per block
-    /// is enough.
+    /// File offset of the last block in which every byte was tried as the beginning of a fragment:
+    /// once per block is enough.
     pub(super) scanned: Option<u64>,
 }
 
@@ -124,7 +125,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// There is nothing more to find; the events end at `offset`.
+    /// Ends the events at `offset`: there is nothing more to find.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -136,7 +137,7 @@ impl Ending {
 }
 
 impl Decoder {
-    /// A decoder at the start of the range that `options` specify.
+    /// A decoder at the start of the range in `options`.
     ///
     /// # Errors
     ///
@@ -186,7 +187,7 @@ impl Decoder {
         }
     }
 
-    /// The format of the log, with its number and its compression as soon as they are known.
+    /// The format of the log, with its number and compression as soon as they are known.
     pub fn format(&self) -> LogFormat {
         LogFormat {
             compression: self.info.has_known_compression().then_some(Compression::Zstd),
@@ -199,7 +200,7 @@ impl Decoder {
         &self.format.dialect
     }
 
-    /// What the engine's metadata records, as far as they have been read, say about the log.
+    /// What the metadata records read so far say about the log.
     pub fn info(&self) -> &LogInfo {
         &self.info
     }
@@ -232,7 +233,8 @@ impl Decoder {
         self.info.has_begun &= offset > 0;
     }
 
-    /// The file offset at which reading was to begin: the start of the range, or what was sought.
+    /// The file offset at which reading was to begin: the start of the range, or the offset of the
+    /// last seek.
     pub(crate) fn start(&self) -> u64 {
         self.bounds.start
     }
@@ -250,12 +252,12 @@ impl Decoder {
     }
 
     /// Why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the next
-    /// record is in the window. `None`: it is not, and more of the file is needed.
+    /// record is in the window. `None` if it is not, and more of the file is needed.
     pub fn refused(&self) -> Option<Refused> {
         self.retry.refused
     }
 
-    /// The part of a block after the last damage in it, if its records are salvaged: file offsets.
+    /// The part of the last damaged block whose records are salvaged, as file offsets.
     pub(crate) fn salvaged(&self) -> Range<u64> {
         self.salvaged.part.clone()
     }
@@ -265,9 +267,9 @@ impl Decoder {
         self.policy.growth = growth;
     }
 
-    /// Sets whether to keep the bytes of fragmented records. Without them [`data`](Self::data) must
-    /// not be called. A pending record whose bytes were not all kept is read again from its
-    /// beginning.
+    /// Sets whether to keep the bytes of fragmented records. If they are not kept,
+    /// [`data`](Self::data) must not be called. A pending record whose bytes were not all kept is
+    /// read again from its beginning.
     pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
         self.policy.keeps_data = keeps_data;
         self.update_assembler();
@@ -314,7 +316,7 @@ impl Decoder {
         }
     }
 
-    /// The same bytes as one slice or several, in order, also for a record that was not joined.
+    /// The same bytes as one or more slices, in order, even for a record that was not joined.
     pub(crate) fn parts<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> impl Iterator<Item = &'a [u8]> + Clone {
         let (whole, parts) = match span.data_at {
             DataAt::Parts => (None, self.assembler.parts()),
@@ -325,8 +327,7 @@ impl Decoder {
             .chain(parts.iter().map(move |&left| window.left(left)))
     }
 
-    /// The number of bytes that [`data`](Self::data) has for the same record, without the bytes
-    /// themselves.
+    /// The length of [`data`](Self::data) for the same record, even if its bytes are not kept.
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
@@ -375,9 +376,9 @@ impl Decoder {
 
     /// The next event in `window`, or [`Step::NeedMore`].
     ///
-    /// The window must hold the bytes from [`offset`](Self::offset) on, and must not end before the
-    /// window of the last call: records already found in that one are returned without reading them
-    /// again.
+    /// The window must contain the bytes from [`offset`](Self::offset) on, and must not end before
+    /// the window of the last call: records already found in that one are returned without reading
+    /// them again.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         match self.next_of_run() {

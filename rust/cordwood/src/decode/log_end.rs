@@ -35,7 +35,7 @@ impl Decoder {
             return self.begins_ambiguity(found, bytes);
         };
         if ambiguity.is_salvaged && !self.is_salvaged() {
-            // Beyond this block, it stays ambiguous only if it would be without salvaging.
+            // Beyond this block, it stays ambiguous only if it would also be so without salvaging.
             match found {
                 Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
                 Found::Fault {
@@ -55,8 +55,8 @@ impl Decoder {
         match found {
             Found::Incomplete => return false,
             Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
-            // What follows the range decides as far as it is visible here. If the log continues
-            // later, the range in which it does reports the lost write.
+            // What follows the range decides, as far as it is visible here. If the log continues
+            // later, the range in which it does so reports the lost write.
             Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.bounds.end => {
                 ambiguity.resolution = Some(if ambiguity.has_stale {
                     Resolution::EndOfFile
@@ -75,7 +75,7 @@ impl Decoder {
             }
             _ if self.offset >= self.bounds.end => ambiguity.resolution = Some(Resolution::Damage),
             Found::Trailer { .. } => return false,
-            // A log has fragments of one form.
+            // All fragments of a log have the same form.
             Found::Fragment { form, .. } if self.recycled.form.is_some_and(|own| own != form) => {
                 self.skip_stale(&mut ambiguity, bytes)
             }
@@ -120,8 +120,8 @@ impl Decoder {
         ambiguity.has_stale = true;
     }
 
-    /// `found`, after what may be the end of the log: a fragment of another form is that of an
-    /// older log.
+    /// Corrects `found` after what may be the end of the log: a fragment of another form belongs to
+    /// an older log.
     pub(super) fn without_older(&self, found: Found) -> Found {
         match found {
             Found::Fragment { form, .. }
@@ -171,8 +171,8 @@ impl Decoder {
         self.info.other_log_number = None;
     }
 
-    /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in
-    /// the file.
+    /// Remembers which log the stale fragment at the beginning of `bytes` belongs to, if it is the
+    /// first fragment in the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
@@ -242,7 +242,7 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// After the end of the log at `begin`, up to the end of the file.
+    /// The step after the end of the log at `begin`: skips everything up to the end of the file.
     #[cold]
     pub(super) fn after_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {

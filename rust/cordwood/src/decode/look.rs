@@ -1,5 +1,5 @@
-//! What the bytes at the decoder's offset are, one event per call. `fragment.rs` says what one
-//! fragment is, `log_end.rs` where a recycled log ends; all else is decided here.
+//! Decides what the bytes at the decoder's offset are, one event per call. `fragment.rs` decides
+//! what one fragment is, `log_end.rs` where a recycled log ends; everything else is decided here.
 
 use super::decoder::Growth;
 use super::unpack::Unpacked;
@@ -24,7 +24,7 @@ impl Decoder {
         }
         let window = window.within_offsets();
         let step = self.look_at(window);
-        // The next window may begin after them.
+        // The next window may begin after the payloads left in this one.
         if step == Step::NeedMore
             && self.retry.refused.is_none()
             && self.assembler.join(|left| window.left(left)).is_err()
@@ -96,7 +96,7 @@ impl Decoder {
         }
     }
 
-    /// The file header of this dialect. `None`: look again.
+    /// Reads the file header of this dialect. Returns `None` to look again.
     #[cold]
     fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
         let prefix = self.format.dialect.prefix;
@@ -104,8 +104,8 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // Whether the first block is otherwise empty: if so it was preallocated, if not the header
-        // was destroyed.
+        // Whether the first block is also empty after a header of zeros: if so, it was
+        // preallocated; if not, the header was destroyed.
         let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         let block_end = self.format.dialect.first_block_end();
         let first_block = window.at(0, block_end);
@@ -137,9 +137,9 @@ impl Decoder {
         (self.bounds.start == 0).then(|| self.skip(region))
     }
 
-    /// Fewer zeros than a header, at the end of the file after FIRST or MIDDLE, are the torn rest
-    /// of that record, not padding. Only in the same block, so that a range that begins with this
-    /// block reports the same.
+    /// Zeros that are too few for a header, at the end of the file after FIRST or MIDDLE, are the
+    /// torn rest of that record, not padding. Only in the same block, so that a range that begins
+    /// with this block reports the same.
     fn with_torn_zeros(&self, found: Found) -> Found {
         match found {
             Found::Fault {
@@ -157,7 +157,7 @@ impl Decoder {
         }
     }
 
-    /// A fragment inside the range.
+    /// Processes a fragment inside the range.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         self.bounds.is_before_first = false;
         if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
@@ -226,7 +226,7 @@ impl Decoder {
         }
     }
 
-    /// A record of a compressed log; `payload` is that of its last fragment.
+    /// Unpacks a record of a compressed log; `payload` is that of its last fragment.
     #[cold]
     fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
         let is_joined = span.data_at == DataAt::Joined;
@@ -238,7 +238,7 @@ impl Decoder {
                 if is_joined {
                     self.retry.packed = Some(span);
                 } else {
-                    // The window holds it: it is read again.
+                    // It is in the window, and is read again.
                     self.offset = span.offset;
                 }
                 self.refuse(refused)
@@ -322,8 +322,8 @@ impl Decoder {
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[HEADER_LEN - 1];
                 // A log states its compression before its first record; it is applied even if it
-                // comes later. But metadata found after damage, or with a wrong checksum where
-                // those are not verified, must not change how the following blocks are read.
+                // comes later. But metadata found after damage, or with a wrong checksum if
+                // checksums are not verified, must not change how the following blocks are read.
                 let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
                 let is_believed =
                     metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
@@ -375,9 +375,9 @@ impl Decoder {
         resume.len
     }
 
-    /// Whether `offset` is after damage in the same block. What is there may be part of a
-    /// payload, so it must not change how the rest of the log is read: it says nothing about the log's number, the
-    /// form of its fragments, its compression or its end.
+    /// Whether `offset` is after damage in the same block. What is there may be part of a payload,
+    /// so it must not change how the rest of the log is read: it says nothing about the log's
+    /// number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }
@@ -395,7 +395,7 @@ impl Decoder {
             _ => Interruption::Damage,
         };
         let mut region = self.assembler.abandon(interruption)?;
-        // If the file ends in too few bytes for a header or in a length that goes past its end,
+        // If the file ends in too few bytes for a header or in a length that extends past its end,
         // LevelDB sees a clean end and silently drops the pending record.
         if let Found::Fault {
             len,

@@ -5,8 +5,8 @@ use std::ops::{Bound, RangeBounds};
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
 
-/// Implements, for options with the fields `dialect`, `log_number` and `compression`, their setters
-/// and the format that they give.
+/// Implements, for options with the fields `dialect`, `log_number` and `compression`, their
+/// setters, `with_format` and `named`.
 macro_rules! format_options {
     ($options:ident) => {
         impl $options {
@@ -89,40 +89,40 @@ pub struct ReadOptions {
     pub on_corruption: OnCorruption,
     /// Return only what begins at this file offset or after it. Default: 0.
     pub start: u64,
-    /// Return only what begins before this file offset; its last record may end after it. Default:
-    /// `None`, all.
+    /// Return only what begins before this file offset; the last record may end after it. Default:
+    /// `None`, no limit.
     pub end: Option<u64>,
     /// Refuse a record with more bytes than this:
-    /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). It bounds the memory of a
-    /// reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
+    /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This bounds the memory of
+    /// a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
     ///
-    /// The records of a compressed log may together have 256 MiB plus 200 times the bytes read
-    /// since the reader began or last sought; the one that would exceed that is
+    /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes read
+    /// since the reader began or its last seek; a record that would exceed that is
     /// [`Error::OverBudget`](crate::Error::OverBudget). A value above the default replaces the 256
     /// MiB.
     pub record_len_max: u64,
-    /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as if
-    /// it were intact.
+    /// Check each fragment's checksum. Default: `true`. Without this, damaged data is returned as
+    /// if it were intact.
     pub verify_checksums: bool,
-    /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader)
-    /// [detect](crate::verbs::detect) it, and is [`Dialect::LEVELDB`] for a
-    /// [`Decoder`](super::Decoder) and where it cannot be detected.
+    /// The dialect of the log. Default: `None`: a [`Reader`](crate::Reader)
+    /// [detects](crate::verbs::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected. A
+    /// [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
     /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
-    /// Fragments that carry another number are stale. Default: `None`: the number in the name of
-    /// the file, or else that of the first valid fragment of the file.
+    /// Fragments that carry another number are stale. Default: `None`: the number in the file's
+    /// name or, if there is none, that of the first valid fragment of the file.
     pub log_number: Option<u32>,
-    /// How each record is compressed. Default: `None`: the beginning of the log says so; otherwise
-    /// records are taken as they are.
+    /// How each record is compressed. Default: `None`: the beginning of the log says how; if it
+    /// does not, records are taken as they are.
     pub compression: Option<Compression>,
     /// See [`with_parts`](Self::with_parts).
     pub(crate) has_parts: bool,
 }
 
-/// The bytes that all records of a compressed log may have together, however little is read.
+/// The bytes that all records of a compressed log may have in total, however little is read.
 const BUDGET_BASE: u64 = 256 << 20;
 
-/// The bytes allowed in addition for each byte read. What an engine writes rarely exceeds 100.
+/// The additional bytes allowed for each byte read. What an engine writes rarely exceeds 100.
 const BUDGET_RATIO: u64 = 200;
 
 impl Default for ReadOptions {
@@ -151,11 +151,11 @@ impl ReadOptions {
         self
     }
 
-    /// Reads the events that begin in a range of file offsets: sets [`start`](Self::start) and
+    /// Reads only the events that begin in a range of file offsets: sets [`start`](Self::start) and
     /// [`end`](Self::end).
     ///
     /// A record belongs to the range in which its first fragment's header begins, so adjacent
-    /// ranges together give each record once, wherever they are cut.
+    /// ranges together return each record once, wherever they meet.
     ///
     /// ```
     /// use cordwood_log::ReadOptions;
@@ -194,8 +194,8 @@ impl ReadOptions {
     }
 
     /// For a caller that copies each record to a place of its own: a record of several fragments
-    /// that are all in the window is not joined. [`Reader::parts`](crate::Reader::parts) has its
-    /// bytes, [`Reader::data`](crate::Reader::data) has not.
+    /// that are all in the window is not joined. [`Reader::parts`](crate::Reader::parts) returns
+    /// its bytes, [`Reader::data`](crate::Reader::data) does not.
     #[doc(hidden)]
     #[must_use]
     pub fn with_parts(mut self) -> Self {
@@ -203,7 +203,7 @@ impl ReadOptions {
         self
     }
 
-    /// How many bytes the records of a compressed log may have together, after `read_len` bytes of
+    /// How many bytes the records of a compressed log may have in total, after `read_len` bytes of
     /// the file have been read.
     pub(crate) fn budget(record_len_max: u64, read_len: u64) -> u64 {
         let base = if record_len_max > RECORD_LEN_MAX {
@@ -214,16 +214,16 @@ impl ReadOptions {
         base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
-    /// Whether a reader inspects the beginning of the file before it reads: to detect the dialect,
-    /// or the log number and the compression if only the dialect is given. It must then begin
-    /// there, also for a range.
+    /// Whether a reader inspects the beginning of the file before it reads: to detect the dialect
+    /// or, if only the dialect is given, the log number and the compression. It must then begin
+    /// there even to read a range.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().is_open() || self.named().check().is_err()
     }
 
-    /// Checks that the given dialect has the given number and compression. Without a dialect, the
-    /// reader checks this once the dialect has been detected.
+    /// Checks that logs in the given dialect can have the given number and compression. Without a
+    /// dialect, the reader checks this once the dialect has been detected.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Error, ReadOptions, Reader};
@@ -234,7 +234,7 @@ impl ReadOptions {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`]: logs in the dialect have no number, or are not compressed.
+    /// [`Error::Unsupported`] if logs in the dialect have no number or are not compressed.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

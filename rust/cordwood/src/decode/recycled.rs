@@ -1,39 +1,39 @@
-//! The state that `log_end.rs` keeps of a log whose file may hold the rest of an older one.
+//! The state that `log_end.rs` keeps for a log whose file may contain the rest of an older one.
 
 use crate::damage::Reason;
 use crate::dialect::Form;
 
-/// What is known about the end of a log whose file may hold the rest of an older one.
+/// What is known about the end of a log whose file may contain the rest of an older one.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
     /// The form of the header of the last fragment of this log.
     pub(super) form: Option<Form>,
     /// Whether any fragment of this log has been found, even a salvaged one.
     pub(super) has_own: bool,
-    /// Damage of which it is not yet clear whether the log continues after it.
+    /// Damage after which it is not yet clear whether the log continues.
     pub(super) ambiguity: Option<Ambiguity>,
-    /// Whether an older log may follow damage that was reported at once: damage before the range, or in
-    /// a log that is still being written. Only a fragment of the same form as those before it shows that
-    /// none does.
+    /// Whether an older log may follow damage that was reported at once: damage before the range,
+    /// or in a log that is still being written. Only a fragment of the same form as those before it
+    /// shows that none does.
     pub(super) is_doubtful: bool,
     /// Where a trailer ended the log before the end of the file.
     pub(super) log_end: Option<u64>,
 }
 
 impl Recycled {
-    /// Forgets all but what was learned of the fragments of this log, and whether it must be the same.
+    /// Forgets how the log ends, but not what is known about its fragments.
     pub(super) fn forget_end(&mut self) {
         self.ambiguity = None;
         self.log_end = None;
     }
 }
 
-/// Damage in a log whose file may hold the rest of an older one. If valid fragments of this log
-/// follow, it is damage; if only those of another log do, this one ended there.
+/// Apparent damage in a log whose file may contain the rest of an older one. If valid fragments of
+/// this log follow, it is damage; if only those of another log do, this one ended there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
     pub(super) begin: u64,
-    /// After the last byte that is not one of the zeros before `offset`.
+    /// After the last byte, not counting the zeros before the decoder's offset.
     pub(super) end: u64,
     pub(super) reason: Reason,
     pub(super) leveldb_len: Option<u64>,

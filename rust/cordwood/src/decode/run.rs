@@ -8,7 +8,7 @@ use crate::fragment::{FullRun, RUN_MAX};
 
 /// A run that was found, and how much of it has been returned.
 pub(super) struct Run {
-    /// Whether to look for runs: not if even a FULL fragment may be too large.
+    /// Whether to look for runs: `false` if even a FULL fragment may be too large.
     pub(super) is_possible: bool,
     /// File offset of the first record.
     begin: u64,
@@ -42,7 +42,7 @@ impl Run {
         });
     }
 
-    /// The file offset after the next record, which is taken.
+    /// Takes the next record, and returns the file offset after it.
     #[inline]
     fn next_end(&mut self) -> Option<u64> {
         if self.taken >= self.len {
@@ -53,7 +53,7 @@ impl Run {
         Some(self.begin + end)
     }
 
-    /// Puts back the record that was taken last, if that is the one that ends at `end_offset`.
+    /// Puts back the record that was taken last, if it is the one that ends at `end_offset`.
     pub(super) fn put_back(&mut self, end_offset: u64) -> bool {
         let taken = self.ends[..self.taken.min(self.len)].last();
         let is_last = taken.is_some_and(|&end| self.begin + u64::from(end) == end_offset);

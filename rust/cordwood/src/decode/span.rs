@@ -12,7 +12,7 @@ pub struct RecordSpan {
     pub data_at: DataAt,
     /// Whether it begins after damage in the same block, under
     /// [`OnCorruption::Salvage`](super::OnCorruption::Salvage). Its checksums are valid, but its
-    /// beginning had to be searched for: a payload that itself holds log fragments can look like
+    /// beginning had to be searched for: a payload that itself contains log fragments can look like
     /// this.
     pub is_salvaged: bool,
 }
@@ -28,7 +28,7 @@ pub enum DataAt {
         /// [`RecordSpan::end_offset`].
         header_len: u8,
     },
-    /// In the window, as the payloads of several fragments: only for a caller that has asked for
+    /// In the window, as the payloads of several fragments: only for a caller that has requested
     /// [parts](super::ReadOptions::with_parts).
     #[doc(hidden)]
     Parts,
@@ -38,7 +38,7 @@ pub enum DataAt {
     Unpacked,
 }
 
-/// The space of a record in the file.
+/// The space that a record takes up in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) fragment_count: u64,

@@ -26,7 +26,7 @@ pub enum End {
 }
 
 impl End {
-    /// The file offset, for each kind of end.
+    /// The file offset of the end, whatever its kind.
     pub const fn offset(self) -> u64 {
         match self {
             End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
@@ -52,15 +52,15 @@ pub enum Step {
     Record(RecordSpan),
     /// Bytes that are not returned.
     Skipped(SkippedRegion),
-    /// Call again with a window that holds the bytes from
+    /// Call again with a window that contains the bytes from
     /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this one; or with
-    /// this one, if [`Decoder::refused`](super::Decoder::refused).
+    /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason.
     NeedMore,
     /// There are no more events. Every further call returns the same.
     End(End),
 }
 
-/// Why a record that is there is not returned. It is neither skipped nor consumed: a further call
+/// Why a record that was found is not returned. It is neither skipped nor consumed: a further call
 /// begins with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,9 +74,9 @@ pub enum Refused {
         offset: u64,
         /// File offset after its last fragment.
         end_offset: u64,
-        /// Bytes of its data.
+        /// The length of its data in bytes.
         data_len: u64,
-        /// The smallest value of the option with which it is returned.
+        /// The smallest value of the option with which the record is returned.
         record_len_max: u64,
     },
 }

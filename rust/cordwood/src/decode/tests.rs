@@ -1,4 +1,4 @@
-//! Two ways to the same result agree: with and without runs, with and without the data.
+//! Different ways to the same result agree: with and without runs, with and without the data.
 
 use super::{DataAt, Decoder, OnCorruption, ReadOptions, Step, Window};
 use crate::dialect::{Compression, Dialect, LogFormat};
@@ -54,7 +54,7 @@ fn runs_find_what_single_steps_find() {
     );
 }
 
-/// Cut, zeroed, repeated or overwritten, at positions and of lengths that `random` chooses.
+/// Flips bits, zeroes, removes or truncates, at positions and over lengths that `random` chooses.
 fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let mut damaged = file.to_vec();
     for _ in 0..random(5) {
@@ -93,7 +93,7 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// Whole and damaged files of every dialect, under every policy: without kept bytes, the
+/// Whole and damaged files of every dialect, under every policy: even if no bytes are kept, the
 /// lengths of records are those of their bytes.
 #[test]
 fn lengths_are_those_of_the_data() {
@@ -206,8 +206,8 @@ fn the_span_says_where_the_data_is() {
     }
 }
 
-/// The same files, read in windows of any length, of which nothing is kept: a record that is in the
-/// window as parts, or partly in an earlier one, has the bytes that it has when it is joined.
+/// The same files, read in windows of any length that are not kept: a record that is in the window
+/// as parts, or partly in an earlier window, has the same bytes as when it is joined.
 #[test]
 fn parts_have_the_bytes_of_the_joined_record() {
     let (mut parts_count, mut joined_count) = (0, 0);
@@ -296,7 +296,7 @@ fn parts_have_the_bytes_of_the_joined_record() {
     assert!(parts_count > 80 && joined_count > 80, "{parts_count} {joined_count}");
 }
 
-/// A file may consist of empty fragments: only so many are noted.
+/// A file may consist of empty fragments: only a limited number is noted.
 #[test]
 fn few_parts_are_left_in_the_window() {
     let mut file = Vec::new();

@@ -1,4 +1,4 @@
-//! The stage after assembling: turns what the fragments of a record hold into the record that was
+//! The stage after assembling: turns the contents of a record's fragments into the record that was
 //! written. A record of a compressed log is decompressed; any other is returned as it is.
 
 use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan, Refused};
@@ -46,7 +46,7 @@ impl Unpacker {
         self.decompressor.data()
     }
 
-    /// Decompresses the record at `span`, of which the file holds the bytes `frame`.
+    /// Decompresses the record at `span`, which is stored in the file as `frame`.
     /// `has_known_compression` says whether the compression of the log is one that can be undone.
     #[cold]
     pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8], has_known_compression: bool) -> Unpacked {

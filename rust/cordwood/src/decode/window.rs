@@ -21,7 +21,7 @@ impl<'a> Window<'a> {
     }
 
     /// The window without the bytes that no file can have: those after the largest possible offset.
-    /// An offset in it plus a length of its bytes does not overflow.
+    /// An offset in it, plus the length of any of its parts, does not overflow.
     pub(super) fn within_offsets(self) -> Self {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
         let bytes = &self.bytes[..self.bytes.len().min(len)];
@@ -33,8 +33,8 @@ impl<'a> Window<'a> {
         self.at(left.begin, usize::from(left.len))
     }
 
-    /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold
-    /// `begin`.
+    /// The bytes from the file offset `begin` on, at most `len`; none if the window does not
+    /// contain `begin`.
     #[inline]
     pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
         let skip = begin

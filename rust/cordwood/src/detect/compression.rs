@@ -6,8 +6,8 @@ use super::fragment::after_damage;
 use crate::dialect::{Compression, Dialect, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// `format`, or that of a compressed RocksDB log if the first fragment is damaged and the log is
-/// one.
+/// `format`, or the format of a compressed RocksDB log if this is one and its first fragment is
+/// damaged.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> Detection {
     match is_compressed(format, head, is_all) {
         Some(true) => Detection::Log(compressed(format)),
@@ -30,7 +30,7 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 /// is taken to be compressed if
 ///
 /// * at most eight bits of these bytes are damaged; or
-/// * the damaged bytes are not clearly another fragment that the next one follows, and the first
+/// * the damaged bytes are not clearly another fragment, followed by the next one, and the first
 ///   readable records are zstd frames.
 ///
 /// `None` if what follows `head` may decide it. Without `is_all`, the first block must be complete.
@@ -63,7 +63,7 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
 }
 
 /// Whether the records in `head`, as far as they can be found from the beginnings of blocks on, are
-/// zstd frames. One that is not decides; that all are, only all of them.
+/// zstd frames. A single record that is not a frame decides; otherwise all of them are needed.
 fn begins_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {
@@ -94,7 +94,8 @@ fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> 
             continue;
         };
         let payload = &block[valid.form.header_len()..valid.end];
-        // An empty record is not a frame and says nothing; a FIRST may end within the four bytes.
+        // An empty record is not a frame and says nothing; a FIRST may end within the four bytes of
+        // the magic number.
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
             && !payload.is_empty()
         {

@@ -4,8 +4,8 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// How many bytes of the beginning of a file [`detect`](crate::verbs::detect) inspects: three blocks, so that the second
-/// one is included even if it begins after a file header.
+/// How many bytes of the beginning of a file [`detect`](crate::verbs::detect) inspects: three
+/// blocks, so that the second one is included even if it begins after a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The result of detection in a part of a file.

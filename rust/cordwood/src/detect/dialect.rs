@@ -9,7 +9,7 @@ use crate::dialect::{Dialect, Form, LogFormat};
 use crate::format::{BLOCK_LEN, Header};
 
 /// [`detect`] in a part of a file: `bytes`, which begin at the file offset `offset`. `is_last` says
-/// that the file ends where they end.
+/// whether the file ends where they end.
 pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
@@ -65,8 +65,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     }
 }
 
-/// Distinguishes the logs that begin with recyclable fragments, at `begin`: one that a trailer ends
-/// is Pebble's. Nothing shows that one is RocksDB's.
+/// Distinguishes logs that begin with recyclable fragments, at `begin`: one that ends in a trailer
+/// is Pebble's. Nothing shows that a log is RocksDB's.
 fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> Detection {
     if !is_all {
         return Detection::NeedMore;
@@ -90,8 +90,8 @@ fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) ->
     Detection::Log(format)
 }
 
-/// Whether `head` is a whole log, truncated in the header of an empty recyclable record, which
-/// LevelDB takes for a complete fragment.
+/// Whether `head` is all of a log that was truncated in the header of an empty recyclable record,
+/// which LevelDB takes for a complete fragment.
 fn is_cut_recyclable(head: &[u8]) -> bool {
     let header = head.first_chunk().map(Header::decode);
     let form = header.map(|header| (header.len, Dialect::RECYCLABLE.meaning(header.kind).form));

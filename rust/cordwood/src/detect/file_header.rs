@@ -1,4 +1,5 @@
-//! Logs with a file header: which dialect, if part of it is damaged, and where the blocks begin.
+//! Logs with a file header: their dialect, even if part of the header is damaged, and where the
+//! blocks begin.
 
 use super::detection::Detection;
 use crate::dialect::{Dialect, Role, Valid};
@@ -22,8 +23,8 @@ pub(crate) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     (damaged_bits(&nearest) <= DAMAGED_BITS_MAX).then_some(*nearest)
 }
 
-/// The dialect of a log whose file header is damaged: of those with the fragments of `found`, the
-/// one of whose file header the most bytes are intact.
+/// The dialect of a log whose file header is damaged: of the dialects with the same fragments as
+/// `found`, the one whose file header has the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> Detection {
     let intact_count = |dialect: &&Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(&found));
@@ -33,7 +34,7 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
 }
 
 /// `dialect`, or the one with the same file header whose blocks are counted from another offset:
-/// with whose blocks the second one begins with a valid fragment. If neither does, the first
+/// the one in which the second block begins with a valid fragment. If it does in neither, the first
 /// fragment may be too long for the first block of `dialect`, whose end comes first.
 pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> Detection {
     let is_other = |other: &&Dialect| other.prefix == dialect.prefix && other.grid_offset != dialect.grid_offset;
@@ -60,7 +61,7 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> Detectio
         let fragment_end = begin + HEADER_LEN + usize::from(len);
         matches!(kind, 1 | 2) && fragment_end > end && fragment_end <= other_end
     });
-    // A valid fragment of the first block that goes past the end that this block would have.
+    // Whether a valid fragment of the first block extends past the end that this block would have.
     let crosses = || {
         let block = head.get(..other_end).unwrap_or(head);
         let mut at = begin;

@@ -1,4 +1,4 @@
-//! What a file is that is not a log: formats with a signature at the beginning or at the end, and
+//! The format of a file that is not a log: one with a signature at the beginning or at the end, or
 //! text.
 
 use crate::checksum::{crc32c, mask};
@@ -36,11 +36,11 @@ pub enum Foreign {
     Arrow,
     /// An Avro container.
     Avro,
-    /// A program or library in ELF.
+    /// An ELF program or library.
     Elf,
     /// A PNG image.
     Png,
-    /// The pointer of Git LFS to a file that was not fetched.
+    /// A Git LFS pointer to a file that was not fetched.
     GitLfs,
     /// The info log of LevelDB or RocksDB, the file `LOG`: lines of text.
     InfoLog,
@@ -86,7 +86,7 @@ impl Foreign {
         }
     }
 
-    /// What it is and which program reads it, as the end of a sentence.
+    /// What it is and which program reads it, to be used as the end of a sentence.
     pub const fn description(self) -> &'static str {
         match self {
             Foreign::Gzip => "a file compressed with gzip: decompress it first, with `gunzip`",
@@ -102,16 +102,18 @@ impl Foreign {
             Foreign::Prometheus => "a segment of a Prometheus WAL, which `promtool tsdb` reads",
             Foreign::Parquet => "a Parquet table, which pyarrow reads with `pyarrow.parquet`",
             Foreign::Arrow => "an Arrow table, which pyarrow reads with `pyarrow.feather`",
-            Foreign::Avro => "an Avro container, which the library avro or fastavro reads",
-            Foreign::Elf => "a program or library in ELF, which `readelf` reads",
+            Foreign::Avro => "an Avro container, which the libraries avro and fastavro read",
+            Foreign::Elf => "an ELF program or library, which `readelf` reads",
             Foreign::Png => "a PNG image, which an image viewer shows",
-            Foreign::GitLfs => "a Git LFS pointer: the file itself comes with `git lfs pull`",
+            Foreign::GitLfs => "a Git LFS pointer: `git lfs pull` fetches the file itself",
             Foreign::InfoLog => "an info log, the messages of an engine, which a text editor shows",
             Foreign::LevelDbTable => "a LevelDB table, which LevelDB reads together with its database",
             Foreign::RocksDbTable => "a RocksDB table, which `sst_dump` of RocksDB reads",
             Foreign::PebbleTable => "a Pebble table, which `pebble sstable` of Pebble reads",
             Foreign::Text => "text, which a text editor shows",
-            Foreign::Unknown => "of an unknown format: it has no valid fragment and no header that a log begins with",
+            Foreign::Unknown => {
+                "in an unknown format: it has no valid fragment and does not begin with the header of a log"
+            }
         }
     }
 
@@ -165,8 +167,8 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     prometheus(head).then_some(Foreign::Prometheus)
 }
 
-/// Whether `head` begins with a line of LevelDB's or RocksDB's `LOG`: `2026/01/31-23:59:59.999999
-/// `.
+/// Whether `head` begins with a line of LevelDB's or RocksDB's `LOG`:
+/// `2026/01/31-23:59:59.999999 `.
 fn is_info_log(head: &[u8]) -> bool {
     let pattern = b"0000/00/00-00:00:00.000000 ";
     let is_like = |(byte, like): (&u8, &u8)| byte == like || *like == b'0' && byte.is_ascii_digit();

@@ -1,4 +1,4 @@
-//! To which dialect a fragment belongs, and where to find one.
+//! Which dialect a fragment belongs to, and where to find one.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// The format of the log to which the valid fragment at the beginning of `block` belongs, as `find`
-/// finds it in a dialect. For a recyclable one, [`Dialect::RECYCLABLE`].
+/// The format of the log to which the valid fragment at the beginning of `block` belongs; `find`
+/// looks for the fragment in a given dialect. For a recyclable fragment, [`Dialect::RECYCLABLE`].
 ///
-/// Type bytes mean different things in different dialects, but no two of them compute the checksum
-/// over the same bytes.
+/// Type bytes mean different things in different dialects, but no two of these meanings have a
+/// checksum over the same bytes.
 pub(super) fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Valid>) -> Option<LogFormat> {
     for &dialect in Dialect::BY_RANK {
         let Some(valid) = find(&dialect) else {
@@ -85,7 +85,7 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
         let end = meaning.form.header_len() + usize::from(header.len);
         let fits = match meaning.role {
             Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= left,
-            // The first part of a record goes to the end of its block.
+            // The first part of a record extends to the end of its block.
             Role::Fragment(Kind::First) => end == left,
             _ => false,
         };
@@ -94,7 +94,7 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
 }
 
 /// Whether `head` may end within the first fragment of a log that is still being written. The
-/// contents of that fragment say nothing about the log: a record may itself hold a log. Zeros at
+/// contents of that fragment say nothing about the log: a record may itself contain a log. Zeros at
 /// the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     let metadata_len = head.len() - after_metadata(head).len();
@@ -122,8 +122,8 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
     head
 }
 
-/// The dialect that the beginning of `head` shows before there is a valid fragment: by its metadata
-/// or its file header. Where blocks begin and which number the log has is not known from it.
+/// The dialect that the beginning of `head` shows, by its metadata or its file header, before there
+/// is a valid fragment. It does not show where blocks begin or which number the log has.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);
@@ -131,8 +131,8 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Whether `head` begins with what shows which log it is: a file header, of which at most eight
-/// bits are damaged; or, after metadata, a valid fragment; or the end-of-log trailer.
+/// Whether `head` begins with something that shows which log it is: a file header with at most
+/// eight damaged bits; or, after metadata, a valid fragment; or the end-of-log trailer.
 pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
     nearest_file_header(head).is_some()

@@ -11,11 +11,11 @@ use super::number::{is_named_by_engine, log_number_of};
 use crate::dialect::{Compression, Dialect, LogFormat, Metadata, Named, Role, ZSTD};
 use crate::format::HEADER_LEN;
 
-/// Detects the format of a log, its dialect, its number and its compression, from `head`: the first
+/// Detects the format of a log (its dialect, number and compression) from `head`: the first
 /// [`DETECT_LEN`] bytes of the file, or all of a shorter one.
 ///
-/// `None` if it cannot be determined: `head` is empty, or holds no complete fragment with a valid
-/// checksum. A [`Reader`](crate::Reader) then reads [`Dialect::LEVELDB`].
+/// `None` if it cannot be determined: `head` is empty, or contains no complete fragment with a
+/// valid checksum. A [`Reader`](crate::Reader) then assumes [`Dialect::LEVELDB`].
 ///
 /// The first valid fragment decides. It is searched for where a block may begin; then after damage
 /// in the first block, where two consecutive ones are required. A random fragment is valid once in
@@ -70,12 +70,12 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat
 /// function.
 ///
 /// * The dialect is the one in `named`, or found by [`detect`].
-/// * The number is the one in `named`; else the one in the name of the file, `path`; else that of
-///   the first valid fragment of the file, never of a range of it.
+/// * The number is the one in `named`; or else the one in the file's name, from `path`; or else
+///   that of the first valid fragment of the file, never of a range of it.
 ///
-/// `bytes` are those from the file offset `offset` on; `is_last` says that the file ends where they
-/// end. `named` must be checked: [`Named::check`] before, or [`Named::check_in`] for a dialect that
-/// was detected.
+/// `bytes` are those from the file offset `offset` on; `is_last` says whether the file ends where
+/// they end. `named` must be checked: [`Named::check`] before, or [`Named::check_in`] for a dialect
+/// that was detected.
 pub(crate) fn identify(named: Named, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     let number = named.log_number.or_else(|| path.and_then(log_number_of));
     let with_named = |format: LogFormat| LogFormat {
@@ -99,15 +99,15 @@ pub(crate) fn identify(named: Named, path: Option<&Path>, bytes: &[u8], offset: 
             ..format
         })),
         Detection::Log(format) => completed(with_named(format)),
-        // By its name, an engine wrote a log there, so it is more likely damaged.
+        // Its name says that an engine wrote it as a log, so it is more likely a damaged log.
         Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
         Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => Detection::Longer(None),
         detection => detection,
     }
 }
 
-/// The format that is `known`, completed from the beginning of the file: up to the first valid
-/// record fragment at the beginning of a block, in three blocks.
+/// Completes the `known` format from the beginning of the file: up to the first valid record
+/// fragment at the beginning of a block, within three blocks.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];

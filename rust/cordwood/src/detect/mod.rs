@@ -1,4 +1,4 @@
-//! What a file is: a log, of which dialect, number and compression, or something else.
+//! Detects what a file is: a log, with its dialect, number and compression, or something else.
 
 mod compression;
 mod detection;

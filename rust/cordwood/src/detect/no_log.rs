@@ -1,4 +1,5 @@
-//! Whether a file in which no dialect was detected is not a log: what may be a damaged log is one.
+//! Decides whether a file in which no dialect was detected is a log. One that may be a damaged log
+//! counts as a log.
 
 use std::io;
 
@@ -21,7 +22,7 @@ pub(super) fn no_log(head: &[u8]) -> Detection {
     if let Some(foreign) = foreign(head) {
         return Detection::Foreign(foreign);
     }
-    // There are seven bytes: with fewer, it may be a log.
+    // There are at least seven bytes: with fewer, it may be a log.
     let kind = head[HEADER_LEN - 1];
     let weak = if is_text(head, is_whole) {
         Some(Foreign::Text)
@@ -52,9 +53,9 @@ fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
     first_fragments(header, BLOCK_LEN).any(|(form, end)| form != Form::Plain || file_len.is_some_and(|len| end >= len))
 }
 
-/// Whether the first fragment is valid but for one or more wrong bits in its type, or the
-/// end-of-log trailer of a log without records but for one bit. A flipped bit elsewhere leaves a
-/// known type.
+/// Whether the first fragment is valid except for one or more wrong bits in its type, or is, except
+/// for one bit of its type, the end-of-log trailer of a log without records. A flipped bit
+/// elsewhere leaves a known type.
 fn has_wrong_type(head: &[u8]) -> bool {
     let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
     let kind = block[HEADER_LEN - 1];
@@ -71,8 +72,8 @@ fn has_wrong_type(head: &[u8]) -> bool {
 
 /// The format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes show no log: a table
 /// by its footer, or `weak`, unless a later block begins with a valid fragment. In a log, every
-/// block does whose beginning is not damaged. `read_at` reads at an offset of the file; if it
-/// returns nothing there, the file may be a log.
+/// block whose beginning is not damaged does. `read_at` reads at an offset of the file; if it reads
+/// nothing, the file may be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,

@@ -13,9 +13,9 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
         Some(_) => return None,
         None => name,
     };
-    // They write at least six digits. A name with fewer is not theirs.
+    // The engines write at least six digits. A name with fewer is not theirs.
     let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
-    // A header has room for the low half.
+    // A header has room only for the low half.
     Some(number as u32)
 }
 

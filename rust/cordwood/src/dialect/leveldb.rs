@@ -6,9 +6,9 @@ use crate::checksum::Checksum;
 static KINDS: Kinds = Kinds::plain();
 
 impl Dialect {
-    /// Types 1 to 4, CRC-32C. What LevelDB writes, and every program that claims to write its
-    /// format. Also RocksDB's logs unless they are recycled or compressed, the MANIFEST of all
-    /// three engines, and the exports of Datastore and Firestore.
+    /// Types 1 to 4, CRC-32C. Written by LevelDB and by every program that claims to write its
+    /// format. Also the dialect of RocksDB's logs unless they are recycled or compressed, of the
+    /// MANIFEST of all three engines, and of the exports of Datastore and Firestore.
     pub const LEVELDB: Dialect = Dialect {
         name: "leveldb",
         kinds: &KINDS,

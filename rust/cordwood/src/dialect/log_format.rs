@@ -38,7 +38,7 @@ impl Compression {
 /// ```
 /// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader};
 /// use cordwood_log::verbs::detect;
-/// // A record of a recycled RocksDB log, and one that an older log, number 122, has left after it.
+/// // A record of log 123 of RocksDB, in a form that says its number.
 /// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);
 /// assert_eq!(detect(file), Ok(Some(format)));
@@ -52,8 +52,8 @@ pub struct LogFormat {
     /// How the bytes are laid out.
     pub dialect: Dialect,
     /// The number in the name of the log's file: its low 32 bits. Fragments that carry another
-    /// number are stale: left over from the log that the file held before. `None` if the dialect
-    /// has none or it is not known.
+    /// number are stale: left over from the log that the file contained before. `None` if the
+    /// dialect has none or it is not known.
     ///
     /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
     pub log_number: Option<u32>,
@@ -61,7 +61,7 @@ pub struct LogFormat {
     pub compression: Option<Compression>,
 }
 
-/// A log of which nothing else is known, or that has no number and is not compressed.
+/// A log about which nothing else is known, or that has no number and is not compressed.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -69,8 +69,8 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// A log in this dialect, without a number and not compressed; or one of which nothing else is
-    /// known.
+    /// A log in this dialect, without a number and not compressed; or one about which nothing else
+    /// is known.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -79,8 +79,8 @@ impl LogFormat {
         }
     }
 
-    /// Sets [`log_number`](Self::log_number). In a dialect without log numbers it is an error to
-    /// use it.
+    /// Sets [`log_number`](Self::log_number). It is an error to use it in a dialect without log
+    /// numbers.
     #[must_use]
     pub const fn with_log_number(mut self, log_number: u32) -> Self {
         self.log_number = Some(log_number);
@@ -95,7 +95,7 @@ impl LogFormat {
         self
     }
 
-    /// The same with this number, if there is one and the dialect has numbers.
+    /// The same format with this number, if there is one and the dialect has numbers.
     pub(crate) const fn numbered(mut self, log_number: Option<u32>) -> Self {
         if log_number.is_some() && self.dialect.has_log_numbers() {
             self.log_number = log_number;
@@ -113,7 +113,7 @@ impl LogFormat {
         self.log_number.is_none() && self.compression.is_none()
     }
 
-    /// What the dialect does not have.
+    /// Checks that the dialect supports the log number and the compression.
     pub(crate) const fn check(&self) -> Result<(), Unsupported> {
         if self.log_number.is_some() && !self.dialect.has_log_numbers() {
             return Err(Unsupported::LogNumber);
@@ -124,7 +124,8 @@ impl LogFormat {
         Ok(())
     }
 
-    /// What the dialect does not have, or this build cannot write.
+    /// Checks that the dialect supports the log number and the compression, and that this build can
+    /// write them.
     pub(crate) const fn check_to_write(&self) -> Result<(), Unsupported> {
         match self.check() {
             Ok(()) if self.is_zstd() && !cfg!(feature = "zstd") => Err(Unsupported::ZstdFeature),
@@ -155,7 +156,7 @@ impl LogFormat {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
 
-    /// The same format, without recognising an end-of-log trailer.
+    /// The same format, in which no end-of-log trailer is recognised.
     pub(crate) const fn without_end_trailer(mut self) -> Self {
         self.dialect.has_end_trailer = false;
         self
@@ -170,7 +171,7 @@ pub(crate) struct Named {
     pub(crate) compression: Option<Compression>,
 }
 
-/// Everything that is known of a log.
+/// Everything that is known about a log.
 impl From<LogFormat> for Named {
     fn from(format: LogFormat) -> Self {
         Named {
@@ -196,13 +197,13 @@ impl Named {
         self.format(self.dialect.unwrap_or(Dialect::LEVELDB))
     }
 
-    /// Checks that the given dialect has the given number and compression. Without a dialect, the
-    /// detected one is checked later.
+    /// Checks that the given dialect supports the given number and compression. Without a dialect,
+    /// the detected one is checked later.
     pub(crate) fn check(self) -> Result<(), (Dialect, Unsupported)> {
         self.dialect.map_or(Ok(()), |dialect| self.check_in(dialect))
     }
 
-    /// Checks that this dialect has the given number and compression.
+    /// Checks that this dialect supports the given number and compression.
     pub(crate) fn check_in(self, dialect: Dialect) -> Result<(), (Dialect, Unsupported)> {
         self.format(dialect)
             .check()
@@ -218,7 +219,7 @@ impl Named {
     }
 }
 
-/// A property that the dialect of a log does not have, or that this build does not support.
+/// A property that the dialect of a log, or this build, does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unsupported {

@@ -4,8 +4,8 @@
 //! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
 //! checksum, and the beginning and the end of a file.
 //!
-//! Each is a constant in the file of its engine. A new one is also named in [`Dialect::ALL`]; names,
-//! detection and the choices of the command line come from there.
+//! Each dialect is a constant in the file of its engine, and is also listed in [`Dialect::ALL`];
+//! names, detection and the choices of the command line come from there.
 
 mod leveldb;
 mod log_format;
@@ -20,11 +20,11 @@ pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 use crate::checksum::Checksum;
 use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, Kind};
 
-/// How the bytes of a log are laid out: the one thing in which the engines' logs differ.
+/// How the bytes of a log are laid out: the one respect in which the engines' logs differ.
 ///
 /// A dialect describes the bytes, not the program that wrote them: RocksDB without recycling,
 /// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. (The zeros
-/// with which the last three fill up blocks are
+/// with which the last three fill blocks are
 /// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).)
 ///
 /// The number and the compression of a log are in its [`LogFormat`]. Dialects are compared by name.
@@ -50,12 +50,12 @@ pub struct Dialect {
     /// Whether a closed log ends with a header that has no checksum.
     has_end_trailer: bool,
     /// The place in the order in which dialects are tried on a fragment of an unknown log, from 0.
-    /// `None`: its fragments are those of another dialect, and only the file header shows it.
+    /// `None`: its fragments are those of another dialect, and only the file header identifies it.
     rank: Option<u8>,
 }
 
 impl Dialect {
-    /// All dialects. Later versions may have more.
+    /// All dialects. Later versions may add more.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -72,7 +72,7 @@ impl Dialect {
         Dialect::SWANLAB,
     ];
 
-    /// The dialects that fragments show, in the order in which they are tried on one.
+    /// The dialects that fragments identify, in the order in which they are tried on one.
     pub(crate) const BY_RANK: &'static [Dialect] = &{
         let mut dialects = [Dialect::LEVELDB; ranked_count()];
         let (mut rank, mut len) = (0, 0);
@@ -138,7 +138,7 @@ impl Dialect {
         self.kinds.header_len_max
     }
 
-    /// The longest trailer: zeros that fill a block that has no room for a header.
+    /// The length of the longest trailer: zeros that fill a block with no room for a header.
     pub(crate) const fn trailer_len_max(self) -> usize {
         self.kinds.header_len_max - 1
     }
@@ -164,13 +164,13 @@ impl Dialect {
         }
     }
 
-    /// The file offset at which the block that holds `offset` begins.
+    /// The file offset at which the block that contains `offset` begins.
     #[inline]
     pub const fn block_begin(&self, offset: u64) -> u64 {
         offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64)
     }
 
-    /// The index of the block that holds `offset`, from 0. Bytes before the first block count as
+    /// The index of the block that contains `offset`, from 0. Bytes before the first block count as
     /// part of it.
     pub(crate) const fn block_of(&self, offset: u64) -> u64 {
         offset.saturating_sub(self.grid_offset) / BLOCK_LEN as u64
@@ -184,7 +184,7 @@ impl Dialect {
     /// Bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(&self, offset: u64) -> usize {
-        // 2^64 is a whole number of blocks, so this is right before the first one, too.
+        // 2^64 is a whole number of blocks, so this is also right before the first one.
         BLOCK_LEN - (offset.wrapping_sub(self.grid_offset) % BLOCK_LEN as u64) as usize
     }
 
@@ -216,7 +216,7 @@ impl Dialect {
 
     /// A second form that a fragment with the type byte `kind` may have. By RocksDB's rule for
     /// future types, odd ones carry the log number. Some existing types break that rule, so both
-    /// are tried.
+    /// forms are tried.
     pub(crate) const fn other_form(&self, kind: u8) -> Option<Form> {
         let is_unknown = matches!(self.meaning(kind).role, Role::Unknown | Role::Ignorable);
         if is_unknown && kind % 2 == 1 && self.has_log_numbers() {
@@ -226,7 +226,7 @@ impl Dialect {
         }
     }
 
-    /// The number that a fragment of this form carries at the beginning of `bytes`.
+    /// The log number that a fragment of this form, at the beginning of `bytes`, carries.
     pub(crate) fn log_number_at(bytes: &[u8], form: Form) -> Option<u32> {
         match form {
             Form::Plain => None,
@@ -267,7 +267,7 @@ const fn ranked_count() -> usize {
     count
 }
 
-/// By name: the rest follows from it.
+/// By name, from which the rest follows.
 impl PartialEq for Dialect {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -368,7 +368,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// LevelDB's four, and nothing else.
+    /// LevelDB's four types, and nothing else.
     const fn plain() -> Kinds {
         let unknown = Meaning {
             role: Role::Unknown,
@@ -437,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Two dialects of one rank could both be right about a fragment.
+    /// Two dialects of the same rank could both be right about a fragment.
     #[test]
     fn what_shows_a_dialect_is_its_own() {
         let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.rank).collect();

@@ -24,7 +24,7 @@ impl Dialect {
     pub const RECYCLABLE: Dialect = Dialect {
         name: "recyclable",
         kinds: &RECYCLABLE_KINDS,
-        // Before the two, of which no fragment of these types shows which it is.
+        // Before the two: a fragment of these types does not show which of them it is from.
         rank: Some(1),
         ..Dialect::PEBBLE
     };

@@ -22,7 +22,7 @@ static KINDS: Kinds = {
         byte += 1;
     }
     kinds
-        // A 7-byte header, also in a recycled log.
+        // A 7-byte header, even in a recycled log.
         .with(SET_COMPRESSION, Role::Metadata(Metadata::SetCompression), Form::Plain)
         .with(TIMESTAMP_SIZES, Role::Metadata(Metadata::TimestampSizes), Form::Plain)
         .with(
@@ -39,8 +39,8 @@ static KINDS: Kinds = {
 };
 
 impl Dialect {
-    /// RocksDB's write-ahead log with everything that it may hold: types 1 to 4 and 5 to 8, zstd,
-    /// and the engine's metadata records.
+    /// RocksDB's write-ahead log with everything that it may contain: types 1 to 4 and 5 to 8,
+    /// zstd, and the engine's metadata records.
     pub const ROCKSDB: Dialect = Dialect {
         name: "rocksdb",
         kinds: &KINDS,
@@ -49,7 +49,7 @@ impl Dialect {
     };
 }
 
-/// The payload of the record that declares compression: a number, little endian, of which only this
+/// The payload of the record that declares compression: a little-endian number, for which only this
 /// value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
 pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 

@@ -19,14 +19,14 @@ pub struct Record<'a> {
     pub is_salvaged: bool,
 }
 
-/// The data as in `b"one"`, and only the beginning of long data.
+/// Shows the data as in `b"one"`, and only the beginning of long data.
 impl fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show("Record", *self, f)
     }
 }
 
-/// A record as a structure of that name.
+/// Formats a record as a structure with this name.
 pub(super) fn show(name: &str, record: Record<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.debug_struct(name)
         .field("offset", &record.offset)
@@ -50,7 +50,7 @@ impl fmt::Debug for Shown<'_> {
     }
 }
 
-/// A part of a file, in the order of the offsets.
+/// A part of a file. Events are returned in the order of their offsets.
 ///
 /// Exhaustive: a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

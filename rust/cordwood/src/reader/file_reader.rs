@@ -1,16 +1,15 @@
-//! An open file that is read at a position of its own.
+//! An open file that is read at its own position.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open file with a read position of its own, which no other user of the same open file, another
-/// thread or a forked process, can move.
+/// An open file with its own read position, which no other user of the same open file, such as
+/// another thread or a forked process, can move.
 ///
-/// A clone reads the same open file, even if its path names another file by now, from the same
-/// position on. A pipe or a device has no positions: it is read from its current state, by clones
-/// too.
+/// A clone reads the same open file from the same position on, even if its path names another file
+/// by now. A pipe or a device has no positions: it is read from its current state, also by clones.
 #[derive(Debug, Clone)]
 pub struct FileReader {
     file: Arc<File>,
@@ -23,7 +22,7 @@ impl FileReader {
     ///
     /// # Errors
     ///
-    /// What the operating system says, [`io::ErrorKind::IsADirectory`] for a directory.
+    /// The error from the operating system, or [`io::ErrorKind::IsADirectory`] for a directory.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -36,7 +35,7 @@ impl FileReader {
         })
     }
 
-    /// The length of the file in bytes, now; `None` for a pipe or a device.
+    /// The current length of the file in bytes; `None` for a pipe or a device.
     ///
     /// # Errors
     ///
@@ -54,7 +53,7 @@ impl Read for FileReader {
         let Some(position) = &mut self.position else {
             return self.file.as_ref().read(buffer);
         };
-        // No file has a byte there, and operating systems reject such reads.
+        // No file has bytes at offsets from `i64::MAX` on, and operating systems reject such reads.
         let room = usize::try_from((i64::MAX as u64).saturating_sub(*position)).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(room);
         if wanted == 0 {

@@ -1,4 +1,4 @@
-//! Which log is read: its format, detected once from what has been read of the file anyway.
+//! The format of the log, detected once from what has been read of the file anyway.
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
@@ -7,8 +7,8 @@ use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
 
 impl<S: Source> Reader<S> {
-    /// The format of the log: its dialect, with the log number and the compression as far as they
-    /// are known. What was not given is detected from the contents; see
+    /// The format of the log: its dialect, with the log number and the compression if they are
+    /// known. What was not given is detected from the contents; see
     /// [`detect`](crate::verbs::detect).
     ///
     /// ```
@@ -24,8 +24,8 @@ impl<S: Source> Reader<S> {
     ///
     /// * [`Error::Io`] if the source cannot be read; a further call tries again.
     /// * [`Error::Foreign`] if it is not a log.
-    /// * [`Error::Unsupported`] if its dialect does not have the number or compression that the
-    ///   options give.
+    /// * [`Error::Unsupported`] if logs in its dialect do not have the number or compression given
+    ///   in the options.
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
             self.fill()?;
@@ -33,8 +33,8 @@ impl<S: Source> Reader<S> {
         Ok(self.decoder.format())
     }
 
-    /// The format of the log, as far as its bytes show it; `None` if they show none and the file is
-    /// read as LevelDB's.
+    /// The format that the bytes of the log show; `None` if they show none and the file is read as
+    /// LevelDB's.
     ///
     /// # Errors
     ///
@@ -44,7 +44,8 @@ impl<S: Source> Reader<S> {
         Ok((!self.is_unclear).then_some(format))
     }
 
-    /// Detects the format of the log, if it is not known. `false`: more of the file is needed.
+    /// Detects the format of the log, if it is not known. Returns `false` if more of the file is
+    /// needed.
     pub(super) fn is_detected(&mut self) -> Result<bool, Error> {
         let Some(options) = &self.undetected else {
             return Ok(true);

@@ -14,14 +14,14 @@ use crate::wal_metadata::LogInfo;
 
 /// Reads records.
 ///
-/// * [`from_slice`](Reader::from_slice) for bytes in memory, a memory map among them; records of
-///   one fragment are not copied.
+/// * [`from_slice`](Reader::from_slice) for bytes in memory, including a memory map; records of one
+///   fragment are not copied.
 /// * [`open`](Reader::open) for a file.
 /// * [`new`](Reader::new) for anything that implements [`Read`].
 ///
 /// [`next_record`](Reader::next_record) returns the records, [`next_event`](Reader::next_event)
 /// also the regions between them, both without copying the bytes; [`records`](Reader::records) is
-/// an iterator of records that own their bytes. Nothing here writes to what it reads.
+/// an iterator over records that own their bytes. A reader never writes to what it reads.
 ///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader};
@@ -42,7 +42,7 @@ use crate::wal_metadata::LogInfo;
 pub struct Reader<S> {
     pub(super) source: S,
     pub(super) decoder: Decoder,
-    /// The options, as long as the format of the log is not known.
+    /// The options, until the format of the log is known.
     pub(super) undetected: Option<ReadOptions>,
     /// Detection ran, and nothing showed the dialect.
     pub(super) is_unclear: bool,
@@ -69,12 +69,12 @@ impl<R: Read> Reader<StreamSource<R>> {
 }
 
 impl Reader<StreamSource<FileReader>> {
-    /// Opens and reads a file.
+    /// Opens a file for reading.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if the given
-    /// dialect does not have the given number or compression.
+    /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if logs in the
+    /// given dialect do not have the given number or compression.
     pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -147,8 +147,8 @@ impl<S: SeekSource> Reader<S> {
 }
 
 impl<S: SeekSource> Reader<S> {
-    /// Starts again with `options`, which name the dialect, on the same source: for one reader that
-    /// reads many ranges. Its window is not allocated again.
+    /// Starts again on the same source with `options`, which must name the dialect: for one reader
+    /// that reads many ranges. Its window is not allocated again.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl<R: Read> Reader<StreamSource<R>> {
 }
 
 impl<S: Source> Reader<S> {
-    /// Reads a source of your own.
+    /// Reads from a source of your own.
     pub fn with_source(source: S, options: ReadOptions) -> Self {
         Reader {
             source,
@@ -218,13 +218,13 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The source that is read. That of [`open`](Self::open) and [`new`](Self::new) is a
-    /// [`StreamSource`], which has a `get_ref` too.
+    /// The source that is read. [`open`](Self::open) and [`new`](Self::new) use a [`StreamSource`],
+    /// which also has a `get_ref`.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
 
-    /// Gives back the source. It may have read further than the records that were returned.
+    /// Returns the source. More of it may have been read than was returned as records.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -251,7 +251,7 @@ impl<S: Source> Reader<S> {
         self
     }
 
-    /// What the engine's metadata records, as far as they have been read, say about the log.
+    /// What the metadata records read so far say about the log.
     pub fn info(&self) -> &LogInfo {
         self.decoder.info()
     }
@@ -273,15 +273,15 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the source cannot be read, or, of the kind
+    /// * [`Error::Io`] if the source cannot be read or, with the kind
     ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not enough memory for a
     ///   record; a further call tries again.
     /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a
     ///   further call returns the same error.
     /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
     ///   further call continues after it.
-    /// * [`Error::Truncated`] at the end of a file that ends before the start of the range, or before
-    ///   what was sought.
+    /// * [`Error::Truncated`] at the end of a file that ends before the start of the range, or
+    ///   before the offset of a seek.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -304,7 +304,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    // As `look`.
+    // Not inlined, as `look`.
     #[inline(never)]
     fn look_for_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         loop {
@@ -350,14 +350,14 @@ impl<S: Source> Reader<S> {
     /// The next record, if it has already been found: the reader finds many at a time. `None` says
     /// nothing about what follows.
     ///
-    /// Takes a few nanoseconds. [`data`](Self::data) has the bytes.
+    /// Takes a few nanoseconds. [`data`](Self::data) returns the bytes.
     #[doc(hidden)]
     #[inline]
     pub fn next_found(&mut self) -> Option<RecordSpan> {
         self.decoder.next_of_run()
     }
 
-    /// What [`next_event`](Self::next_event) does, without I/O and with positions instead of bytes:
+    /// Like [`next_event`](Self::next_event), but without I/O and with positions instead of bytes:
     /// for a caller that does its own waiting. On [`Step::NeedMore`], call [`fill`](Self::fill).
     ///
     /// # Errors
@@ -388,7 +388,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// At the end of the log: whether the file goes as far as reading was to begin.
+    /// Checks, at the end of the log, that the file extends to where reading was to begin.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
         if !window.is_last || window.end_offset() >= offset {
@@ -419,21 +419,21 @@ impl<S: Source> Reader<S> {
         self.decoder.put_back(span);
     }
 
-    /// Where records begin after damage in their block, of those that were returned since the last event of another
-    /// kind: see [`RecordSpan::is_salvaged`].
+    /// The range of file offsets in which salvaged records begin, among those returned since the
+    /// last event of another kind: see [`RecordSpan::is_salvaged`].
     #[doc(hidden)]
     pub fn salvaged(&self) -> Range<u64> {
         self.decoder.salvaged()
     }
 
-    /// There is not enough memory for the bytes of a record.
+    /// The error to return if there is not enough memory for the bytes of a record.
     #[doc(hidden)]
     #[cold]
     pub fn out_of_memory(&self) -> Error {
         refusal(Refused::OutOfMemory, self.path.clone())
     }
 
-    /// Reads on from the source.
+    /// Reads more from the source.
     ///
     /// # Errors
     ///
@@ -453,17 +453,17 @@ impl<S: Source> Reader<S> {
         })
     }
 
-    /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last
-    /// [`fill`](Self::fill); of one that is not in the [window](RecordSpan::data_at) only until the
-    /// next step.
+    /// The bytes of a record that [`step_buffered`](Self::step_buffered) has returned since the
+    /// last [`fill`](Self::fill). For a record that is not in the [window](RecordSpan::data_at),
+    /// only until the next step.
     #[doc(hidden)]
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// [`data`](Self::data) as one slice or several, in order: also of a record that was not joined,
-    /// for [`ReadOptions::with_parts`].
+    /// [`data`](Self::data) as one or more slices, in order. Also works for a record that was not
+    /// joined, as [`ReadOptions::with_parts`] allows.
     #[doc(hidden)]
     pub fn parts(&self, span: RecordSpan) -> impl Iterator<Item = &[u8]> + Clone {
         self.decoder.parts(self.source.window(), span)
@@ -478,8 +478,8 @@ impl<S: Source> Reader<S> {
         done
     }
 
-    /// Sets whether the bytes of fragmented records are kept. Without them only
-    /// [`data_len`](Self::data_len) may be called, and not [`data`](Self::data).
+    /// Sets whether the bytes of fragmented records are kept. If not, only
+    /// [`data_len`](Self::data_len) may be called, not [`data`](Self::data).
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
@@ -497,7 +497,7 @@ impl<S: Source> Reader<S> {
         self.decoder.offset()
     }
 
-    /// The space that the last returned record takes in the file.
+    /// The space that the last returned record takes up in the file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         self.decoder.stored(span)
     }
@@ -519,17 +519,17 @@ impl<S: Source> Reader<S> {
         self.source.window().at(region.begin, len)
     }
 
-    /// The length of the whole file in bytes, if the source knows it or has come to its end.
+    /// The length of the whole file in bytes, if the source knows it or has reached its end.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         self.source.file_len().or(seen)
     }
 
-    /// The one flipped bit that explains `region`, which must be the one that was returned or
-    /// raised last.
+    /// The one flipped bit that explains `region`, which must be the one that was returned last, in
+    /// an event or an error.
     ///
-    /// `None` if its reason is not one that a flipped bit can have, or if
+    /// `None` if a flipped bit cannot lead to its reason, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds none.
     ///
     /// ```
@@ -556,7 +556,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// What is left of the range after the damage that stopped the reader, where the length of the
+    /// What is left of the range after the damage that stopped the reader, if the length of the
     /// file is known.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {

@@ -1,5 +1,5 @@
-//! Many records in a few buffers: for callers for whom one value per record costs more than the
-//! record itself.
+//! Many records in a few buffers, for callers where one value per record costs more than the record
+//! itself.
 
 use std::collections::TryReserveError;
 
@@ -43,7 +43,7 @@ impl RecordBatch {
         self.record_offsets.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.record_offsets.is_empty()
     }
@@ -53,8 +53,8 @@ impl RecordBatch {
         &self.data
     }
 
-    /// Where each record begins in [`data`](Self::data), and after them where the last one ends:
-    /// one more than there are records.
+    /// Where each record begins in [`data`](Self::data), followed by where the last one ends: one
+    /// more entry than there are records.
     pub fn offsets(&self) -> &[i64] {
         &self.offsets
     }
@@ -64,8 +64,8 @@ impl RecordBatch {
         &self.record_offsets
     }
 
-    /// The file offset after a record, by its index, from 0. The next record begins there, or after
-    /// a block trailer.
+    /// The file offset after the record with this index, counted from 0. The next record begins
+    /// there, or after a block trailer or a skipped region.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
         if next == self.len() {
@@ -82,7 +82,7 @@ impl RecordBatch {
         self.end_offset
     }
 
-    /// A record by its index, from 0.
+    /// The record with this index, counted from 0.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let (&begin, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
         self.data.get(begin as usize..end as usize)
@@ -104,7 +104,7 @@ impl RecordBatch {
             .map(|ends| &self.data[ends[0] as usize..ends[1] as usize])
     }
 
-    /// Whether it holds `target_len` bytes of data, or so many records that their offsets alone
+    /// Whether it contains `target_len` bytes of data, or so many records that their offsets alone
     /// take as much memory; up to 65,536 records are always allowed.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
@@ -137,8 +137,8 @@ impl RecordBatch {
         Ok(())
     }
 
-    /// Keeps the end of the last record, if the next one, which begins at `offset`, does not begin
-    /// there. There is room.
+    /// Keeps the end of the last record if the next one, which begins at `offset`, does not begin
+    /// there. There must be room for it.
     #[inline]
     fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
@@ -164,8 +164,8 @@ impl RecordBatch {
         self.end_offset = end_offset;
     }
 
-    /// Makes room for `count` more records of `len` bytes together, the first of which need not
-    /// follow the last one immediately.
+    /// Makes room for `count` more records of `len` bytes in total, the first of which need not
+    /// immediately follow the last one in the batch.
     fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;
@@ -175,7 +175,7 @@ impl RecordBatch {
 }
 
 /// The number of records that fill a record batch, however short they are. Each takes 16 bytes of
-/// memory besides its data.
+/// memory in addition to its data.
 const COUNT_MAX: usize = 1 << 16;
 
 fn count_max(target_len: usize) -> usize {
@@ -183,9 +183,9 @@ fn count_max(target_len: usize) -> usize {
 }
 
 impl<S: Source> Reader<S> {
-    /// Adds records to `batch` until it [is full](RecordBatch::is_full), or the log ends; the last
-    /// one may make it longer. Returns whether any was added. Regions between the records are
-    /// skipped.
+    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends; the last
+    /// record may exceed `target_len`. Returns whether any were added. Regions between the records
+    /// are skipped.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -202,8 +202,8 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Reader::next_event); the records that come before are in `batch`. If there
-    /// is not enough memory for one more, a further call begins with that record.
+    /// As [`next_event`](Reader::next_event); the records before it are in `batch`. If there is not
+    /// enough memory for a record, a further call begins with that record.
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();
         loop {
@@ -215,8 +215,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// What [`record_batch`](Self::record_batch) does, without I/O: it returns the first step that
-    /// is not a record, or the record that filled `batch`, which is the last in it.
+    /// Like [`record_batch`](Self::record_batch), but without I/O: returns the first step that is
+    /// not a record, or the record that filled `batch`, which is the last in it.
     ///
     /// # Errors
     ///
@@ -228,8 +228,7 @@ impl<S: Source> Reader<S> {
         if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
             return Err(self.out_of_memory());
         }
-        // A record that another caller has taken may be between those in the record batch and the
-        // rest of a run.
+        // Another caller may have taken records between those in the batch and the rest of a run.
         if !batch.is_empty()
             && let Some(span) = self.next_found()
         {

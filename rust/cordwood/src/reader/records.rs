@@ -1,4 +1,4 @@
-//! An iterator of records that own their bytes: for loops, adapters and collections.
+//! An iterator over records that own their bytes, for use in loops, adapters and collections.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -22,7 +22,7 @@ pub struct OwnedRecord {
     pub is_salvaged: bool,
 }
 
-/// As that of [`Record`].
+/// Shows the record as [`Record`] is shown.
 impl fmt::Debug for OwnedRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let record = Record {
@@ -46,7 +46,7 @@ impl From<Record<'_>> for OwnedRecord {
     }
 }
 
-/// The records of a [`Reader`], from its position on. See [`Reader::records`].
+/// An iterator over the records of a [`Reader`], from its position on. See [`Reader::records`].
 #[derive(Debug)]
 pub struct Records<'a, S> {
     reader: &'a mut Reader<S>,
@@ -70,11 +70,11 @@ impl<S: Source> Iterator for Records<'_, S> {
 impl<S: Source> FusedIterator for Records<'_, S> {}
 
 impl<S: Source> Reader<S> {
-    /// An iterator of the records from here on, each owning its bytes. Regions between them are
+    /// An iterator over the records from here on, each owning its bytes. Regions between them are
     /// skipped, as by [`next_record`](Reader::next_record), which copies nothing.
     ///
-    /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail) damage is an item that is an error,
-    /// and the next item is what follows it. After any other error the iterator ends.
+    /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an item that is an error,
+    /// and the next item is what follows it. After any other error, the iterator ends.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

@@ -1,4 +1,4 @@
-//! What is refused, as an error.
+//! Converts what the decoder refuses to an error.
 
 use std::path::PathBuf;
 

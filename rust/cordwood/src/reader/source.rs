@@ -7,16 +7,17 @@ use super::FileReader;
 use crate::decode::Window;
 use crate::format::BLOCK_LEN;
 
-/// Bytes requested per read. They and what is made of them stay in the processor's cache. Measured on
-/// Sapphire Rapids: with 1 MiB, record batches take 1.05 to 1.15 times as long, and the rest the same.
+/// Bytes requested per read. They stay in the processor's cache, together with what is made from
+/// them. Measured on Sapphire Rapids: with 1 MiB, record batches take 1.05 to 1.15 times as long,
+/// and everything else the same time.
 const WINDOW_LEN: usize = 1 << 18;
 
 /// The buffer keeps file offset and address congruent modulo this page size.
 ///
 /// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
 /// into its page than the source, processors mistake that for an overlap and copy byte by byte:
-/// measured on a Zen 3, five times slower. Large allocations begin 16 bytes into a page, so without
-/// this it would be the rule.
+/// measured on Zen 3, five times slower. Large allocations begin 16 bytes into a page, so without
+/// this, that would be the rule.
 const PAGE_LEN: usize = 4096;
 
 /// Provides windows of a file.
@@ -24,8 +25,8 @@ pub trait Source {
     /// What is in memory now.
     fn window(&self) -> Window<'_>;
 
-    /// Reads more, so that the window holds the bytes from the file offset `from` on and more than
-    /// before, or is the last one.
+    /// Reads more, so that the window contains the bytes from the file offset `from` on and extends
+    /// further than before, or is the last one.
     ///
     /// # Errors
     ///
@@ -47,10 +48,10 @@ pub trait Source {
     /// The length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
 
-    /// Copies bytes from the file offset `offset` on into `buffer`, and returns how many: fewer at
-    /// the end of the file, none if the source can only be read sequentially. The window is
-    /// unchanged. A reader uses this to inspect the rest of a long file that does not begin as a
-    /// log.
+    /// Copies bytes from the file offset `offset` on into `buffer`, and returns how many: fewer
+    /// than requested at the end of the file, none if the source can only be read sequentially. The
+    /// window is unchanged. A reader uses this to inspect the rest of a long file that does not
+    /// begin like a log.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ pub trait Source {
     }
 }
 
-/// A source that can seek: [`Reader::seek`](super::Reader::seek) needs it.
+/// A source that can seek: [`Reader::seek`](super::Reader::seek) requires one.
 pub trait SeekSource: Source {
     /// Seeks to the file offset `offset` and reads from there.
     ///
@@ -139,7 +140,7 @@ pub struct StreamSource<R> {
 }
 
 impl StreamSource<FileReader> {
-    /// Opens a file and seeks to `offset`, or to its end if that is nearer.
+    /// Opens a file and seeks to `offset`, or to the end of the file if that comes first.
     ///
     /// # Errors
     ///
@@ -148,7 +149,8 @@ impl StreamSource<FileReader> {
         Self::with_file(FileReader::open(path)?, offset)
     }
 
-    /// Reads another part of an open file: from `offset` on, or from its end if that is nearer.
+    /// Reads another part of an open file: from `offset` on, or from the end of the file if that
+    /// comes first.
     ///
     /// # Errors
     ///
@@ -179,7 +181,7 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Sets the file that holds these bytes, so that other parts of it can be read, too: see
+    /// Sets the file that contains these bytes, so that other parts of it can also be read: see
     /// [`Source::read_aside`].
     #[doc(hidden)]
     #[must_use]
@@ -205,8 +207,8 @@ impl<R: Read> StreamSource<R> {
         &self.read
     }
 
-    /// Returns the underlying reader. Its position is after all buffered bytes, of which only a
-    /// part may have been returned as records.
+    /// Returns the underlying reader. Its position is after all buffered bytes, even those that
+    /// have not been returned as records.
     pub fn into_inner(self) -> R {
         self.read
     }
@@ -255,8 +257,8 @@ impl<R: Read> StreamSource<R> {
         Ok(())
     }
 
-    /// Bytes to read at once: to the end of the range; after it one block, and then as many as were
-    /// read after it, since the last record may be long.
+    /// Bytes to read at once: up to the end of the range; after it, one block, and then as many as
+    /// have already been read after it, since the last record may be long.
     fn len_to_read(&self) -> usize {
         let offset = self.offset + self.filled as u64;
         let len = match self.range_end.checked_sub(offset) {
@@ -266,7 +268,7 @@ impl<R: Read> StreamSource<R> {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
-    /// One read into the free space of the buffer. A read that is interrupted by a signal is
+    /// Reads once into the free space of the buffer. A read that is interrupted by a signal is
     /// repeated.
     fn read_on(&mut self) -> io::Result<()> {
         if self.filled == WINDOW_LEN {
@@ -291,8 +293,8 @@ impl<R: Read> StreamSource<R> {
 }
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
-    /// Discards the buffered bytes. The window begins with the byte before `offset`: without that
-    /// byte, the file ends earlier.
+    /// Discards the buffered bytes. The window begins with the byte before `offset`: if that byte
+    /// does not exist, the file ends earlier.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         self.offset = self.read.seek(SeekFrom::Start(offset.saturating_sub(1)))?;
         self.filled = 0;
@@ -353,7 +355,7 @@ impl<R: Read> Source for StreamSource<R> {
     }
 }
 
-/// A source whose first byte is not the requested one.
+/// The error for a source that begins after the offset where reading starts.
 #[cold]
 pub(super) fn begins_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(
@@ -369,8 +371,8 @@ mod tests {
     use crate::error::Error;
     use crate::{Dialect, End, ReadOptions, Reader};
 
-    /// Without this check: an endless loop if the file is longer than a window, else a clean end
-    /// without events.
+    /// Without this check: an endless loop if the file is longer than a window, otherwise a clean
+    /// end without events.
     #[test]
     fn a_source_that_begins_after_the_first_byte_to_read_is_refused() {
         for count in [1, 100_000] {
@@ -394,7 +396,7 @@ mod tests {
         }
     }
 
-    /// A record that was put back is returned again, whether it is one of a run, alone, or in
+    /// A record that was put back is returned again, whether it is one of a run, on its own, or in
     /// pieces.
     #[test]
     fn records_that_are_put_back_come_again() -> Result<(), Error> {
@@ -465,8 +467,8 @@ mod tests {
         }
     }
 
-    /// `verify` and `stat` keep no bytes of records. A record inside which the source failed them
-    /// is never returned with those missing.
+    /// `verify` and `stat` keep no bytes of records. If the source fails inside a record, that
+    /// record is never returned with bytes missing.
     #[test]
     fn a_record_inside_which_a_count_has_failed_is_read_from_its_beginning() {
         for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
@@ -486,7 +488,7 @@ mod tests {
                 };
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
                 assert_eq!(verb(&mut reader).unwrap_err().to_string(), "once");
-                // The bytes read of it are gone, and a reader does not seek back by itself.
+                // The bytes read of it are gone, and a reader does not seek back on its own.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();
                     assert!(matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput));

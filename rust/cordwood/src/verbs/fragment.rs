@@ -18,12 +18,12 @@ pub struct Fragment {
     pub kind: FragmentKind,
     /// The type byte; `None` where there is no header.
     pub type_byte: Option<u8>,
-    /// Bytes of payload as stated by the header, right or wrong.
+    /// Bytes of payload that the header states, right or wrong.
     pub payload_len: Option<u16>,
     /// The CRC that the header states, unmasked.
     pub stored_crc: Option<u32>,
-    /// The CRC computed from the bytes that the header covers; `None` if these go past the end of
-    /// the block or of the file.
+    /// The CRC computed from the bytes that the header covers; `None` if they extend past the end
+    /// of the block or of the file.
     pub computed_crc: Option<u32>,
     /// The number of the log, if headers of this type carry one.
     pub log_number: Option<u32>,
@@ -32,7 +32,7 @@ pub struct Fragment {
     /// Why these bytes were not returned: the reason of the skipped region that contains them.
     /// `None`: part of a record, or a trailer.
     pub reason: Option<Reason>,
-    /// File offset of the record that contains it, if that was returned.
+    /// File offset of the record that contains it, if that record was returned.
     pub record_offset: Option<u64>,
     /// Whether that record begins after damage in the same block, so that only
     /// [`OnCorruption::Salvage`](crate::OnCorruption::Salvage) returns it.

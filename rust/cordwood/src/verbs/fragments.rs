@@ -1,9 +1,9 @@
 //! Physical layout of a log: every fragment and gap, with its header fields and faults.
 //!
-//! The file is read twice in parallel. A [`Reader`] goes ahead and classifies each region: a
-//! record, skipped for a reason, or a trailer. A second read of the same bytes finds the fragments
-//! in that region. So the result agrees with the reader's, and no region, however long, is held in
-//! memory.
+//! The file is read twice in parallel. A [`Reader`] goes ahead and classifies each region as a
+//! record, as skipped for a reason, or as a trailer. A second read of the same bytes finds the
+//! fragments in that region. So the result agrees with the reader's, and no region, however long,
+//! is held in memory.
 
 use std::io;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub struct Fragments<S> {
 ///
 /// * Entries follow what `reader` returns or skips; with [`OnCorruption::Salvage`], everything
 ///   valid is shown. Entries in a skipped region carry its reason.
-/// * Fragments with valid checksums are shown individually, also in a skipped region: those of a
+/// * Fragments with valid checksums are shown individually, even in a skipped region: those of a
 ///   record without an end, or of an older log.
 /// * If a header is damaged, its length is not trusted: the entry extends to where the policy
 ///   `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
@@ -74,7 +74,7 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
     }
 }
 
-/// [`fragments`] of bytes in memory. Without a format, it is detected.
+/// [`fragments`] of bytes in memory. If no format is given, it is detected.
 ///
 /// ```
 /// use cordwood_log::verbs;
@@ -87,7 +87,7 @@ pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<Slic
     fragments(Reader::from_slice(file, options(format)), SliceSource::new(file))
 }
 
-/// [`fragments`] of a regular file. Without a format, it is detected.
+/// [`fragments`] of a regular file. If no format is given, it is detected.
 ///
 /// ```
 /// use cordwood_log::verbs;
@@ -143,11 +143,11 @@ impl<S: Source> Iterator for Fragments<S> {
 }
 
 impl<S: Source> Fragments<S> {
-    /// Which log is read: see [`Reader::format`].
+    /// The format of the log: see [`Reader::format`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`Reader::format`].
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         self.ahead.format()
     }

@@ -31,14 +31,15 @@ pub(super) struct Place<'a> {
     pub(super) offset: u64,
     /// Bytes to the end of the block.
     pub(super) left: usize,
-    /// To the end of the block, or of the file if that comes first.
+    /// The bytes to the end of the block, or of the file if that comes first.
     pub(super) rest: &'a [u8],
-    /// The part of it inside the region.
+    /// The part of `rest` inside the region.
     pub(super) bytes: &'a [u8],
 }
 
 impl Place<'_> {
-    /// The fragment or gap here, and whether every byte of the block was tried to find its end.
+    /// The fragment or gap here, and whether every byte of the block was tried in order to find its
+    /// end.
     pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
         let prefix_len = self.dialect.prefix.len();
         if self.offset < prefix_len as u64 {
@@ -167,8 +168,8 @@ impl Place<'_> {
         })
     }
 
-    /// How many bytes here are not a fragment, and whether every byte of the block was tried to
-    /// determine that.
+    /// How many bytes here are not a fragment, and whether every byte of the block was tried in
+    /// order to determine that.
     fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

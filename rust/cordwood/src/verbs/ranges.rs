@@ -1,5 +1,5 @@
-//! One file in several threads: each reads a range of it, and their results are joined in the order
-//! of the ranges.
+//! Reads one file in several threads: each reads a range of it, and their results are joined in the
+//! order of the ranges.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::pipeline::in_order;
 use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
-/// length, for readers on several machines. Together they return the events of the whole range,
-/// each once.
+/// length, for readers on several machines. Together they return each event of the whole range
+/// once.
 ///
-/// There is only one part under [`OnCorruption::Stop`], in a dialect with log numbers, where the
-/// end of the log depends on what comes before, and if `file_len` is not known. Without a dialect,
+/// There is only one part under [`OnCorruption::Stop`]; in a dialect with log numbers, where the
+/// end of the log depends on what comes before; or if `file_len` is not known. Without a dialect,
 /// [`Dialect::LEVELDB`] is assumed.
 ///
 /// ```
@@ -47,7 +47,7 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
 }
 
 /// The file offset of the first block of the range of `options`, and how many bytes from there on
-/// may be read in parts: none if what a part means depends on those before it.
+/// may be read in parts: 0 if the meaning of a part depends on those before it.
 fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
     let first = dialect.block_begin(options.start);
@@ -58,8 +58,8 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     (first, end.saturating_sub(first))
 }
 
-/// The parts of a range that threads read, by number: each begins at a block, but the first where
-/// the range starts.
+/// The numbered parts of a range, which threads read. Each begins at a block, except the first,
+/// which begins where the range starts.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct Parts {
@@ -71,11 +71,12 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Bytes of a part. It takes about half a millisecond, hundreds of times what it takes to hand over
-    /// its result; and what threads have read ahead stays in the processor's cache.
+    /// The length of a part in bytes. Reading one takes about half a millisecond, hundreds of times
+    /// as long as handing over its result; and what threads have read ahead stays in the
+    /// processor's cache.
     pub const LEN: u64 = 32 * BLOCK_LEN as u64;
 
-    /// Parts of `part_len` bytes, a multiple of the length of a block. `options` name the dialect.
+    /// Parts of `part_len` bytes, a multiple of the block length. `options` name the dialect.
     pub fn new(options: &ReadOptions, file_len: Option<u64>, part_len: u64) -> Self {
         let (first, len) = splittable(options, file_len);
         Parts {
@@ -86,19 +87,20 @@ impl Parts {
         }
     }
 
-    /// Their number.
+    /// The number of parts.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether so many threads are faster than one: not if there are only a few parts, nor on one
+    /// Whether this many threads are faster than one: not if there are only a few parts, nor on one
     /// processor.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
     }
 
-    /// The options with the range of a part. What the file gains meanwhile belongs to the last one.
+    /// The options with the range of a part. What is appended to the file meanwhile belongs to the
+    /// last part.
     pub fn options(&self, part: u64) -> ReadOptions {
         let mut options = self.options.clone();
         if part > 0 {
@@ -112,7 +114,7 @@ impl Parts {
 }
 
 /// Runs `work` on all parts, in a thread for each of `readers`, which read the same file, and joins
-/// the results in order. `None`: there are no parts, and one reader has to read the whole range.
+/// the results in order. `None`: there are no parts, and one reader must read the whole range.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
     readers: &mut [Reader<S>],
     parts: &Parts,
@@ -181,11 +183,11 @@ impl Events {
     }
 }
 
-/// How a range and the one after it end together.
+/// The end of a range joined with the one after it.
 ///
-/// In a range without events nothing begins: the one before it has read past it, so its end is
-/// used. Its end is also used if that is a torn record and the next range has only more of the torn
-/// tail.
+/// Nothing begins in a range without events: the reader of the range before it has read past it, so
+/// the end of the range before it is used. That end is also used if it is a torn tail and the next
+/// range contains only more of that torn tail.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
     match (events, next_events) {

@@ -15,13 +15,13 @@ use crate::error::Error;
 use crate::reader::{Reader, Source};
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
-/// a new log, `destination`. The report is about `source`.
+/// a new log, `destination`. The report describes `source`.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of each record's
 /// fragments, the engine's metadata records, its compression, and the end-of-log trailer if there
-/// was one. What cannot be kept is in [`Report::not_kept`]. RocksDB and Pebble take the number of a
-/// log from its file name: a destination whose name has another number than the records carry would
-/// be read as empty, and is refused.
+/// was one. What cannot be kept is listed in [`Report::not_kept`]. RocksDB and Pebble take the
+/// number of a log from its file name: a destination whose name states a number other than the one
+/// that the records carry would be read as empty, and is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written next to it
 /// under a temporary name, synced, and renamed last: a file with the final name is complete. If
@@ -43,11 +43,11 @@ use crate::reader::{Reader, Source};
 ///
 /// # Errors
 ///
-/// * [`Error::Io`], with the path that it concerns: `source` cannot be read, `destination` exists
-///   ([`io::ErrorKind::AlreadyExists`]; it is then left as it is), cannot be written, or has the
-///   name of another log.
-/// * [`Error::OtherLog`] if all of `source` belongs to another log than its name or the options
-///   say. Nothing is written.
+/// * [`Error::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
+///   exists ([`io::ErrorKind::AlreadyExists`]; it is then left as it is), cannot be written, or has
+///   the name of another log.
+/// * [`Error::OtherLog`] if all of `source` belongs to a log other than the one that its name or
+///   the options state. Nothing is written.
 pub fn salvage(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -57,8 +57,8 @@ pub fn salvage(
     write_records(&mut Reader::open(source, options)?, destination.as_ref())
 }
 
-/// [`salvage`] for any source of a log; `path` is that of the file, if it is one, since its name
-/// may have the log number.
+/// [`salvage`] for any source of a log; `path` is the path of the file, if the source is one, since
+/// its name may contain the log number.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, verbs};
@@ -137,17 +137,17 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     Ok(report)
 }
 
-/// Bytes per write.
+/// The number of bytes per write.
 const WRITE_LEN: usize = 1 << 20;
 
 /// What the new log could not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotKept {
-    /// How far the file had been synced, which some Pebble records state. They are written without
+    /// How far the file had been synced, as some Pebble records state. These are written without
     /// it: types 5 to 8 instead of 9 to 12.
     SyncedOffsets,
-    /// Metadata records that no engine writes like this.
+    /// Metadata records in a form or place in which no engine writes them.
     BadMetadata,
     /// Fragments of an unknown type that is safe to ignore.
     IgnoredKinds,
@@ -196,7 +196,7 @@ impl Copy {
         }
     }
 
-    /// A record that was read from fragments with headers of this form.
+    /// Copies a record that was read from fragments with headers of this form.
     fn record(&mut self, data: &[u8], form: Form, number: Option<u32>) {
         if form == Form::Synced {
             self.lose(NotKept::SyncedOffsets);
@@ -208,10 +208,10 @@ impl Copy {
         self.encoder.encode(data, &mut self.out);
     }
 
-    /// A region of the source and its bytes.
+    /// Copies what can be kept of a skipped region of the source, whose bytes are `bytes`.
     fn region(&mut self, region: SkippedRegion, bytes: &[u8]) {
         match region.reason {
-            // The encoder writes it, since it compresses.
+            // The encoder writes this record itself, since it compresses.
             Reason::Metadata { kind }
                 if self.format.dialect.meaning(kind).role == Role::Metadata(Metadata::SetCompression) => {}
             Reason::Metadata { kind } => {
@@ -256,9 +256,9 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// A new file in the same folder. Its name is random, and not made of the process id, which in
-    /// a container may be the same each time. It does not contain the destination's name, which may
-    /// have the maximum length already.
+    /// Creates a file in the same folder. Its name is random, and not derived from the process id,
+    /// which in a container may be the same each time. It does not contain the destination's name,
+    /// which may already have the maximum length.
     fn beside(destination: &Path) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -275,10 +275,10 @@ impl Temporary {
         }
     }
 
-    /// Gives the file its final name, which must not be taken.
+    /// Gives the file its final name, which must not exist yet.
     fn publish(self, destination: &Path) -> io::Result<()> {
-        // A link fails if the name is taken; a rename would replace the existing file. Not every
-        // file system has links.
+        // A link fails if the name exists; a rename would replace the existing file. Not every file
+        // system has links.
         match fs::hard_link(&self.path, destination) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -299,14 +299,14 @@ impl Drop for Temporary {
     }
 }
 
-/// Syncs the name, too.
+/// Also syncs the name.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Elsewhere a folder cannot be opened.
+/// On other systems a folder cannot be opened.
 #[cfg(not(unix))]
 fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())

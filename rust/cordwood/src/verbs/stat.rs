@@ -18,20 +18,20 @@ use crate::reader::{Reader, SeekSource, Source};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
-    /// Which log it is: its dialect, its log number and its compression.
+    /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
     /// Bytes of data in the records.
     pub payload_len: u64,
-    /// Bytes of the payloads of all fragments of the records. It differs from `payload_len` only in
-    /// a compressed log.
+    /// Bytes of payload in all fragments of the records. It differs from `payload_len` only in a
+    /// compressed log.
     pub stored_len: u64,
-    /// Bytes of the headers of all fragments of the records.
+    /// Bytes of header in all fragments of the records.
     pub header_len: u64,
-    /// Bytes of the shortest record; `None` if there is none.
+    /// Length of the shortest record in bytes; `None` if there is none.
     pub record_len_min: Option<u64>,
-    /// Bytes of the longest record; `None` if there is none.
+    /// Length of the longest record in bytes; `None` if there is none.
     pub record_len_max: Option<u64>,
     /// FULL fragments of the records.
     pub full_count: u64,
@@ -41,12 +41,12 @@ pub struct Stat {
     pub middle_count: u64,
     /// LAST fragments of the records.
     pub last_count: u64,
-    /// Bytes of trailers: at the ends of blocks, too few for a header.
+    /// Bytes of trailers, at the ends of blocks that have no room for a header.
     pub trailer_len: u64,
     /// Bytes that were not returned, for whatever reason: [`verify`](super::verify) lists the
     /// reasons.
     pub skipped_len: u64,
-    /// Bytes of these in regions of [`Severity::Corruption`].
+    /// How many of the skipped bytes are in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
     /// The length of the file; `None` if it is not known, as for a stream that was not read to its
     /// end.
@@ -146,8 +146,9 @@ impl Stat {
     }
 }
 
-/// Reads to the end, from the position of `reader`, and counts records, fragments and bytes. Damage is not an
-/// error here: it is counted. Like [`verify`](super::verify), it holds no record in memory.
+/// Reads to the end, from the position of `reader`, and counts records, fragments and bytes. Damage
+/// is not an error here: it is counted. Like [`verify`](super::verify), it holds no record in
+/// memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -161,7 +162,7 @@ impl Stat {
 /// # Errors
 ///
 /// * [`Error::Io`] if the source cannot be read.
-/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too much.
+/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too many bytes.
 pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     reader.without_data(count)
 }
@@ -222,7 +223,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     }
 }
 
-/// Opens and [`stat`]s a file, with `threads` threads that each read parts of it, if it is long
+/// Opens and [`stat`]s a file, with `threads` threads that each read parts of it if it is long
 /// enough. The result is the same for any number of threads.
 ///
 /// ```

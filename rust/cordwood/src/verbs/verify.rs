@@ -16,11 +16,11 @@ use crate::reader::{Reader, SeekSource, Source};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Which log it is: its dialect, its log number and its compression.
+    /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of these begin after damage in the same block: only under
+    /// How many of them begin after damage in the same block: nonzero only under
     /// [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
     pub salvaged_count: u64,
     /// Bytes of data in the records, without headers and trailers.
@@ -89,9 +89,9 @@ impl Report {
 
 /// Reads to the end, from the position of `reader`, and reports what was found.
 ///
-/// No record is held in memory, however long it is; only those of a compressed log, one at a time.
-/// After an [`Error::Io`] inside a record, reading resumes where that record begins, for which a
-/// stream needs a [`seek`](Reader::seek).
+/// No record is held in memory, however long it is, except those of a compressed log, one at a
+/// time. After an [`Error::Io`] inside a record, reading resumes where that record begins, which
+/// for a stream requires a [`seek`](Reader::seek).
 ///
 /// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail) does the same as
 /// [`OnCorruption::Skip`](crate::OnCorruption::Skip).
@@ -117,7 +117,7 @@ impl Report {
 /// # Errors
 ///
 /// * [`Error::Io`] if the source cannot be read.
-/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too much.
+/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too many bytes.
 pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_data(|reader| report(reader, |_, _| Ok(())))
 }
@@ -155,9 +155,9 @@ pub(super) fn report<S: Source>(
 
 /// [`verify`] for a file, with `threads` threads that each read a part of it.
 ///
-/// The report is the same for any number of threads. One thread reads anything but a regular file,
-/// and any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything depends
-/// on what comes before.
+/// The report is the same for any number of threads. Anything but a regular file is read by one
+/// thread, as is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything
+/// depends on what comes before.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -193,7 +193,8 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if it is in another format.
+/// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if the bytes are in another
+/// format.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let format = Reader::from_slice(file, options.clone()).format()?;
     let options = options.clone().with_format(format);

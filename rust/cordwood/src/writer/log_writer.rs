@@ -1,4 +1,4 @@
-//! The writer to anything: a loop around the encoder.
+//! The writer to any sink: a loop around the encoder.
 
 use std::io;
 
@@ -13,17 +13,17 @@ use crate::format::BLOCK_LEN;
 
 const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 
-/// Writes records to any [`Write`](io::Write). For a file on disk there is [`LogFile`](super::LogFile).
+/// Writes records to any [`Write`](io::Write). For a file on disk, use [`LogFile`](super::LogFile).
 ///
 /// Records are buffered and written about 256 KiB at a time; [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
 /// `finish` or `into_inner` to learn whether everything was written**: dropping the writer without
-/// either tries to write the buffer, but cannot report a failure. Dropping does not write after a
-/// failure, nor in a forked child, whose copy of the buffer is for its parent to write; and it
-/// writes no trailer.
+/// either tries to write the buffer, but cannot report a failure. Dropping writes nothing after a
+/// failure, nor in a forked child, since the parent writes the same buffer; and it never writes a
+/// trailer.
 ///
-/// After a failed write it is unknown how much of the buffer was written, so every later call fails
-/// too.
+/// After a failed write it is unknown how much of the buffer was written, so every later call also
+/// fails.
 ///
 /// ```
 /// use cordwood_log::Writer;
@@ -36,7 +36,7 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
-    /// `None` only once it has been returned: `drop` then has nothing to write.
+    /// `None` only after it has been returned: `drop` then has nothing to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
@@ -47,12 +47,12 @@ pub struct Writer<W: Sink> {
 }
 
 impl<W: Sink> Writer<W> {
-    /// A writer of a new file.
+    /// A writer for a new file.
     pub fn new(sink: W) -> Self {
         Writer::with_len(sink, 0)
     }
 
-    /// A writer that appends to a file of `file_len` bytes, at whose end `sink` writes. The last
+    /// A writer that appends to a file of `file_len` bytes; `sink` must write at its end. The last
     /// record of the file must be complete: records after a torn one are lost to every reader up to
     /// the next block.
     pub fn with_len(sink: W, file_len: u64) -> Self {
@@ -89,7 +89,7 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Sets the longest record, in bytes, that the writer accepts, as
+    /// Sets the longest record, in bytes, that the writer accepts: see
     /// [`LogFileOptions::record_len_max`](super::LogFileOptions::record_len_max).
     ///
     /// ```
@@ -107,8 +107,7 @@ impl<W: Sink> Writer<W> {
         self
     }
 
-    /// The length of the file with all records so far, in bytes, whether they have been written out
-    /// yet or not.
+    /// The length of the file with all records so far, in bytes, written out or not.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
@@ -186,15 +185,15 @@ impl<W: Sink> Writer<W> {
         self.with_sink(W::flush)
     }
 
-    /// Bytes that have been appended and not yet been written to the sink.
+    /// The number of bytes appended but not yet written to the sink.
     pub fn buffered_len(&self) -> usize {
         self.buffer.len()
     }
 
     /// Writes out all records so far and calls `sync` on the sink, to put them on the disk.
     ///
-    /// A failed sync cannot be repeated: the system may have dropped what it could not write, and
-    /// reports that only once. So every later call fails too.
+    /// A failed sync cannot be retried: the system may have dropped what it could not write, and
+    /// reports that only once. So every later call also fails.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -222,14 +221,14 @@ impl<W: Sink> Writer<W> {
         self.sink.as_mut().expect(HAS_SINK)
     }
 
-    /// Whether a write or a sync has failed, so that every further call fails too.
+    /// Whether a write or a sync has failed, so that every further call also fails.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
 
     /// Ends the log with the trailer of its dialect, if any, flushes, and returns the sink. It
-    /// consumes the writer, since nothing may be appended after the trailer. A file that is to be
-    /// appended to later needs [`into_inner`](Self::into_inner), which writes no trailer.
+    /// consumes the writer, since nothing may be appended after the trailer. For a file that is to
+    /// be appended to later, use [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat, Writer};
@@ -240,7 +239,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// The error of the sink, which is then lost.
+    /// The error of the sink; the sink is then lost.
     pub fn finish(mut self) -> io::Result<W> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
@@ -260,7 +259,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// The error of the sink, which is then lost.
+    /// The error of the sink; the sink is then lost.
     pub fn into_inner(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))
@@ -292,7 +291,7 @@ impl<W: Sink> Writer<W> {
         self.buffer = buffer;
         written?;
         self.buffer.clear();
-        // One huge record must not hold its memory for the life of the writer.
+        // One huge record must not keep its memory for the life of the writer.
         self.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
     }

@@ -17,6 +17,6 @@ pub use process::Process;
 pub use sink::Sink;
 pub use storage::{FileId, Storage};
 
-/// Bytes that are buffered before they are written: few enough to stay in the processor's cache
-/// together with the records.
+/// The number of bytes buffered before they are written: few enough to stay in the processor's
+/// cache together with the records.
 const BUFFER_LEN: usize = 1 << 18;

@@ -8,25 +8,25 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
 /// [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::append_sync`](crate::LogFile::append_sync) do so at any time, whatever the policy. No
-/// thread runs in the background: `EveryBytes` and `EveryInterval` act within an append, and only
-/// there. While nothing is appended, nothing is synced, however long ago the last sync was; a
-/// program that has nothing more to append for a while calls `sync` itself.
+/// [`LogFile::append_sync`](crate::LogFile::append_sync) sync at any time, whatever the policy.
+/// There is no background thread: `EveryBytes` and `EveryInterval` take effect only during an
+/// append. While nothing is appended, nothing is synced, however long ago the last sync was; a
+/// program that will append nothing for a while should call `sync` itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// Only when asked. What has been written survives the end of the process, but a crash of the
+    /// Only on request. What has been written survives the end of the process, but a crash of the
     /// machine may lose it.
     #[default]
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every later variant also syncs on close.
     OnClose,
-    /// Each append, before it returns. Threads that append at the same time share a sync.
+    /// Each append syncs before it returns. Threads that append at the same time share a sync.
     EveryAppend,
-    /// The append with which this many bytes have been appended since the last sync, before it
-    /// returns.
+    /// An append syncs before it returns if at least this many bytes have been appended since the
+    /// last sync, including its own.
     EveryBytes(u64),
-    /// The first append that comes this long after the last sync or later, before it returns.
+    /// An append syncs before it returns if the last sync was at least this long ago.
     EveryInterval(Duration),
 }
 
@@ -34,14 +34,14 @@ pub enum SyncPolicy {
 /// if the process ends.
 ///
 /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::close`](crate::LogFile::close) do so whatever the policy. It does not concern the
-/// disk: that is the [`SyncPolicy`].
+/// [`LogFile::close`](crate::LogFile::close) do so whatever the policy. When the records reach the
+/// disk depends on the [`SyncPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FlushPolicy {
-    /// Each append, before it returns, with one write; an [`extend`](crate::LogFile::extend) with
-    /// one write for each 256 KiB. What was appended survives the process, however it ends. LevelDB
-    /// does the same.
+    /// Each append writes before it returns, in one write; an [`extend`](crate::LogFile::extend) in
+    /// one write per 256 KiB. What was appended survives the process, however it ends. LevelDB does
+    /// the same.
     #[default]
     EveryAppend,
     /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short
@@ -50,21 +50,21 @@ pub enum FlushPolicy {
     OnClose,
 }
 
-/// What opening for append does with a file that does not end with a complete record.
-/// `docs/format/writing.md` has the rule.
+/// What [`LogFile::append_to`](crate::LogFile::append_to) does with a file that does not end with a
+/// complete record. The rule is in `docs/format/writing.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnTornTail {
-    /// Nothing: it is [`Error::TornTail`](crate::Error::TornTail), or
+    /// Refuses the file with [`Error::TornTail`](crate::Error::TornTail), or with
     /// [`Error::Corruption`](crate::Error::Corruption) for damage anywhere.
     #[default]
     Refuse,
-    /// Cuts off what follows the last complete record, if a crash can have left it there. Refused
-    /// are other damage; damage that one flipped bit explains, since the record may have been
-    /// synced; and a file without any valid fragment, which may not be a log.
+    /// Cuts off what follows the last complete record, if a crash could have left it there. Refuses
+    /// other damage; damage that one flipped bit explains, since the record may have been synced;
+    /// and a file without any valid fragment, which may not be a log.
     Truncate,
-    /// Keeps every byte, damaged or not, and appends in the next block after them. Readers keep
-    /// reporting what they skip there.
+    /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting what
+    /// they skip there.
     PadToBlock,
 }
 
@@ -86,32 +86,35 @@ pub struct LogFileOptions {
     /// For [`LogFile::append_to`](crate::LogFile::append_to): what to do with a file that does not
     /// end with a complete record. Default: [`OnTornTail::Refuse`].
     pub on_torn_tail: OnTornTail,
-    /// Ask the file system for space this many bytes at a time, before it is needed. The length of
-    /// the file stays that of its records, and closing releases what was not used. Default: 0, not
-    /// at all.
+    /// Request space from the file system this many bytes at a time, before it is needed. The
+    /// length of the file remains that of its records, and closing releases what was not used.
+    /// Default: 0, no preallocation.
     ///
-    /// A hint: it needs the feature `preallocate`, Linux, and a file system that can do it (ext4,
-    /// XFS, Btrfs, tmpfs); otherwise nothing happens.
+    /// A hint: it needs the feature `preallocate`, Linux, and a file system that supports it (ext4,
+    /// XFS, Btrfs, tmpfs); without them, nothing happens.
     pub preallocate_len: u64,
     /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or
     /// ends, and before which everything is known to be on the disk, such as an earlier
-    /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there on to find
-    /// its end, and what follows is written again before a sync may cover it: a sync of the process
-    /// that wrote it may have failed. Default: `None`, the beginning of the file, and nothing is
-    /// written again unless a sync has failed in this process.
+    /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
+    /// end, and what follows is written again before a sync may cover it: a sync in the process
+    /// that wrote it may have failed. Default: `None`, for which the file is read from its
+    /// beginning, and nothing is written again unless a sync has failed in this process.
     pub checkpoint: Option<u64>,
-    /// The dialect to write, as [`Encoder::with_format`](crate::codec::Encoder::with_format) does.
-    /// Closing writes Pebble's end-of-log trailer. Default: `None`, that of the existing file, as a
-    /// [`Reader`](crate::Reader) detects it; for a new log [`Dialect::LEVELDB`].
+    /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
+    /// Closing writes Pebble's end-of-log trailer. Default: `None`, which means the dialect of the
+    /// existing file, as a [`Reader`](crate::Reader) detects it, or for a new log
+    /// [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
-    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`].
-    /// Default: `None`. Such a log is never appended to.
+    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A log
+    /// with a number is never appended to. Default: `None`.
     pub log_number: Option<u32>,
-    /// How each record is compressed. Default: `None`, not at all. Such a log is never appended to.
+    /// How each record is compressed. A compressed log is never appended to. Default: `None`, no
+    /// compression.
     pub compression: Option<Compression>,
-    /// Refuse to write a record with more bytes than this:
+    /// Refuse to write a record of more bytes than this:
     /// [`Error::RecordTooLarge`](crate::Error::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
-    /// as for readers. What is longer can be read only with the option of the same name.
+    /// as for readers. A longer record can be read only if the reader's option of the same name
+    /// allows it.
     pub record_len_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The identity of the process, so that a writer detects that it was copied by `fork`.
+//! The identity of the process, by which a writer detects that it was copied by `fork`.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
 //! file. If both wrote, each would overwrite the other's bytes. So a writer belongs to the process
@@ -10,16 +10,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Distinguishes a process from those that it was forked from.
 ///
-/// The operating system's process id would not do: ids are reused, and a query takes as long as
-/// half a write, while a writer checks before each record. So forks are counted: `fork` calls the
-/// handlers that were registered with `pthread_atfork`.
+/// The operating system's process id would not do: ids are reused, and querying one takes half as
+/// long as a write, while a writer checks before each record. So forks are counted: `fork` calls
+/// the handlers that were registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
     /// A simulated process, which a test can change.
     simulated: Option<Arc<AtomicU32>>,
 }
 
-/// The same in each process: it identifies the caller, and is not part of a writer's state.
+/// The same text in each process: a `Process` identifies the caller, and is not part of a writer's
+/// state.
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Process")
@@ -80,7 +81,7 @@ fn are_forks_counted() -> bool {
 
     type Handler = Option<extern "C" fn()>;
 
-    // POSIX, in the C library that the standard library links in any case.
+    // POSIX, in the C library that the standard library links anyway.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }

@@ -69,7 +69,7 @@ pub(super) fn recover(
             (file.new_len(&tail, region)?, Some((tail, region)))
         }
     };
-    // What is not known to be on the disk, although it can be read.
+    // The offset from which on data may not be on the disk, although it can be read.
     let known = unsynced::known_offset(storage.identity());
     let unsynced = match (known, options.checkpoint) {
         (Some(known), Some(checkpoint)) => Some(known.min(checkpoint)),
@@ -97,12 +97,12 @@ pub(super) fn recover(
     })
 }
 
-/// The dialect in which to append to a log: the given one, else the one that it is in.
+/// The dialect in which to append to a log: the given one, or else the one that it is in.
 ///
 /// # Errors
 ///
 /// [`Error::WrongDialect`], [`Error::NeverAppended`], [`Error::Foreign`]: readers of the file would
-/// not find what would be written.
+/// not find what is appended.
 fn dialect_of(
     storage: &dyn Storage,
     named: Option<Dialect>,
@@ -150,8 +150,8 @@ fn dialect_of(
 }
 
 /// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
-/// fragments means the same there. A RocksDB log that is not recycled is detected as LevelDB's, and
-/// a long Pebble log as a recyclable one.
+/// fragments means the same there. A RocksDB log that is not recycled is detected as a LevelDB log,
+/// and a long Pebble log as a recyclable one.
 fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
     let is_same_fragment = |byte: u8| {
         let meaning = found.meaning(byte);
@@ -164,7 +164,7 @@ fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
 }
 
 /// Sets the length of a file that was longer or ended in a torn record. The new length is on the
-/// disk before anything is written there: otherwise a crash could bring back the old bytes after
+/// disk before anything is written there: otherwise a crash could bring back old bytes after the
 /// new ones. Everything before `known_offset` was on the disk.
 pub(super) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
@@ -173,7 +173,7 @@ pub(super) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Res
         .inspect_err(|_| unsynced::remember(storage.identity(), known_offset.min(len)))
 }
 
-/// Rewrites what the file holds in `[begin, end)`, so that the next sync writes it to the disk even
+/// Rewrites the bytes `[begin, end)` of the file, so that the next sync writes it to the disk even
 /// if the last one failed.
 fn write_again(
     storage: &dyn Storage,
@@ -212,11 +212,11 @@ impl LogBefore<'_> {
         }
     }
 
-    /// How long the file will be, by the table of `docs/format/writing.md`. `region` is the whole
-    /// tail.
+    /// The length that the file will have, by the table in `docs/format/writing.md`. `region` is
+    /// the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         let path = self.path.map(Path::to_owned);
-        // Without a valid fragment, nothing says that this is a log.
+        // Without a valid fragment, nothing shows that this is a log.
         let is_log = tail.has_fragment || !tail.has_data || self.is_torn_first(self.dialect, tail.begin)?;
         if !is_log {
             return Err(match tail.damage {
@@ -243,9 +243,10 @@ impl LogBefore<'_> {
         }
     }
 
-    /// The byte with which padding begins; zeros follow. Zeros alone could complete the torn
-    /// record, if what is missing of it is zeros: it would come up after it was reported as lost.
-    /// So could 0xff and zeros. But no checksum is valid for two payloads that differ in one byte.
+    /// The byte with which the padding begins; zeros follow. Zeros alone could complete the torn
+    /// record, if its missing part is zeros: it would reappear after it was reported as lost. 0xff
+    /// followed by zeros could do the same. But no checksum is valid for two payloads that differ
+    /// in one byte.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_begin = self.dialect.block_begin(self.file_len - 1);
         let begin = tail.begin.max(block_begin);
@@ -256,7 +257,7 @@ impl LogBefore<'_> {
         }
         if bytes.len() < HEADER_LEN && !tail.has_fragment {
             // The type of the first header is missing. Zero is not a type, and completes nothing;
-            // another byte could make the file look as if it were not a log.
+            // with another byte, the file could look as if it were not a log.
             return Ok(0);
         }
         let mut completed = torn.to_vec();
@@ -267,7 +268,7 @@ impl LogBefore<'_> {
     }
 
     /// Whether everything from `begin` on can be the beginning of one record: a truncated header,
-    /// or one whose record reaches or passes the end of the file.
+    /// or one whose record extends to the end of the file or past it.
     fn is_torn_first(&self, dialect: Dialect, begin: u64) -> Result<bool, Error> {
         let left = self.file_len - begin;
         let bytes = read_at_most(self.storage, begin, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
@@ -292,8 +293,8 @@ impl LogBefore<'_> {
         Ok(may_be && len as u64 >= left)
     }
 
-    /// Whether only a trailer is between the checkpoint and `first`, the beginning of what follows
-    /// it: the next record, the rest of one, or the end of the file.
+    /// Whether there is at most a trailer between the checkpoint and `first`, the beginning of what
+    /// follows it: the next record, the rest of one, or the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.dialect.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint + left as u64).contains(&first);
@@ -304,7 +305,8 @@ impl LogBefore<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Corruption`] for damage with a complete record after it, unless the options pad it.
+    /// [`Error::Corruption`] for damage with a complete record after it, unless the options request
+    /// padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore {
             dialect,

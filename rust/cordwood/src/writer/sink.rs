@@ -1,23 +1,23 @@
-//! What a writer writes to.
+//! The destination of a writer.
 
 use std::io::{self, Write};
 
-/// What a [`Writer`](super::Writer) writes to: any [`Write`]; or what keeps the memory that it is
-/// given, and has other memory to give for it.
+/// The destination of a [`Writer`](super::Writer): any [`Write`], or a type that keeps the buffers
+/// that it is given and supplies others in exchange.
 pub trait Sink {
-    /// Writes all of `buffer`, and leaves memory to be used again in it: the same, or other. What
-    /// that holds does not matter.
+    /// Writes all of `buffer`, and leaves in it memory to be reused: the same or another. Its
+    /// contents do not matter.
     ///
     /// # Errors
     ///
-    /// That of the sink. How much has been written is then not known.
+    /// The error of the sink. It is then unknown how much was written.
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Passes on what the sink has buffered itself.
+    /// Writes out what the sink itself has buffered.
     ///
     /// # Errors
     ///
-    /// That of the sink.
+    /// The error of the sink.
     fn flush(&mut self) -> io::Result<()>;
 }
 

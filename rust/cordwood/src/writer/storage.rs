@@ -1,5 +1,5 @@
-//! The operations on a file that a [`LogFile`](super::LogFile) is made of, so that tests can record
-//! them and make them fail.
+//! The file operations that a [`LogFile`](super::LogFile) uses, as a trait, so that tests can
+//! record them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -12,22 +12,22 @@ use crate::error::Error;
 /// The identity of a file, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device that holds it.
+    /// The device that contains it.
     pub device: u64,
-    /// Its number there.
+    /// Its number on the device.
     pub inode: u64,
 }
 
-/// A file with one writer. Nothing else changes it meanwhile.
+/// A file with one writer, which nothing else changes meanwhile.
 pub trait Storage: Debug + Send + Sync {
     /// The length of the file in bytes.
     fn file_len(&self) -> io::Result<u64>;
 
-    /// Reads some bytes from `offset` on; none at the end of the file.
+    /// Reads some bytes at `offset` and returns how many; 0 at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of `bytes` at `offset` and returns how many. Nothing is written past the end of
-    /// the file, but the end moves.
+    /// Writes some of `bytes` at `offset` and returns how many. No write begins past the end of the
+    /// file, but a write may extend the file.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Truncates the file, or extends it with zeros.
@@ -57,12 +57,14 @@ pub trait Storage: Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
-    /// Not a pipe or a device, which have no length and no positions.
+    /// Whether it is a regular file, and not a pipe or a device, which have no length and no
+    /// positions.
     is_regular: bool,
     identity: Option<FileId>,
     /// The process that holds the lock.
     owner: u64,
-    /// Opened at the beginning: the path may be relative, and the working directory may change.
+    /// Opened together with the file: the path may be relative, and the working directory may
+    /// change.
     folder: io::Result<File>,
 }
 
@@ -125,7 +127,7 @@ fn identity_of(metadata: &Metadata) -> Option<FileId> {
     })
 }
 
-/// Elsewhere the standard library does not identify the file.
+/// On other systems the standard library does not identify the file.
 #[cfg(not(unix))]
 fn identity_of(_metadata: &Metadata) -> Option<FileId> {
     None
@@ -151,10 +153,11 @@ fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
-/// The folder that holds the name of the file: of the file itself, if the path is a symbolic link.
+/// The folder that contains the name of the file; if the path is a symbolic link, that of its
+/// target.
 fn open_folder_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
-        // Elsewhere a folder cannot be opened; `sync_folder` has nothing to do.
+        // On other systems a folder cannot be opened; `sync_folder` has nothing to do.
         return Err(io::ErrorKind::Unsupported.into());
     }
     let path = path.canonicalize()?;
@@ -182,8 +185,8 @@ impl Storage for DiskFile {
         self.file.set_len(len)
     }
 
-    /// `fdatasync`, which includes the length; on macOS `F_FULLFSYNC`, without which the disk may
-    /// keep it in its cache.
+    /// `fdatasync`, which includes the length; on macOS `F_FULLFSYNC`, without which the data may
+    /// remain in the disk's cache.
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -191,7 +194,7 @@ impl Storage for DiskFile {
     fn sync_folder(&self) -> io::Result<()> {
         match &self.folder {
             Ok(folder) => match folder.sync_all() {
-                // The error of a file system that cannot sync a folder. PostgreSQL ignores it, too
+                // The error of a file system that cannot sync a folder. PostgreSQL also ignores it
                 // (`fsync_fname_ext`).
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
                 synced => synced,
@@ -217,8 +220,8 @@ impl Storage for DiskFile {
     }
 }
 
-/// Writes all of `bytes` at `offset`, in one write unless the system accepts only parts or is
-/// interrupted.
+/// Writes all of `bytes` at `offset`, in one write unless the system accepts only part of them or
+/// is interrupted.
 pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -232,7 +235,7 @@ pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io:
     Ok(())
 }
 
-/// A copy of the error, since several callers may have to receive it.
+/// A copy of the error, since several callers may need it.
 pub(super) fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
@@ -240,7 +243,7 @@ pub(super) fn copy_of(error: &io::Error) -> io::Error {
     }
 }
 
-/// Reads a storage from an offset on.
+/// Reads from a storage, beginning at an offset.
 #[derive(Debug)]
 pub(super) struct StorageReader<'a> {
     pub(super) storage: &'a dyn Storage,

@@ -1,4 +1,4 @@
-//! What follows the last complete record of a log, and whether a crash can have left it.
+//! What follows the last complete record of a log, and whether a crash could have left it.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Dialect, LogFormat, Role};
 use crate::format::Kind;
 
-/// What a disk writes atomically. Only a hint at what a crash can have left; etcd assumes the same
-/// length (`wal/decoder.go`).
+/// The unit that a disk writes atomically. Only a hint at what a crash could have left; etcd
+/// assumes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
 /// What follows the last complete record.
@@ -23,15 +23,15 @@ pub(super) struct Tail {
     pub(super) last: Reason,
     /// The first region that is damage.
     pub(super) damage: Option<SkippedRegion>,
-    /// A sector, or the damaged part of it, is all zero: it was not written, though the file
-    /// already had its new length.
+    /// A sector, or the part of one that is damaged, is all zero: it was not written, though the
+    /// file already had its new length.
     has_zero_sector: bool,
     /// Something in it cannot be the rest of an interrupted write: a complete record, or one that
-    /// is complete but for one flipped bit.
+    /// is complete except for one flipped bit.
     has_whole_record: bool,
     /// Something in it is not zero.
     pub(super) has_data: bool,
-    /// A valid fragment is in it or before it.
+    /// There is a valid fragment in it or before it.
     pub(super) has_fragment: bool,
 }
 
@@ -49,7 +49,7 @@ impl Tail {
         }
     }
 
-    /// Whether a crash can have left it, although it is reported as damage.
+    /// Whether a crash could have left it, although it is reported as damage.
     pub(super) fn is_torn(&self) -> bool {
         self.has_zero_sector && !self.has_whole_record
     }
@@ -84,8 +84,8 @@ impl Tail {
                     let bytes = read_at_most(storage, begin, end - begin)?;
                     self.has_zero_sector |= has_zero_sector(&bytes, begin);
                     self.has_whole_record |= hides_record(dialect, &bytes);
-                    // The record may have been synced, whatever zeros it holds: an unwritten sector
-                    // makes more than one bit wrong.
+                    // The record may have been synced, whatever zeros it contains: an unwritten
+                    // sector would have changed more than one bit.
                     self.has_whole_record |= begin == region.begin && locate_bit_flip(&bytes, begin, dialect).is_some();
                     begin = end;
                 }
@@ -114,8 +114,8 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// Whether a sector of the file is all zero, as far as it lies in `bytes`, which begin at the file
-/// offset `begin`.
+/// Whether a sector of the file, or the part of one that is in `bytes`, is all zero. `bytes` begin
+/// at the file offset `begin`.
 fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
     let first_len = (SECTOR_LEN - begin % SECTOR_LEN) as usize;
     let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
@@ -124,14 +124,14 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Whether a complete record, or the beginning of one that may be complete, is in `bytes`, the rest
-/// of a block after damage, where no reader looks for it.
+/// Whether `bytes`, the rest of a block after damage, contain a complete record, or the beginning
+/// of one that may be complete. No reader looks for records there.
 ///
-/// A damaged record whose data itself holds log fragments is mistaken for one: better a false alarm
-/// than a silent loss.
+/// A damaged record whose data itself contains log fragments is mistaken for one: better a false
+/// alarm than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
-    // Made once, not for each byte.
+    // Built once, not for each byte.
     let format = LogFormat::new(dialect);
     (0..bytes.len()).any(|at| {
         let role = scanner.own_fragment(&format, at).map(|valid| valid.role);

@@ -1,10 +1,10 @@
-//! Files of which a sync has failed in this process.
+//! Files for which a sync has failed in this process.
 //!
 //! After a failed `fsync`, Linux marks the pages that it could not write as clean: they can still
 //! be read, the next sync succeeds, and yet they are not on the disk. So a writer that reopens such
 //! a file must rewrite the bytes, which makes the pages dirty, before a sync means anything. Only
-//! this process knows of the failure; another one states by its checkpoint what it knows to be on
-//! the disk.
+//! this process knows about the failure; another process states with its checkpoint what it knows
+//! to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -18,8 +18,8 @@ use super::storage::FileId;
 /// For each such file, the offset before which everything was on the disk when the sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// How many there are. While it is 0, as nearly always, the lock is not taken: in a forked child it
-/// may be held by a thread that does not exist there.
+/// The number of such files. While it is 0, as it nearly always is, the lock is not taken: in a
+/// forked child it may be held by a thread that does not exist there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
@@ -28,7 +28,7 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
 }
 
 /// Remembers that a sync has failed and that everything before `durable_offset` was on the disk.
-/// What is remembered of an earlier failure stays valid.
+/// What is remembered from an earlier failure remains valid.
 pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();

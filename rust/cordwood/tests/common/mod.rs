@@ -1,5 +1,6 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
-//! What several test files need: fragments of any type, and all events of a file as values that outlive the reader.
+//! Shared by several test files: fragments of any type, and all events of a file as values that
+//! outlive the reader.
 
 use cordwood_log::crc32c::{crc32c, extend, mask};
 use cordwood_log::damage::SkippedRegion;
@@ -19,8 +20,8 @@ pub(crate) enum Found {
     Skipped(SkippedRegion),
 }
 
-/// All events and how they end. The error that the policy `Fail` makes of a region is taken for the
-/// region itself.
+/// All events and how they end. An error that the policy `Fail` returns for a region is taken for
+/// the region itself.
 pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {
@@ -39,7 +40,7 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
         }
     }
     let end = reader.end().expect("an end, behind the last event");
-    // The end is final: LevelDB's ReadWrite asks again, too.
+    // The end is final: LevelDB's ReadWrite also asks again.
     assert_eq!(reader.next_event().expect("no error after the end"), None);
     assert_eq!(reader.end(), Some(end));
     (events, end)

@@ -1,4 +1,5 @@
-//! Fragments of every dialect, made without the crate under test: its own checksums, its own headers.
+//! Fragments of every dialect, made without the crate under test, with separate code for checksums
+//! and headers.
 
 /// The Castagnoli polynomial, reflected.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
@@ -14,7 +15,7 @@ fn crc(poly: u32, data: &[u8]) -> u32 {
     })
 }
 
-/// What a header holds besides checksum, length and type, and how its checksum is made.
+/// What a header contains besides checksum, length and type, and how its checksum is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// Types 1 to 4.
@@ -51,7 +52,7 @@ impl Wire {
         [&stored.to_le_bytes()[..], &len.to_le_bytes(), &covered].concat()
     }
 
-    /// FULL, or FIRST, MIDDLE, LAST: which of them is `place`, 1 to 4.
+    /// A FULL, FIRST, MIDDLE or LAST fragment, as `place` says, 1 to 4.
     pub(crate) fn part(self, place: u8, payload: &[u8]) -> Vec<u8> {
         let before = match self {
             Wire::Plain | Wire::Ieee => 0,

@@ -1,5 +1,5 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
-//! A file in memory that records what is done to it, and fails where a test says.
+//! A file in memory that records what is done to it, and fails where a test requests it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,7 +12,7 @@ pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;
 pub(crate) const ENOSPC: i32 = 28;
 
-/// What was done, in order. Only what succeeded, or left a partial result.
+/// An operation that was done: only those that succeeded or left a partial result are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Op {
     Write {
@@ -26,7 +26,7 @@ pub(crate) enum Op {
         offset: u64,
         len: u64,
     },
-    /// A note of the test: the writer has said that everything before this offset is safe.
+    /// A note by the test: the writer has reported that everything before this offset is safe.
     Promised(u64),
 }
 
@@ -38,9 +38,9 @@ pub(crate) enum Fault {
     Error(i32),
     /// This many bytes are written, and no error is returned.
     Short(usize),
-    /// This many bytes are written, and yet this error is returned.
+    /// This many bytes are written, and then this error is returned.
     ErrorAfter(usize, i32),
-    /// Of a sync: it panics.
+    /// A sync panics.
     Panic,
 }
 
@@ -48,19 +48,19 @@ pub(crate) enum Fault {
 pub(crate) struct State {
     pub(crate) bytes: Vec<u8>,
     pub(crate) ops: Vec<Op>,
-    /// For the next writes, one each; so for the others.
+    /// For the next writes, one each; likewise for the other operations.
     pub(crate) write_faults: VecDeque<Fault>,
     pub(crate) set_len_faults: VecDeque<Fault>,
     pub(crate) sync_faults: VecDeque<Fault>,
     pub(crate) folder_faults: VecDeque<Fault>,
     pub(crate) allocate_faults: VecDeque<Fault>,
-    /// How long a sync takes. Others may write meanwhile.
+    /// How long a sync takes. Other threads may write meanwhile.
     pub(crate) sync_time: Duration,
-    /// The length of the file when the last sync that is done began: what it has put on the disk.
+    /// The length of the file when the last completed sync began, all of which it put on the disk.
     pub(crate) synced_len: u64,
-    /// By what a failed sync of the file is remembered.
+    /// What a failed sync of the file is remembered by.
     pub(crate) identity: Option<FileId>,
-    /// The process that uses it.
+    /// The process that uses the file.
     pub(crate) process: Process,
 }
 
@@ -83,7 +83,7 @@ impl Double {
         Box::new(self.clone())
     }
 
-    /// How many have the file, this one included.
+    /// How many hold the file, including this one.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
@@ -104,7 +104,7 @@ fn next(faults: &mut VecDeque<Fault>) -> io::Result<Fault> {
     }
 }
 
-/// Does an operation to the bytes of a file.
+/// Applies an operation to the bytes of a file.
 pub(crate) fn apply(op: &Op, file: &mut Vec<u8>) {
     match op {
         Op::Write { offset, bytes } => {

@@ -1,5 +1,6 @@
-//! App Engine's `records_test.py` and `LevelDbTest.java`. Upstream the block is patched to 20 bytes; here it is 32 KiB, so lengths differ.
-//! Datastore and Firestore write the same. Its fragments are LevelDB's; what differs is the zeros.
+//! App Engine's `records_test.py` and `LevelDbTest.java`. Upstream the block is patched to 20
+//! bytes; here it is 32 KiB, so lengths differ. Datastore and Firestore write the same format. Its
+//! fragments are LevelDB's; only the zeros differ.
 
 use cordwood_log::Dialect;
 
@@ -21,7 +22,7 @@ fn exact_bytes() {
     assert_eq!(empty_first[B + 6], 4);
 }
 
-/// Padding, then more records: what a file has in its middle that was written in slices.
+/// Padding, then more records, as in the middle of a file that was written in slices.
 #[test]
 fn pad_block_then_records() {
     let mut file = write(LOG, &["one"]);
@@ -39,7 +40,7 @@ fn pad_block_then_records() {
         .records(&["one", "two"])
         .skipped(&[padding, (end as u64, 2 * B as u64, "zero_fill")])
         .ends_clean();
-    // A block of nothing but padding.
+    // A block of only padding.
     let mut file = vec![0; B];
     file.extend(Wire::Plain.full(b"two"));
     read(LOG, &file)
@@ -89,7 +90,7 @@ fn truncation_at_every_length() {
     read(LOG, b"").records(NONE).ends_clean();
 }
 
-/// All sizes up to three blocks; here those near the edges.
+/// Upstream, all sizes up to three blocks; here, those near the edges.
 #[test]
 fn smoke() {
     for edge in [0, B, 2 * B, 3 * B] {

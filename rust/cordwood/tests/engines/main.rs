@@ -1,7 +1,8 @@
-//! The engines' own test cases under their names, in our words: `docs/format/<engine>-cases.md` list them, and say where this crate differs.
+//! The engines' own test cases, under their names and in our words. `docs/format/<engine>-cases.md`
+//! list them, and say where this crate differs.
 //!
-//! The policy is `Skip` unless a test says otherwise: all records, and all that is not returned. A comment `Exception:` marks where this crate
-//! is meant to differ from the engine.
+//! The policy is `Skip` unless a test says otherwise: all records, and everything that is not
+//! returned. A comment `Exception:` marks where this crate differs from the engine on purpose.
 
 mod appengine;
 mod goleveldb;
@@ -17,7 +18,7 @@ use cordwood_log::{End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 /// A block, in bytes.
 const B: usize = 32_768;
 
-/// What a reader gave.
+/// What a reader returned.
 #[derive(Debug)]
 struct Reading {
     records: Vec<Vec<u8>>,
@@ -90,7 +91,7 @@ fn write<D: AsRef<[u8]>>(dialect: impl Into<LogFormat>, records: &[D]) -> Vec<u8
     file
 }
 
-/// `text` again and again, `len` bytes of it.
+/// `text` repeated up to `len` bytes.
 fn big(text: &str, len: usize) -> Vec<u8> {
     text.bytes().cycle().take(len).collect()
 }

@@ -8,7 +8,8 @@ use super::{B, NONE, big, noise, read, write};
 
 const LOG: LogFormat = LogFormat::new(Dialect::PEBBLE).with_log_number(1);
 
-/// Through the writer for LevelDB's fragments and the one for recyclable ones, and as WAL-sync fragments, which only Pebble writes.
+/// Through the writers for LevelDB's and for recyclable fragments, and as WAL-sync fragments, which
+/// only Pebble writes.
 #[track_caller]
 fn round_trip(records: &[Vec<u8>]) {
     for dialect in [LogFormat::new(Dialect::PEBBLE), LOG] {
@@ -63,7 +64,7 @@ fn flush() -> std::io::Result<()> {
         writer.flush()?;
         lens.push(writer.get_mut().len());
     }
-    // The first two upstream are flushed together.
+    // Upstream, the first two are flushed together.
     assert_eq!(lens, [0, 8, 17, 10_024, 50_038]);
     Ok(())
 }
@@ -92,14 +93,14 @@ fn corrupt_block() {
     file[3 * B] ^= 0xff;
     let (block, end) = (3 * B as u64, file.len() as u64);
     let skipped = [(0, block, "interrupted_record"), (block, end, "checksum_mismatch")];
-    // Exception: damage. Pebble says ErrUnexpectedEOF, as it cannot vouch for legacy fragments.
+    // Exception: damage. Pebble says ErrUnexpectedEOF, since legacy fragments prove nothing to it.
     read(LogFormat::new(Dialect::PEBBLE), &file)
         .records(NONE)
         .skipped(&skipped)
         .ends_clean();
 }
 
-/// Where the records begin that a reader of the range from `start` returns.
+/// The offsets of the records that a reader of the range from `start` returns.
 fn offsets_from(file: &[u8], start: u64) -> Vec<u64> {
     let options = ReadOptions::default().with_dialect(Dialect::PEBBLE).with_range(start..);
     super::read_with(options, file).offsets
@@ -110,7 +111,7 @@ fn seek_record_invalid_chunk() {
     let file = write(LogFormat::new(Dialect::PEBBLE), &[big("0", 3 * B), big("1", 100)]);
     let second = 3 * B as u64 + 28;
     assert_eq!(offsets_from(&file, B as u64), [second]);
-    // Exception: any offset will do for a range. Pebble fails for one in the middle of a block.
+    // Exception: a range may begin at any offset. Pebble fails for one in the middle of a block.
     assert_eq!(offsets_from(&file, B as u64 + 3), [second]);
 }
 
@@ -151,7 +152,8 @@ fn truncated_log() {
         .ends_torn(0);
 }
 
-/// A log of `number` over what others have left in a buffer of 1 MiB, closed with a trailer or cut.
+/// Log `number`, written over what others have left in a buffer of 1 MiB, closed with a trailer or
+/// cut.
 #[test]
 fn recycle_log() {
     let mut buffer = vec![0; 1 << 20];
@@ -228,12 +230,13 @@ fn a_lost_write() {
     let file = [&new[..B], &old[B..2 * B], &new[2 * B..]].concat();
     let reading = read(dialect, &file);
     assert!(reading.skipped.contains(&(B as u64, 2 * B as u64, "lost_write")));
-    // The 63 in the block, and the two at its edges.
+    // The 63 records in the block, and the two at its edges.
     assert_eq!(reading.records.len(), 300 - 65);
     assert_eq!(reading.records.last(), Some(&noise(500, 2)));
 }
 
-/// After damage a block begins with damage, too, but holds a fragment of the log; then an older log follows. So the log had not ended.
+/// After damage, the next block also begins with damage but contains a fragment of the log, so the
+/// log had not ended there; then an older log follows.
 #[test]
 fn a_fragment_inside_a_later_block_is_proof() {
     let old = write(LOG, &vec![noise(500, 1); 300]);
@@ -249,13 +252,13 @@ fn a_fragment_inside_a_later_block_is_proof() {
         reading.skipped.last().map(|last| (last.1, last.2)),
         Some((file.len() as u64, "stale"))
     );
-    // With an older log in place of the second block, it had.
+    // With an older log in place of the second block, the log had ended.
     file[B + 100..2 * B].copy_from_slice(&old[B + 100..2 * B]);
     let reading = read(dialect, &file);
     assert_eq!(reading.skipped, [(first.0, file.len() as u64, "stale")]);
 }
 
-/// A trailer is that of this log only with its number plus one.
+/// A trailer belongs to this log only if it has the log's number plus one.
 #[test]
 fn a_trailer_of_another_log_ends_nothing() {
     let mut file = write(LOG, &["one"]);
@@ -292,7 +295,8 @@ const BAD: [Bad; 7] = [
     Bad::HeaderTooBig,
 ];
 
-/// A fragment with `len` bytes of payload that is bad in this way, and says that `synced` bytes had been synced.
+/// A fragment with `len` bytes of payload that is bad in this way and says that `synced` bytes had
+/// been synced.
 fn bad_chunk(bad: Bad, len: usize, synced: u64) -> Vec<u8> {
     let payload = vec![0xab; len];
     let mut chunk = Wire::Synced(1, synced).full(&payload);
@@ -303,7 +307,7 @@ fn bad_chunk(bad: Bad, len: usize, synced: u64) -> Vec<u8> {
         Bad::Zeroed => chunk.fill(0),
         Bad::TooLong => chunk[4..6].copy_from_slice(&[0xff, 0xff]),
         Bad::InvalidType => chunk[6] = 100,
-        // Of 19 bytes there are fewer.
+        // Fewer than the header's 19 bytes.
         Bad::HeaderTooBig => chunk.truncate(15),
     }
     chunk
@@ -332,7 +336,7 @@ fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
     (file, begin)
 }
 
-/// What is in front of the bad fragment is always returned. Pebble: ErrUnexpectedEOF.
+/// What precedes the bad fragment is always returned. Pebble: ErrUnexpectedEOF.
 #[test]
 fn wal_sync_bad_chunk_alone() {
     for bad in BAD {
@@ -340,7 +344,7 @@ fn wal_sync_bad_chunk_alone() {
         let reading = read(LOG, &file);
         reading.records(&[[1; 10]]);
         let reason = match bad {
-            // Exceptions: no damage either, but by another name.
+            // Exceptions: not damage either, but under another name.
             Bad::LogNumber => "stale",
             Bad::Zeroed => "zero_fill",
             _ => "torn_tail",
@@ -349,7 +353,8 @@ fn wal_sync_bad_chunk_alone() {
     }
 }
 
-/// Two bad ones, and one that would promise more but is itself bad. Pebble: ErrUnexpectedEOF.
+/// Two bad fragments, the second of which would promise more if it were valid. Pebble:
+/// ErrUnexpectedEOF.
 #[test]
 fn wal_sync_two_bad_chunks() {
     for (bad, other) in BAD.into_iter().flat_map(|bad| [(bad, bad), (bad, Bad::Checksum)]) {
@@ -368,7 +373,8 @@ fn wal_sync_two_bad_chunks() {
     }
 }
 
-/// A valid fragment in a later block says that all before it had been synced: that proves corruption. Pebble: the error itself.
+/// A valid fragment in a later block says that everything before it had been synced, which proves
+/// corruption. Pebble: the error itself.
 #[test]
 fn wal_sync_later_chunk_promises_more() {
     for bad in BAD {
@@ -380,7 +386,8 @@ fn wal_sync_later_chunk_promises_more() {
             Bad::Checksum | Bad::InvalidType => "checksum_mismatch",
             Bad::LogNumber => "lost_write",
             Bad::WireFormat => "checksum_mismatch",
-            // Exception: zeros up to the end of a block are what a preallocated file has. Pebble calls them corruption.
+            // Exception: a preallocated file has zeros up to the end of a block. Pebble calls them
+            // corruption.
             Bad::Zeroed => "zero_fill",
             Bad::TooLong | Bad::HeaderTooBig => "bad_length",
         };
@@ -388,8 +395,9 @@ fn wal_sync_later_chunk_promises_more() {
     }
 }
 
-/// Exception: the same. Pebble calls it ErrUnexpectedEOF, as the promise is too small; but its writer promises too little, so that proves nothing,
-/// and the record that follows would be lost silently.
+/// Exception: the same. Pebble calls it ErrUnexpectedEOF, as the promise is too small; but its
+/// writer promises too little, so that proves nothing, and the following record would be lost
+/// silently.
 #[test]
 fn wal_sync_later_chunk_promises_too_little() {
     for bad in BAD {
@@ -402,7 +410,8 @@ fn wal_sync_later_chunk_promises_too_little() {
     }
 }
 
-/// Exception: damage. Pebble does not look at what is in the same block, and calls it ErrUnexpectedEOF.
+/// Exception: damage. Pebble does not examine the rest of the same block, and calls it
+/// ErrUnexpectedEOF.
 #[test]
 fn wal_sync_promise_in_the_same_block() {
     for bad in [Bad::Checksum, Bad::TooLong, Bad::InvalidType, Bad::LogNumber] {
@@ -418,7 +427,7 @@ fn wal_sync_promise_in_the_same_block() {
     }
 }
 
-/// Without a trailer and with a hole of many blocks: what follows is found, however far.
+/// With no trailer and a hole of many blocks, what follows is found, however far away.
 #[test]
 fn wal_sync_proof_after_many_blocks() {
     let mut file = good(0, 10);
@@ -431,7 +440,7 @@ fn wal_sync_proof_after_many_blocks() {
     assert_eq!(reading.skipped[0].1, 6 * B as u64);
 }
 
-/// The reader is asked piece by piece, as a pipe gives it.
+/// The file arrives in pieces, as from a pipe.
 #[test]
 fn doubts_do_not_depend_on_windows() {
     struct Slow<'a>(&'a [u8]);

@@ -1,4 +1,4 @@
-//! RocksDB `db/log_test.cc`. Each case is run for both forms of fragments, as upstream.
+//! RocksDB `db/log_test.cc`. Each case runs for both forms of fragments, as upstream.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -28,7 +28,7 @@ fn round_trip(dialect: LogFormat, records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The fragment at `at`, made one of another type.
+/// Gives the fragment at `at` another type.
 fn retype(wire: Wire, file: &mut Vec<u8>, at: usize, kind: u8) {
     let len = usize::from(u16::from_le_bytes([file[at + 4], file[at + 5]]));
     let end = at + wire.header_len() + len;
@@ -36,7 +36,7 @@ fn retype(wire: Wire, file: &mut Vec<u8>, at: usize, kind: u8) {
     file.splice(at..end, wire.fragment(kind, &payload));
 }
 
-/// What is added to a type to make it one of this form.
+/// The number to add to a type to make it one of this form.
 fn base(wire: Wire) -> u8 {
     if wire == Wire::Plain { 0 } else { 4 }
 }
@@ -131,7 +131,8 @@ impl Read for Broken {
 fn read_error() {
     for (dialect, _) in MODES {
         let mut reader = Reader::new(Broken, ReadOptions::default().with_format(dialect));
-        // Exception: an error, and a further call tries again. RocksDB reports a block as dropped and ends.
+        // Exception: an error, and another call tries again. RocksDB reports a block as dropped and
+        // ends.
         for _ in 0..2 {
             assert!(matches!(reader.next_record(), Err(Error::Io { .. })));
         }
@@ -156,7 +157,8 @@ fn ignorable_record_type() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &["foo"]);
         retype(wire, &mut file, 0, 0x80 + 100);
-        // The type is even, so its header is short. The test upstream has no payload after a log number either.
+        // The type is even, so its header is short. The upstream test also has no payload after a
+        // log number.
         if wire == Wire::Plain {
             read(dialect, &file)
                 .records(NONE)
@@ -171,13 +173,15 @@ fn ignorable_record_type() {
     }
 }
 
-/// The four cases with "IsIgnored" and the four with "IsNotIgnored": there RocksDB depends on its mode, here the end says so in any.
+/// The four cases with "IsIgnored" and the four with "IsNotIgnored": RocksDB depends on its mode;
+/// here the end reports it in any mode.
 fn torn(make: impl Fn(Wire, &mut Vec<u8>), record: &[u8]) {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &[record]);
         make(wire, &mut file);
         let end = file.len() as u64;
-        // Exception: also reported as `torn_tail`, which is not damage. RocksDB is silent, or reports it in two of its four modes.
+        // Exception: also reported as `torn_tail`, which is not damage. RocksDB reports it in two
+        // of its four modes, and is silent in the others.
         read(dialect, &file)
             .records(NONE)
             .skipped(&[(0, end, "torn_tail")])
@@ -221,7 +225,8 @@ fn bad_length() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &[big("bar", B - wire.header_len()), b"foo".to_vec()]);
         file[4] = file[4].wrapping_add(1);
-        // Exception for recyclable fragments: "foo" is read and the damage told. RocksDB takes it for the end of a recycled log.
+        // Exception for recyclable fragments: "foo" is read and the damage reported. RocksDB takes
+        // it for the end of a recycled log.
         read(dialect, &file)
             .records(&["foo"])
             .skipped(&[(0, B as u64, "bad_length")])
@@ -235,7 +240,8 @@ fn checksum_mismatch() {
         let mut file = write(dialect, &["foooooo"]);
         file[0] = file[0].wrapping_add(14);
         let end = file.len() as u64;
-        // Exception for recyclable fragments: damage. RocksDB takes it for the end of a recycled log, but there is nothing of an older one.
+        // Exception for recyclable fragments: damage. RocksDB takes it for the end of a recycled
+        // log, but nothing of an older log follows.
         read(dialect, &file)
             .records(NONE)
             .skipped(&[(0, end, "checksum_mismatch")])
@@ -302,7 +308,8 @@ fn error_joins_records() {
         let mut file = write(dialect, &[big("foo", B), big("bar", B), b"correct".to_vec()]);
         file[B..2 * B].fill(b'x');
         let reading = read(dialect, &file);
-        // Exception for recyclable fragments: "correct" is read. RocksDB takes the damage for the end of a recycled log.
+        // Exception for recyclable fragments: "correct" is read. RocksDB takes the damage for the
+        // end of a recycled log.
         let (first, second) = (B as u64, 2 * B as u64);
         reading.records(&["correct"]).ends_clean();
         assert_eq!(
@@ -346,7 +353,7 @@ fn read_write_with_timestamp_size() {
 #[test]
 fn read_write_with_timestamp_size_zero_timestamp_ignored() {
     for (dialect, wire) in MODES {
-        // RocksDB's writer leaves a size of 0 out; where there is one all the same, it is not applied.
+        // RocksDB's writer leaves out a size of 0; if there is one, the record is not applied.
         let file = [timestamp_sizes(wire, &[(1, 0), (2, 8)]), wire.full(b"foo")].concat();
         let end = file.len() as u64 - wire.header_len() as u64 - 3;
         read(dialect, &file)
@@ -368,7 +375,7 @@ fn timestamp_size_record_padding() {
         reading.records(&[long, b"bar".to_vec()]).ends_clean();
         let (block, header) = (B as u64, wire.header_len() as u64);
         let metadata = (block, block + header + 6, "metadata");
-        // Where the longest header would fit, zeros are not a trailer but a fill. Neither is damage.
+        // If the longest header would fit, zeros are not a trailer but a fill. Neither is damage.
         let fill = (block - header, block, "zero_fill");
         let skipped = if wire == Wire::Plain {
             vec![metadata]
@@ -389,13 +396,13 @@ fn recycle() {
     let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(123);
     let new = write(dialect, &["foooo", "bar"]);
     let file = [&new[..], &old[new.len()..]].concat();
-    // Exception: what is left of the older log is reported as `stale`, not damage. RocksDB is silent.
+    // Exception: the rest of the older log is reported as `stale`, not damage. RocksDB is silent.
     let skipped = [(new.len() as u64, file.len() as u64, "stale")];
     read(dialect, &file)
         .records(&["foooo", "bar"])
         .skipped(&skipped)
         .ends_clean();
-    // Also where the number is not given.
+    // The same without the number named.
     read(LogFormat::new(Dialect::ROCKSDB), &file)
         .records(&["foooo", "bar"])
         .skipped(&skipped);
@@ -417,7 +424,8 @@ fn recycle_with_timestamp_size() {
     assert_eq!(Vec::from_iter(reader.info().timestamp_lens.clone()), [(2, 8)]);
 }
 
-/// The cases ClearEof and those of the reader that waits for the rest of a record: here a follower does that.
+/// The ClearEof cases and those of the reader that waits for the rest of a record; here a follower
+/// does that.
 fn follow(first_len: impl Fn(Wire) -> usize, record: &[u8]) {
     for (dialect, wire) in MODES {
         let folder = tempfile::tempdir().unwrap();
@@ -489,7 +497,8 @@ fn a_recycled_log_that_is_being_written() {
     }
 }
 
-/// A bit of the type of a legacy record, flipped, makes RocksDB hang, or open an empty database if it is the first record.
+/// A flipped bit in the type of a legacy record makes RocksDB hang or, if it is the first record,
+/// open an empty database.
 #[test]
 fn type_1_flipped_to_5() {
     let good = Wire::Plain.full(b"good");
@@ -503,7 +512,8 @@ fn type_1_flipped_to_5() {
     }
 }
 
-/// RocksDB's writer leaves up to 10 zeros at the end of a block, and its reader looks for 6: it drops the record that they are in.
+/// RocksDB's writer leaves up to 10 zeros at the end of a block, but its reader expects at most 6
+/// and drops the record that they are in.
 #[test]
 fn zeros_for_a_long_header_inside_a_record() {
     let wire = Wire::Recyclable(123);
@@ -615,7 +625,7 @@ mod compression {
         check(&[10, 100, 1_000, B, 2 * B].map(|len| noise(len, len as u32)));
     }
 
-    /// FIRST and MIDDLE may end in the middle of a block there.
+    /// In a compressed log, FIRST and MIDDLE may end in the middle of a block.
     #[test]
     fn fragments_that_end_in_mid_block() {
         let frame = write(
@@ -645,7 +655,7 @@ mod compression {
             &["foo", "bar"],
         );
         let set = &file[..11];
-        // A frame that states a length of 1 GiB and has five bytes: nothing is allocated for it.
+        // The frame states a length of 1 GiB but has five bytes: nothing is allocated for it.
         let bomb = b"\x28\xb5\x2f\xfd\xa0\x00\x00\x00\x40\x01\x00\x00";
         for junk in [b"junk".as_slice(), bomb] {
             let bad = Wire::Plain.full(junk);
@@ -656,7 +666,7 @@ mod compression {
                 .skipped(&skipped)
                 .ends_clean();
         }
-        // One that states more than there is room for in any machine, to a reader without a limit.
+        // A frame that states more than fits into any machine, read without a limit.
         let bomb = Wire::Plain.full(b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x40\x01\0\0");
         let options = ReadOptions::default().with_record_len_max(u64::MAX);
         let reading = crate::read_with(options, &[set, &bomb].concat());
@@ -679,7 +689,7 @@ fn without_the_feature_compressed_records_are_told() {
         .ends_clean();
 }
 
-/// Compression that RocksDB does not know for logs, said twice, or too late.
+/// A compression that RocksDB does not support for logs, or one that is stated twice or too late.
 #[test]
 fn set_compression_as_it_is_not_written() {
     let set = |number: u32| Wire::Plain.fragment(9, &number.to_le_bytes());

@@ -1,5 +1,5 @@
-//! wandb `core/pkg/leveldb/record_internal_test.go` (and golang/leveldb, of which it is a copy), `core/internal/transactionlog`,
-//! `livestore_test.go`, `tests/unit_tests/test_datastore.py`.
+//! wandb `core/pkg/leveldb/record_internal_test.go` (and golang/leveldb, of which it is a copy),
+//! `core/internal/transactionlog`, `livestore_test.go`, `tests/unit_tests/test_datastore.py`.
 
 use std::fs::File;
 use std::io::Write;
@@ -72,7 +72,7 @@ fn last_record_offset() {
     assert_eq!(offsets[2..], [131_072, 163_840, 196_608]);
 }
 
-/// Three records of a block each, of which the second is corrupt.
+/// Three records of a block each, the second of which is corrupt.
 #[test]
 fn basic_recover() {
     let records = [big("0", B - 14), big("1", B - 7), big("2", B - 7)];
@@ -157,7 +157,7 @@ fn truncation_eof() {
     ] {
         let reading = read(LOG, &file[..len]);
         let is_torn = matches!(reading.end, cordwood_log::End::TornTail { .. });
-        // Exception: the file header cut short is torn. wandb calls it a clean end.
+        // Exception: a truncated file header is torn. wandb calls it a clean end.
         assert_eq!(is_torn, !ends_between, "{len}");
         assert!(
             reading
@@ -186,7 +186,7 @@ fn verify_wandb_header() {
 #[test]
 fn skips_corrupt_data() {
     let mut records = vec![vec![0; 1]];
-    // Up to the end of the block.
+    // Empty records up to the end of the block.
     records.extend(vec![Vec::new(); 4_679]);
     records.push(b"block 2".to_vec());
     let mut file = write(LOG, &records);
@@ -228,7 +228,8 @@ fn live() {
         file.write_all(&bytes[written..to]).unwrap();
         written = to;
     };
-    // Part of the file header, then part of a fragment's header, then all of its payload but the last byte.
+    // Part of the file header, then part of a fragment's header, then all of its payload except the
+    // last byte.
     for to in [0, 3] {
         grow(&mut file, to);
         assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)), "{to}");
@@ -245,7 +246,7 @@ fn live() {
         };
         assert_eq!(reason, WaitReason::Incomplete);
     }
-    // A is there while B lacks its last byte.
+    // A is returned while B lacks its last byte.
     let end = bytes.len() - 11;
     grow(&mut file, end);
     let mut found = Vec::new();
@@ -260,7 +261,7 @@ fn live() {
     assert!(found == records);
 }
 
-/// Go writes blocks whole, Python record by record; both are the same bytes.
+/// The Go writer writes whole blocks, the Python one record by record; the bytes are the same.
 #[test]
 fn a_block_tail_is_padded() {
     let room = B - 7 - 7 - 6;

@@ -1,5 +1,5 @@
-//! The file of the model: what the page cache shows, what the disk holds, and the [`Storage`]
-//! through which a `LogFile` reaches it.
+//! The model's file: what the page cache shows, what the disk contains, and the [`Storage`] through
+//! which a `LogFile` reaches it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,35 +14,35 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const SECTOR_LEN: usize = 512;
 
-/// Where a byte of the page cache is.
+/// The state of a byte in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Byte {
     /// The disk has it.
     Synced,
     /// The next sync writes it.
     Dirty,
-    /// A sync failed in this process. The system took the byte for clean: no later sync writes it,
-    /// unless it is written again.
+    /// A sync failed in this process, and the system took the byte for clean: no later sync writes
+    /// it, unless it is written again.
     Lost(u32),
 }
 
-/// What a loss of power leaves of the bytes and the length that no sync has covered.
+/// What a power loss leaves of the bytes and the length that no sync has covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Loss {
     /// All of it is lost.
     Everything,
     /// Nothing is lost.
     Nothing,
-    /// The new length is there, and of the new bytes none: they read as zeros, or as what was
-    /// there.
+    /// The new length is there, but none of the new bytes: they read as zeros, or as what was there
+    /// before.
     Bytes,
     /// The new bytes are there; a cut is not.
     Cut,
     /// The file ends in the middle of the new bytes.
     SecondHalf,
-    /// The new length is there; of the new bytes only those of the first sector.
+    /// The new length is there, but only the first sector of the new bytes.
     AllSectorsButTheFirst,
-    /// The new length is there; the new bytes of the first sector are lost.
+    /// The new length is there; the first sector of the new bytes is lost.
     TheFirstSector,
 }
 
@@ -61,13 +61,13 @@ impl Loss {
 /// What goes wrong during one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
-    /// The first write writes a half and fails.
+    /// The first write writes half of its bytes and fails.
     Write,
-    /// So it does, and the file cannot be cut afterwards.
+    /// The same, and the file cannot be cut afterwards.
     WriteAndCut,
     /// The first sync fails, as on Linux: the bytes stay in the page cache, and are never written.
     Sync,
-    /// The process is killed at the first change of the file or sync: of a write, a half is done.
+    /// The process is killed at the first change of the file or sync; half of a write is done.
     DiesAtFirst,
     /// The same at the second.
     DiesAtSecond,
@@ -79,27 +79,27 @@ pub(crate) struct File {
     pub(crate) cache: Vec<u8>,
     /// For each byte of `cache`.
     pub(crate) bytes: Vec<Byte>,
-    /// What is on the disk. It may be longer than `cache`, if a cut has not been synced.
+    /// What is on the disk, which may be longer than `cache` if a cut has not been synced.
     pub(crate) disk: Vec<u8>,
     pub(crate) is_name_on_disk: bool,
-    /// What goes wrong with the present call, if it has not gone wrong yet.
+    /// What goes wrong during the current call, if it has not gone wrong yet.
     fault: Option<Fault>,
-    /// The process that makes the present call has been killed.
+    /// The process that makes the current call has been killed.
     pub(crate) is_dead: bool,
-    /// A sync has failed during the present call.
+    /// A sync has failed during the current call.
     pub(crate) has_sync_failed: bool,
-    /// Writes, cuts and syncs during the present call.
+    /// Writes, cuts and syncs during the current call.
     writes: u32,
     cuts: u32,
     syncs: u32,
-    /// A process has changed the file that did not open the writer.
+    /// A process that did not open the writer has changed the file.
     pub(crate) is_changed_by_stranger: bool,
-    /// What a reader finds in `cache`, once somebody has asked.
+    /// What a reader finds in `cache`, once it has been requested.
     found: Option<Arc<(Vec<Found>, Tail)>>,
 }
 
 impl File {
-    /// A file that has been on the disk for long.
+    /// A file that is entirely on the disk.
     pub(crate) fn with_content(content: &[u8]) -> Self {
         File {
             cache: content.to_vec(),
@@ -110,14 +110,14 @@ impl File {
         }
     }
 
-    /// A call begins, and this goes wrong with it.
+    /// Begins a call, during which this goes wrong.
     pub(crate) fn begin_call(&mut self, fault: Option<Fault>) {
         self.fault = fault;
         (self.is_dead, self.has_sync_failed) = (false, false);
         (self.writes, self.cuts, self.syncs) = (0, 0, 0);
     }
 
-    /// What could have gone wrong with the last call.
+    /// What could have gone wrong during the last call.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let changes = self.writes + self.cuts + self.syncs;
         let mut faults = Vec::new();
@@ -142,7 +142,7 @@ impl File {
         found.clone()
     }
 
-    /// What a loss of power may leave, each file once.
+    /// What a power loss may leave, each file once.
     pub(crate) fn after_any_loss(&self) -> Vec<(Loss, Vec<u8>)> {
         if self.is_name_on_disk && self.cache == self.disk {
             return vec![(Loss::Nothing, self.cache.clone())];
@@ -157,7 +157,7 @@ impl File {
         files
     }
 
-    /// What a loss of power leaves.
+    /// What a power loss leaves.
     fn after(&self, loss: Loss) -> Vec<u8> {
         let (old, new) = (&self.disk, &self.cache);
         if !self.is_name_on_disk && loss != Loss::Nothing {
@@ -198,7 +198,7 @@ impl File {
         *self = File::with_content(&self.after(loss));
     }
 
-    /// A bit of the medium flips.
+    /// A bit on the medium flips.
     pub(crate) fn flip(&mut self, index: usize, bit: u8) {
         self.found = None;
         self.cache[index] ^= 1 << bit;
@@ -212,7 +212,7 @@ impl File {
         }
         self.found = None;
         for (index, &byte) in (offset..end).zip(bytes) {
-            // What is written over itself is on the disk before and after.
+            // A synced byte that is overwritten with itself stays on the disk.
             if self.cache[index] != byte || self.bytes[index] != Byte::Synced {
                 (self.cache[index], self.bytes[index]) = (byte, Byte::Dirty);
             }
@@ -235,7 +235,7 @@ impl File {
         }
     }
 
-    /// Whether the fault of this call is this one; then it is over.
+    /// Whether this call's fault is one of these; if so, it happens and is cleared.
     fn fails(&mut self, faults: &[Fault]) -> bool {
         let fails = self.fault.is_some_and(|fault| faults.contains(&fault));
         if fails {
@@ -257,7 +257,7 @@ impl File {
     }
 }
 
-/// What an operation returned. A process that forks has a child that remembers the same answers.
+/// What an operation returned. The child of a process that forks remembers the same answers.
 #[derive(Debug, Clone)]
 enum Answer {
     Len(u64),
@@ -272,18 +272,17 @@ struct Descriptor {
     file: Arc<Mutex<File>>,
     process: AtomicU32,
     opener: u32,
-    /// The process has been killed. What the `LogFile` still does when its value is dropped, no
-    /// process does.
+    /// The process has been killed. What the `LogFile` still does when it is dropped has no effect.
     is_dead: AtomicBool,
-    /// What the crate sees of the process: `OPENER` or `CHILD`. Not its number, so that processes that
-    /// are alike make states that are alike.
+    /// How the crate identifies the process: `OPENER` or `CHILD`. Not its number, so that equal
+    /// processes make equal states.
     role: Arc<AtomicU32>,
-    /// By which what a process remembers of the file is found: another one in each process of each
-    /// world, for here they are all one.
+    /// The key to what a process remembers about the file. It differs for each process in each
+    /// world, since here they are all one process.
     inode: u64,
     /// All answers so far.
     tape: Mutex<Vec<Answer>>,
-    /// Answers to give instead of doing anything: this is the memory of a child being made.
+    /// Answers to return instead of doing anything, while a child's memory is being created.
     playing: Mutex<Option<VecDeque<Answer>>>,
 }
 
@@ -295,7 +294,7 @@ const CHILD: u32 = 2;
 #[derive(Clone)]
 pub(crate) struct Port(Arc<Descriptor>);
 
-/// Constant, for it is a part of what tells two states of a `LogFile` apart.
+/// Constant, because it is part of the text by which states of a `LogFile` are distinguished.
 impl std::fmt::Debug for Port {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Port")
@@ -332,7 +331,7 @@ impl Port {
         }))
     }
 
-    /// From here on it is the descriptor of the child, and works.
+    /// From here on it is the child's descriptor, and works.
     pub(crate) fn wake(&self, process: u32) {
         let rest = lock(&self.0.playing).take();
         assert!(
@@ -343,7 +342,7 @@ impl Port {
         self.0.role.store(CHILD, Ordering::Relaxed);
     }
 
-    /// The process is killed: nothing is done any more.
+    /// The process is killed: nothing has any effect from here on.
     pub(crate) fn kill(&self) {
         self.0.is_dead.store(true, Ordering::Relaxed);
     }
@@ -361,7 +360,7 @@ impl Port {
         Box::new(self.clone())
     }
 
-    /// The answer of the tape, or what `make` does.
+    /// The answer from the tape or, without one, from `make`.
     fn answer(&self, make: impl FnOnce(&mut File) -> Answer) -> Answer {
         let answer = match &mut *lock(&self.0.playing) {
             Some(tape) => tape.pop_front().expect("the parent asked for this, too"),
@@ -465,7 +464,8 @@ impl Storage for Port {
             file.syncs += 1;
             if file.fails(&[Fault::Sync]) {
                 file.has_sync_failed = true;
-                // The system reports it once: here, to one who shares the descriptor of the opener.
+                // The system reports it once: here, to a process that shares the opener's
+                // descriptor.
                 file.is_changed_by_stranger |= process != self.0.opener;
                 for byte in file.bytes.iter_mut().filter(|byte| **byte == Byte::Dirty) {
                     *byte = Byte::Lost(process);
@@ -485,7 +485,7 @@ impl Storage for Port {
         })
     }
 
-    /// Room ahead of the end shows nowhere.
+    /// Room allocated beyond the end has no visible effect.
     fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Ok(())
     }

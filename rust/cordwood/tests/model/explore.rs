@@ -1,7 +1,7 @@
-//! All sequences of actions up to a depth, the short ones first.
+//! All sequences of actions up to a certain depth, the short ones first.
 //!
-//! A `LogFile` cannot be copied, so a state is kept as the actions that lead to it, and made again
-//! from them. States that are alike are continued once.
+//! A `LogFile` cannot be copied, so a state is kept as the actions that lead to it, and re-created
+//! from them. Equal states are continued once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use crate::world::{Action, Rule, Setup, Violation, World};
 
-/// What was found in one or several explorations.
+/// What one or several explorations found.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// States that differ.
+    /// The number of different states.
     pub(crate) states: usize,
-    /// Actions that were done to get them.
+    /// The number of actions done to reach them.
     pub(crate) steps: usize,
     /// For each setup: its states, and how long they took.
     pub(crate) setups: Vec<String>,
-    /// For each rule that is broken, the shortest way there in each setup; the shortest of them
+    /// For each broken rule, the shortest way to break it in each setup; the shortest of them
     /// first.
     pub(crate) broken: BTreeMap<Rule, Vec<Counterexample>>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
 #[derive(Debug, Clone)]
 pub(crate) struct Counterexample {
     pub(crate) depth: usize,
-    /// States of its setup that were known when it was found, and how long that took.
+    /// How many states of its setup were known when it was found, and how long that took.
     pub(crate) states: usize,
     pub(crate) time: Duration,
     pub(crate) text: String,

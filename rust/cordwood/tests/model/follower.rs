@@ -1,5 +1,5 @@
-//! A follower beside the writer. It needs a real file, which is given the bytes of the page cache
-//! after each action.
+//! A follower that runs alongside the writer. It needs a real file, into which the bytes of the
+//! page cache are written after each action.
 
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -37,7 +37,7 @@ impl Beside {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = FOLDER.with(|folder| folder.path().join(number.to_string()));
         let file = fs::File::create(&path)?;
-        // What looks damaged may be cut off, and other bytes written there: it is never reported,
+        // What looks damaged may be cut off and other bytes written there, so it is never reported
         // unless a whole block follows.
         let options = FollowOptions::default()
             .with_on_corruption(OnCorruption::Skip)
@@ -51,12 +51,13 @@ impl Beside {
         })
     }
 
-    /// How far it is.
+    /// The offset that it has reached.
     pub(crate) fn offset(&self) -> u64 {
         self.follower.offset()
     }
 
-    /// The file is now this. All that it holds is returned, and nothing is returned twice.
+    /// Polls after the file's contents have become `cache`: every record in it must be returned,
+    /// and none twice.
     pub(crate) fn look(&mut self, cache: &[u8], found: &[Found]) -> Result<(), String> {
         let copied = self
             .file

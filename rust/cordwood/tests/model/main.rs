@@ -1,74 +1,74 @@
-//! A model of the log writer, its file and the processes that have it, explored exhaustively, with
-//! the real `LogFile` held to it.
+//! A model of the log writer, its file and the processes that use it, explored exhaustively; the
+//! real `LogFile` must conform to it.
 //!
 //! # The state
 //!
-//! [`World`](world::World) is the file, two processes A and B, and what is known of each record.
+//! [`World`](world::World) is the file, two processes A and B, and what is known about each record.
 //!
-//! * The file ([`File`](disk::File)) is what the page cache shows and what the disk holds: a write
-//!   goes to the cache, a sync to the disk.
+//! * The file ([`File`](disk::File)) is what the page cache shows and what the disk contains: a
+//!   write goes to the cache, a sync to the disk.
 //! * A process has a real `LogFile` or none, whose [`Storage`](cordwood_log::write::Storage) is that file. Its
-//!   whole memory, as `Debug` prints it, is a part of the state.
-//! * A record is in a buffer, written or durable: that is what the calls said that were made for
-//!   it. What is in the file is for a [reader] to say that shares nothing with the crate.
+//!   whole memory, as `Debug` prints it, is part of the state.
+//! * A record is buffered, written or durable, according to the calls that were made for it. What
+//!   is in the file is determined by a [reader] that shares nothing with the crate.
 //!
 //! # The actions
 //!
 //! [`Action`](world::Action) lists them:
 //!
 //! * a call: create, open for append with each policy, append, append and sync, flush, sync, close,
-//!   drop, which flushes (the Python classes close a log that is dropped: here, that is a close);
-//! * a call during which something goes wrong ([`Fault`](disk::Fault)): a write fails in its
-//!   middle, and then perhaps the cut that undoes it; a sync fails; the process is killed in the
+//!   drop, which flushes (the Python classes close a log that is dropped; here that is a close);
+//! * a call during which something goes wrong ([`Fault`](disk::Fault)): a write fails in the
+//!   middle, and perhaps also the cut that undoes it; a sync fails; the process is killed in the
 //!   middle of a write, or before a cut or a sync;
 //! * a fork; a kill;
-//! * a loss of power, with each of several files left ([`Loss`](disk::Loss));
-//! * a bit that flips in a record that is on the disk.
+//! * a power loss, after which one of several files is left ([`Loss`](disk::Loss));
+//! * a flipped bit in a record that is on the disk.
 //!
 //! A world begins with no file, with a log in one of several dialects, or with a text
 //! ([`Content`](world::Content)).
 //!
-//! **A sync that fails** does what it does on Linux: the cache keeps the bytes and takes them for
+//! **A failed sync** has the same effect as on Linux: the cache keeps the bytes and takes them for
 //! written, so that the next sync succeeds without them ([`Byte::Lost`](disk::Byte)). The model
-//! counts bytes where Linux counts pages: what holds here holds for pages of any length.
+//! tracks bytes where Linux tracks pages: what is true here is true for pages of any length.
 //!
-//! **A fork** gives B the memory of A. A `LogFile` cannot be copied, so the calls of A are made
-//! again, with the answers that A has got. Then the copy is given the descriptor that A has.
+//! **A fork** gives B the memory of A. A `LogFile` cannot be copied, so the calls of A are
+//! repeated, with the answers that A received. Then the copy gets A's descriptor.
 //!
-//! **A lock** ends when the process that took it closes or drops the log, even if a child has the
-//! descriptor; or else with the last descriptor.
+//! **A lock** is released when the process that took it closes or drops the log, even if a child
+//! has the descriptor, or else with the last descriptor.
 //!
-//! # What must hold
+//! # What must be true
 //!
-//! Each rule has a test below. Where not said otherwise, the rule is one of
-//! `docs/format/writing.md`. In each state that is reached:
+//! Each rule has a test below. Unless stated otherwise, the rule is from `docs/format/writing.md`.
+//! In each state that is reached:
 //!
-//! * What a sync or `durable_offset` covered is found after any loss of power (promise 1).
-//! * What was written is found, whoever is killed (promise 1).
-//! * Nothing comes up that was not appended, whose append failed, or that a loss of power took;
-//!   nothing comes up twice; the order stays (promise 2).
+//! * What a sync or `durable_offset` covered is found after any power loss (promise 1).
+//! * What was written is found, whichever process is killed (promise 1).
+//! * No record appears that was not appended, whose append failed, or that a power loss removed;
+//!   none appears twice; the order stays the same (promise 2).
 //! * The crate's reader finds what the model's does (`reading.md`), and so does a follower that has
-//!   been there all the while (`following.md`).
+//!   been running all along (`following.md`).
 //!
 //! When a call returns:
 //!
-//! * What `append` returned is found, once it is written (promise 3).
-//! * A process changes no file but by a writer that it opened itself ("One writer").
-//! * Opening neither cuts nor changes a record that is whole, or one that was synced and has lost
-//!   one bit since, nor a file of another dialect ("Where appending resumes").
-//! * `durable_offset` covers no byte of a sync that failed in the same process, be it with a log
-//!   that was opened later ("When a sync fails"). Of a sync that failed in another process nothing
-//!   is known: `durable_offset` promises nothing after its bytes.
+//! * A record whose `append` returned is found, once it is written (promise 3).
+//! * A process changes a file only through a writer that it opened itself ("One writer").
+//! * Opening neither cuts nor changes a complete record, a record that was synced and in which one
+//!   bit has flipped since, or a file of another dialect ("Where appending resumes").
+//! * `durable_offset` covers no byte of a sync that failed in the same process, even for a log that
+//!   was opened later ("When a sync fails"). A sync that failed in another process is not known
+//!   about: `durable_offset` promises nothing after its bytes.
 //! * A log without damage opens; one with a torn tail opens to be cut off or padded.
-//! * A write that failed leaves no trace, or ends the writer ("When a write fails").
+//! * A failed write leaves no trace, or ends the writer ("When a write fails").
 //!
 //! # The exploration
 //!
-//! [`explore`] is breadth first: of each rule that is broken, it prints the shortest way there in
-//! each setup. States that are alike are continued once. What could go on forever is limited
-//! ([`Limits`]): three records, three openings, one fault, one fork, one kill, one loss of power
-//! and one flipped bit in each world. `MODEL_DEPTH` is the number of actions; `make model` explores
-//! more of them than `cargo test` does.
+//! [`explore`] is breadth first: for each broken rule, it prints the shortest way to break it in
+//! each setup. Equal states are continued once. What could go on forever is limited ([`Limits`]):
+//! three records, three openings, one fault, one fork, one kill, one power loss and one flipped bit
+//! in each world. `MODEL_DEPTH` is the number of actions; `make model` explores more of them than
+//! `cargo test` does.
 
 mod disk;
 mod explore;
@@ -85,10 +85,10 @@ use cordwood_log::SyncPolicy;
 use explore::{Counterexample, Outcome, explore_all};
 use world::{Content, Flush, Limits, Rule, Setup};
 
-/// Deep enough for each defect that has been found so far.
+/// Deep enough to find every known defect.
 const DEPTH: usize = 5;
 
-/// When the writers of the setups write.
+/// When the writers in the setups write.
 const FLUSHES: &[Flush] = &[Flush::EveryAppend, Flush::OnClose];
 
 fn setups(flush: Flush) -> Vec<Setup> {
@@ -129,7 +129,7 @@ fn setups(flush: Flush) -> Vec<Setup> {
         has_follower: true,
         ..new
     };
-    // So is one with a damaged record that is long.
+    // So is a log with a long damaged record.
     let nearly_full = Setup {
         limits: Limits { flips: 0, ..new.limits },
         ..old(Content::NearlyFullBlock)
@@ -156,7 +156,7 @@ fn setups(flush: Flush) -> Vec<Setup> {
     ]
 }
 
-/// The one exploration, for all tests.
+/// The single exploration, shared by all tests.
 fn outcome() -> &'static Outcome {
     static OUTCOME: OnceLock<Outcome> = OnceLock::new();
     OUTCOME.get_or_init(|| {

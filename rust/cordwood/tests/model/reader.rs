@@ -1,9 +1,9 @@
 //! A reader of logs that shares nothing with the crate: the oracle for what is in a file.
 //!
-//! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. In a log
-//! with log numbers (RocksDB's recycled logs, Pebble) whatever is no fragment of this log ends it.
-//! A run file of Weights & Biases is recognised by its first bytes; the log number is that of the first
-//! fragment that is whole.
+//! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. A log with
+//! log numbers (RocksDB's recycled logs, Pebble) ends at anything that is not a fragment of it.
+//! A run file of Weights & Biases is recognised by its first bytes; the log number is the first
+//! complete fragment's.
 
 const BLOCK_LEN: usize = 32_768;
 pub(crate) const WANDB_HEADER: &[u8] = b":W&B\xe1\xbe\x00";
@@ -68,14 +68,14 @@ pub(crate) struct Found {
 pub(crate) enum Tail {
     /// A whole record, or nothing at all.
     Whole,
-    /// A part of a record, or zeros: before it, there is not damage.
+    /// A part of a record, or zeros, with no damage before it.
     Torn,
-    /// There is damage in the file, or it is not LevelDB's.
+    /// The file is damaged, or is not LevelDB's.
     Other,
 }
 
-/// The fragment at the beginning of `block`: how long it is, its type (of 1 to 4), its log number
-/// and its payload.
+/// The fragment at the beginning of `block`: its length, its type (1 to 4), its log number and its
+/// payload.
 fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u8])> {
     let header = block.get(..7)?;
     let header_len = if (5..=8).contains(&header[6]) { 11 } else { 7 };

@@ -1,4 +1,4 @@
-//! The state of the model, its actions, and what must hold.
+//! The state of the model, its actions, and what must be true.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -17,11 +17,11 @@ use crate::reader::{Found, Tail, WANDB_HEADER, full, read};
 
 // Actions ---------------------------------------------------------------------------------------
 
-/// The data of a record. Each is made once, so that one that comes up twice is seen.
+/// The data of a record. Each record's data is unique, so that one that appears twice is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Data {
     Short,
-    /// One byte, and 600 zeros: it may hold a sector of zeros.
+    /// One byte and 600 zeros, which may contain a sector of zeros.
     Zeros,
     /// Most of a block.
     Long,
@@ -46,9 +46,9 @@ pub(crate) enum Call {
     AppendSync(Data),
     Flush,
     Sync,
-    /// `close`, and then the value is dropped. The Python class does that, too, when it is dropped.
+    /// `close`, and then the value is dropped. The Python class also does that when it is dropped.
     Close,
-    /// Without `close`.
+    /// The value is dropped without `close`.
     Drop,
 }
 
@@ -143,7 +143,7 @@ pub(crate) enum Content {
     Recycled,
     /// Log number 7, closed by Pebble's trailer.
     PebbleClosed,
-    /// No log at all.
+    /// Not a log at all.
     Text,
 }
 
@@ -183,15 +183,15 @@ pub(crate) enum Flush {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) content: Content,
-    /// With this log number, a log is created in Pebble's dialect.
+    /// If set, a log is created in Pebble's dialect with this log number.
     pub(crate) pebble: Option<u32>,
     pub(crate) flush: Flush,
     pub(crate) sync: SyncPolicy,
     pub(crate) preallocate_len: u64,
     pub(crate) limits: Limits,
-    /// By how much the exploration ends before those of the deepest.
+    /// How many levels earlier the exploration ends than the deepest ones.
     pub(crate) levels_less: usize,
-    /// A follower is beside.
+    /// A follower runs alongside.
     pub(crate) has_follower: bool,
 }
 
@@ -233,7 +233,7 @@ impl Setup {
     }
 }
 
-/// How often what must not happen forever may happen.
+/// How often each thing that must not go on forever may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Limits {
     pub(crate) records: u32,
@@ -245,9 +245,9 @@ pub(crate) struct Limits {
     pub(crate) deaths: u32,
 }
 
-// What must hold --------------------------------------------------------------------------------
+// What must be true -----------------------------------------------------------------------------
 
-/// What must hold. `main.rs` says where each comes from.
+/// What must be true. `main.rs` says where each rule comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Rule {
     SyncedSurvivesPowerLoss,
@@ -280,7 +280,7 @@ fn broken(rule: Rule, what: impl Into<String>) -> Violation {
 
 // The state -------------------------------------------------------------------------------------
 
-/// What is known of a record that was appended.
+/// What is known about a record that was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Status {
     /// It may be in the file: it is in a buffer, or its sync failed.
@@ -289,12 +289,12 @@ enum Status {
     Written,
     /// It is on the disk: a sync has returned, or `durable_offset` covers it.
     Durable,
-    /// It was that, and a bit has flipped before it or in it: readers do not find it.
+    /// It was durable, but a bit has flipped before it or in it: readers do not find it.
     Hidden,
 }
 
-/// A record that may come up. One whose append failed, or that a loss of power has taken, is in no
-/// list: it must not.
+/// A record that may appear. One whose append failed, or that a power loss has removed, is in no
+/// list and must not appear.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Record {
     data: Data,
@@ -326,20 +326,19 @@ impl Record {
 
 #[derive(Debug)]
 struct Process {
-    /// Of this world; 0 is none.
+    /// Its number in this world; 0 means no process.
     number: u32,
     inode: u64,
     log: Option<LogFile>,
     /// The process has opened `log` itself.
     is_opener: bool,
-    /// The descriptors of all logs it has opened, in their order.
+    /// The descriptors of all logs it has opened, in order.
     ports: Vec<Port>,
-    /// All calls it has made, from which a child's memory is made.
+    /// All calls it has made, from which a child's memory is created.
     history: Vec<(Call, u8)>,
-    /// Records (by number) appended to `log` here, of which no later call has said that they are
-    /// lost.
+    /// Records (by number) appended to `log` here that no later call has reported as lost.
     own: Vec<u8>,
-    /// `durable_offset` when a sync failed: as much as a process may remember of it.
+    /// `durable_offset` when a sync failed: all that a process may remember about it.
     failed_at: Option<u64>,
 }
 
@@ -372,12 +371,12 @@ pub(crate) struct World {
     next_record: u8,
     records: Vec<Record>,
     has_file: bool,
-    /// A lock is held. The process that opened the log gives it up by closing or dropping it; if it
-    /// is killed, it goes with its last copy.
+    /// A lock is held. The process that opened the log releases it by closing or dropping the log;
+    /// if that process is killed, the lock is released with the last copy.
     is_locked: bool,
     has_flipped: bool,
     follower: Option<Beside>,
-    /// What the last call returned, for the one who reads a counterexample.
+    /// What the last call returned, for the reader of a counterexample.
     outcome: String,
 }
 
@@ -432,7 +431,7 @@ impl World {
         }
     }
 
-    /// A number for what makes states alike: what happens from here on depends on nothing else.
+    /// A hash of everything that what happens from here on depends on: equal for equal states.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let file = self.file();
@@ -469,7 +468,7 @@ impl World {
 
     // What can happen ---------------------------------------------------------------------------
 
-    /// All that can happen now, as long as nothing goes wrong.
+    /// Everything that can happen next, as long as nothing goes wrong.
     pub(crate) fn actions(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for (name, process) in [(Name::A, &self.a), (Name::B, &self.b)] {
@@ -519,7 +518,7 @@ impl World {
         actions
     }
 
-    /// The same call, with each thing going wrong that had occasion to.
+    /// The same call, with each fault that could have occurred during it.
     pub(crate) fn faulty(&self, action: Action) -> Vec<Action> {
         match action {
             Action::Call(name, call, None) if self.limits.faults > 0 => {
@@ -532,11 +531,11 @@ impl World {
 
     // What happens ------------------------------------------------------------------------------
 
-    /// Does an action.
+    /// Performs an action.
     ///
     /// # Errors
     ///
-    /// What did not hold.
+    /// Returns the rule that was broken.
     pub(crate) fn act(&mut self, action: Action) -> Result<(), Violation> {
         self.outcome.clear();
         match action {
@@ -571,7 +570,7 @@ impl World {
             let read = file.read();
             let mut looked = follower.look(&file.cache, &read.0);
             if looked.is_err() && matches!(action, Action::Call(_, Call::Open(OnTornTail::Truncate), _)) {
-                // What it has reported as damage may have been cut off: then it starts over.
+                // What the follower has reported as damage may have been cut off: it starts over.
                 *follower = Beside::new();
                 looked = follower.look(&file.cache, &read.0);
             }
@@ -580,8 +579,8 @@ impl World {
         Ok(())
     }
 
-    /// The records that are found stay; of the others, those that were on the disk are hidden, and
-    /// the rest must not come up again.
+    /// Keeps the records that are found; of the others, those that were on the disk become hidden,
+    /// and the rest must not appear again.
     fn keep_found(&mut self, status: Status) {
         let read = self.file().read();
         let (found, _) = &*read;
@@ -616,7 +615,7 @@ impl World {
         self.keep_found(Status::Maybe);
     }
 
-    /// The process is gone; another one, which knows nothing, takes its name.
+    /// The process is killed; another one, which knows nothing, takes its name.
     fn kill(&mut self, name: Name) {
         let number = self.next_process;
         self.next_process += 1;
@@ -626,15 +625,15 @@ impl World {
         self.let_lock_go();
     }
 
-    /// The lock goes with the last descriptor.
+    /// Releases the lock once the last descriptor is gone.
     fn let_lock_go(&mut self) {
         if self.a.log.is_none() && self.b.log.is_none() {
             self.is_locked = false;
         }
     }
 
-    /// B is given the memory of A, by making all the calls that A has made, with the answers that A
-    /// has got.
+    /// Gives B the memory of A, by repeating all the calls that A has made, with the answers that A
+    /// received.
     fn fork(&mut self) {
         let mut child = Process::new(self.next_process);
         self.next_process += 1;
@@ -720,7 +719,8 @@ impl World {
                 Call::Open(OnTornTail::Refuse) => *tail_before != Tail::Whole,
                 _ => *tail_before == Tail::Other,
             };
-            // A text is not a log, and stays as it is. So does a log with log numbers, of which there may be no more than a torn record.
+            // A text is not a log, and stays unchanged. So does a log with log numbers, which may
+            // consist of only a torn record.
             let may_refuse = may_refuse || self.setup.content == Content::Text || self.setup.pebble.is_some();
             if result.is_err() && fault.is_none() && !may_refuse && !self.has_flipped {
                 return Err(broken(Rule::UndamagedLogsOpen, "a log without damage is refused"));
@@ -742,7 +742,7 @@ impl World {
             let what = format!("{call:?} leaves a part of a record in the file, and the writer goes on");
             return Err(broken(Rule::FailedWritesAreUndone, what));
         }
-        // Whoever drops a log hears nothing of what fails.
+        // Dropping a log reports no failure.
         let is_ok = result.is_ok() && (call != Call::Drop || works && fault.is_none());
         self.note(name, call, is_ok, has_sync_failed)?;
         if matches!(call, Call::Close | Call::Drop) || is_opening && result.is_err() {
@@ -793,7 +793,7 @@ impl World {
         self.next_record += 1;
     }
 
-    /// Notes what a call has promised by returning.
+    /// Records what a call has promised by returning.
     fn note(&mut self, name: Name, call: Call, is_ok: bool, has_sync_failed: bool) -> Result<(), Violation> {
         if let Call::Append(data) | Call::AppendSync(data) = call {
             self.limits.records -= 1;
@@ -821,7 +821,7 @@ impl World {
         Ok(())
     }
 
-    /// Those records are promised, and must be found.
+    /// Marks the records as promised: they must be found.
     fn promise(&mut self, name: Name, status: Status, is_meant: impl Fn(&Record) -> bool) -> Result<(), Violation> {
         let process = self.process(name).number;
         let file = self.file.clone();
@@ -840,7 +840,7 @@ impl World {
                 let what = format!("{record} was appended and written, and no reader finds it");
                 return Err(broken(Rule::AppendedIsFound, what));
             };
-            // A new process does not know of the syncs that failed in another one: readers may stop
+            // A new process does not know about syncs that failed in another one: readers may stop
             // at what was lost there.
             let is_lost_elsewhere = |byte: &Byte| matches!(byte, Byte::Lost(other) if *other != process);
             let status = match bytes[..place.end].iter().any(is_lost_elsewhere) {
@@ -909,7 +909,7 @@ impl World {
         Ok(())
     }
 
-    /// What must hold in each state, whatever led to it.
+    /// Checks what must be true in each state, whatever led to it.
     pub(crate) fn check(&self) -> Result<(), Violation> {
         let mut file = self.file();
         let found = &file.read().0;
@@ -926,7 +926,8 @@ impl World {
         Ok(())
     }
 
-    /// What is found was appended, each once and in order, and what must be found is.
+    /// Checks that what is found was appended, each record once and in order, and that what must be
+    /// found is.
     fn check_found(
         &self,
         found: &[Found],
@@ -980,8 +981,8 @@ fn is_payload_of(found: &Found, record: &Record) -> bool {
     found.payload == record.data.bytes(record.number)
 }
 
-/// The whole memory of a log, private parts included: but for the time of its last sync, on which
-/// no policy here depends, and the policy by which it was opened, which has done its work.
+/// The whole memory of a log, including private parts, except for the time of its last sync, which
+/// no policy here depends on, and the policy it was opened with, which no longer matters.
 fn memory_of(log: &LogFile) -> String {
     let text = format!("{log:?}");
     [("sync_begun: ", "}"), ("on_torn_tail: ", ",")]
@@ -993,7 +994,7 @@ fn memory_of(log: &LogFile) -> String {
         })
 }
 
-/// The crate's own reader finds the same records.
+/// Checks that the crate's own reader finds the same records.
 fn check_reader(file: &[u8], found: &[Found]) -> Result<(), Violation> {
     let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
     let mut records = Vec::new();

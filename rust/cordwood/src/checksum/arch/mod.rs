@@ -1,15 +1,17 @@
-//! Kernels that need instructions not every machine has. `unsafe` is
-//! allowed here; docs/design.md lists where else.
+//! Kernels that need instructions that not every machine has. `unsafe` is allowed here;
+//! `docs/design.md` lists the other places.
 //!
-//! Each kernel is made of safe `#[target_feature]` functions. Two things are unsafe: calling them
+//! Each kernel consists of safe `#[target_feature]` functions. Two things are unsafe: calling them
 //! on a machine that lacks the features, so each kernel is a type whose values exist only after a
-//! check for them; and loading and storing bytes through pointers, as one of them does.
+//! check for the features; and loading and storing bytes through pointers, as one of the kernels
+//! does.
 
-/// Declares the kernels of an architecture, the best first: for each, a type whose values are proof of
-/// its instructions, and `Kernels`, any of them.
+/// Declares the kernels of an architecture, the best first: for each, a type whose values prove
+/// that the machine has its instructions; and `Kernels`, which is any of them.
 ///
-/// A kernel is declared by its name in reports, every feature that it uses or that one of those
-/// implies to the compiler, its function, and if it has one, that which also copies, with its shortest length.
+/// A kernel is declared by its name in reports; every feature that it uses, and every feature that
+/// the compiler takes to be implied by one of those; its function; and, if it has one, the function
+/// that also copies, with the shortest length for it.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (
@@ -94,7 +96,8 @@ pub(super) use aarch64::Kernels;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::Kernels;
 
-/// No kernels for this architecture, nor for big-endian AArch64, on which they are untested.
+/// There are no kernels for this architecture, nor for big-endian AArch64, on which they are
+/// untested.
 #[cfg(not(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64")))]
 #[derive(Clone, Copy)]
 pub(super) enum Kernels {}

@@ -53,7 +53,7 @@ enum Mode {
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     block_end: u64,
-    /// What to report once it has been. `None` before the start, where nothing is reported.
+    /// What to report once it has been written. `None` before the start, where nothing is reported.
     region: Option<SkippedRegion>,
 }
 
@@ -72,9 +72,10 @@ struct Rest {
 ///
 /// Once the dialect is known, a poll that finds nothing new costs one `stat` of the path, and one
 /// read of at most a block if an incomplete record or zeros follow the offset. All but the last
-/// block of an incomplete record is held, at most [`record_len_max`](FollowOptions::record_len_max)
-/// bytes, and is read a second time when the record is complete: in all, no byte of a record is
-/// read more than twice, apart from one block per poll.
+/// block of an incomplete record is held in memory, at most
+/// [`record_len_max`](FollowOptions::record_len_max) bytes, and is read a second time when the
+/// record is complete: in all, apart from one block per poll, no byte of a record is read more than
+/// twice.
 ///
 /// ```
 /// use cordwood_log::{FollowOptions, Follower, Writer};
@@ -118,8 +119,8 @@ impl Follower {
     ///
     /// [`Error::Io`] with the path: the error from the operating system, or
     /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for anything but a
-    /// regular file. [`Error::Unsupported`] if the given dialect does not have the given number or
-    /// compression.
+    /// regular file. [`Error::Unsupported`] if logs in the given dialect do not have the given
+    /// number or compression.
     pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = options.named();
@@ -146,8 +147,8 @@ impl Follower {
         })
     }
 
-    /// The format of the log: its dialect, with the log number and the compression as far as they
-    /// are known. [`Dialect::LEVELDB`] until the file has shown another one.
+    /// The format of the log: its dialect, with the log number and the compression if they are
+    /// known. The dialect is [`Dialect::LEVELDB`] until the file shows another one.
     pub fn format(&self) -> LogFormat {
         self.decoder.format()
     }
@@ -159,8 +160,8 @@ impl Follower {
     }
 
     /// How long to wait before the next [`poll`](Self::poll):
-    /// [`poll_interval`](FollowOptions::poll_interval), or less while what looks damaged is read
-    /// again. For a loop of your own; [`wait`](Self::wait) does this.
+    /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
+    /// being read again. For a loop of your own; [`wait`](Self::wait) does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.judged.suspect {
@@ -169,7 +170,7 @@ impl Follower {
         }
     }
 
-    /// The next event that the file holds now. It does not wait.
+    /// The next event that is already in the file. Does not wait.
     ///
     /// # Errors
     ///
@@ -178,14 +179,14 @@ impl Follower {
     ///   further call returns the same error.
     /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
     ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged
-    ///   block is written only later, that is a [`Poll::Skipped`] and no second error.
+    ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         let reported = self.report()?;
         Ok(self.answer(reported))
     }
 
-    /// The next event, as soon as there is one: waits as long as [`poll`](Self::poll) returns
-    /// [`Poll::NotYet`], and returns that itself after `timeout`. `None` waits forever.
+    /// The next event, as soon as there is one: waits while [`poll`](Self::poll) returns
+    /// [`Poll::NotYet`], and returns that after `timeout`. `None` waits forever.
     ///
     /// # Errors
     ///
@@ -259,7 +260,7 @@ impl Follower {
         }
     }
 
-    /// What the decoder finds next. `None`: the mode has changed.
+    /// What the decoder finds next. `None` if the mode has changed.
     fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
         let mut place = None;
         let mut is_mixed = false;
@@ -342,17 +343,17 @@ impl Follower {
         self.restart();
     }
 
-    /// Checks whether the contents show the format of the log yet. What an undamaged log begins
-    /// with shows it; otherwise it is decided as for a reader of the whole file, once all that
-    /// decides is written.
+    /// Checks whether the contents show the format of the log yet. The beginning of an undamaged
+    /// log shows it; otherwise it is decided as for a reader of the whole file, once everything
+    /// that decides it is written.
     ///
     /// # Errors
     ///
     /// [`Error::Foreign`] if a signature shows that it is not a log. A file without one may be a
-    /// log whose first record is not complete yet. [`Error::Unsupported`] if its dialect does not
-    /// have the number or compression that the options give.
+    /// log whose first record is not complete yet. [`Error::Unsupported`] if logs in its dialect do
+    /// not have the number or compression given in the options.
     fn identify(&mut self) -> Result<(), Error> {
-        // One byte that is not zero shows that all before it is written, and each header has one.
+        // A nonzero byte shows that everything before it is written, and each header has one.
         let mut head = vec![0; DETECT_LEN + 2 * HEADER_LEN];
         let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
             path: Some(self.file.path.clone()),
@@ -366,7 +367,7 @@ impl Follower {
         let named = self.options.named();
         let detect = |is_last| identify(named, Some(&self.file.path), &head, 0, is_last);
         let is_undetected = named.dialect.is_none();
-        // Only a complete fragment decides, and for that the block need not be complete.
+        // Only a complete fragment decides, and the block need not be complete for that.
         let mut detected = detect(is_undetected && begins_undamaged(&head));
         if detected == Detection::NeedMore && is_undetected && self.position == 0 {
             detected = match detect(true) {
@@ -401,7 +402,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads in this format from the offset after the last reported event on.
+    /// Reads in this format, from the offset after the last reported event on.
     fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
         if self.format != format {
@@ -412,13 +413,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Lets the decoder skip what it waits at, at the beginning of the window: the rest of the
-    /// block, or a fragment of unknown type.
+    /// Lets the decoder skip what it is waiting at, which begins the window: the rest of the block,
+    /// or a fragment of unknown type.
     fn step_over(&mut self) -> Step {
         let at = self.decoder.offset();
-        // The block need not be complete. Its rest will be skipped whatever is written there, as
-        // every reader of the whole file does; but it can be reported only once it is written.
-        // Zeros in its place do not affect the bytes before them.
+        // The block need not be complete. Its rest is skipped whatever is written there, as by
+        // every reader of the whole file, but it can be reported only once it is written. Zeros in
+        // its place do not affect the bytes before them.
         let dialect = self.decoder.dialect();
         // A file header before the first block is judged together with it.
         let left = if at == 0 {
@@ -454,7 +455,7 @@ impl Follower {
         Step::Skipped(part(region.begin, end))
     }
 
-    /// Waits for the end of a damaged block, to report it and continue after it. `None`: there is
+    /// Waits for the end of a damaged block, to report it and continue after it. `None` if there is
     /// nothing to report.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Failed> {
         let look = self.file.look()?;
@@ -468,7 +469,7 @@ impl Follower {
         let Some(region) = rest.region else {
             return Ok(None);
         };
-        // The damage itself has been reported, perhaps as an error. The rest is not a second one.
+        // The damage itself has been reported, perhaps as an error. The rest is not a second error.
         let region = self.skip(region);
         Ok(Some(Reported::Other(Poll::Skipped(region))))
     }

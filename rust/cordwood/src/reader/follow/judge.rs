@@ -1,4 +1,4 @@
-//! How to treat bytes that are not a valid fragment, as long as the file is written.
+//! How to treat bytes that are not a valid fragment while the file is being written.
 
 use std::io;
 use std::time::Instant;
@@ -10,7 +10,8 @@ use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
 
-/// The most blocks after zeros that one poll probes, so that no poll takes long: those of 8 MiB.
+/// The maximum number of blocks after zeros that one poll probes, so that no poll takes long: 8
+/// MiB.
 const PROBES_MAX: usize = 256;
 
 /// How to treat bytes that are not a valid fragment.
@@ -18,7 +19,7 @@ pub(super) enum AtFault {
     Wait(WaitReason),
     /// They must be read again before they are reported.
     ReadAgain,
-    /// They never will be one.
+    /// They never will be a valid fragment.
     Final,
 }
 
@@ -26,9 +27,9 @@ pub(super) enum AtFault {
 #[derive(Debug, Default)]
 pub(super) struct Judged {
     /// The beginning of the last block that is known to begin with a valid fragment, and the form
-    /// of that. All before it has been written.
+    /// of that fragment. Everything before it has been written.
     passed: Option<(u64, Form)>,
-    /// The next block to probe for that.
+    /// The next block to probe for a valid fragment.
     probe: u64,
     pub(super) suspect: Option<Suspect>,
     /// The offset of bytes that are not a valid fragment and never will be.
@@ -56,7 +57,8 @@ impl Follower {
         let bytes = self.file.window().at(at, left);
         let is_stale = find(&format, bytes, left, false, true) == Found::Stale;
         if self.is_passed(block_end, file_len)? {
-            // Of a write concurrent with the read, the end may be visible and the beginning not.
+            // If a write was concurrent with the read, its end may be visible and its beginning
+            // not.
             return Ok(if is_confirmed {
                 AtFault::Final
             } else {
@@ -80,8 +82,8 @@ impl Follower {
             reason = WaitReason::Incomplete;
         }
         if reason == WaitReason::Suspect && format.log_number.is_some() {
-            // It may be the middle of an older log. Only fragments of this one after it show that
-            // it is not.
+            // It may be the middle of an older log. Only later fragments of this log show that it
+            // is not.
             reason = WaitReason::Idle;
         }
         if reason != WaitReason::Suspect {
@@ -108,16 +110,16 @@ impl Follower {
         })
     }
 
-    /// Whether a block from `block_end` on begins with a valid fragment.
+    /// Whether any block from `block_end` on begins with a valid fragment.
     fn is_passed(&mut self, block_end: u64, file_len: u64) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
-        // The next block is probed at each poll: there the writer continues. A hole of several
+        // The next block is probed at each poll: the writer continues there. A hole of several
         // blocks is left by a crash, and what follows it has been there since, so each of the other
         // blocks is probed only once.
         let mut probe = block_end;
         let format = self.decoder.format();
-        // A log with a number has fragments of one form: those of another one are left over from an
-        // older log.
+        // A log with a number has fragments of one form: those of another form are left over from
+        // an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
         let is_own = |form| own_form.is_none_or(|own| own == form);
         if self.judged.passed.is_some_and(|(_, form)| !is_own(form)) {
@@ -132,7 +134,7 @@ impl Follower {
             if probe >= file_len {
                 break;
             }
-            // Most are zeros, and reading a gigabyte of them would fill the page cache.
+            // Most blocks are zeros, and reading a gigabyte of them would fill the page cache.
             let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
             if matches!(format.dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
                 len = self.file.read_at(probe, &mut block)?;
@@ -149,8 +151,8 @@ impl Follower {
     }
 }
 
-/// Why to wait at `bytes`, the part written so far of the last `left` bytes of a block, which is
-/// not a valid fragment.
+/// Why to wait at `bytes`, which are not a valid fragment: the part written so far of the last
+/// `left` bytes of a block.
 ///
 /// Zeros at the end of `bytes` may be unwritten space, as in a preallocated file. Writes become
 /// visible in order, so a fragment is complete if its last byte, or any byte after it, is not zero.
@@ -160,7 +162,8 @@ fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool)
         _ if has_parts && written_len == 0 => WaitReason::Incomplete,
         _ if left < HEADER_LEN || bytes.is_empty() => WaitReason::Idle,
         _ if written_len == 0 => WaitReason::Zeros,
-        // A type is not zero, so the last byte of a header shows that it is complete.
+        // The last byte of a header, its type, is not zero, so it shows that the header is
+        // complete.
         _ if written_len < HEADER_LEN => WaitReason::Incomplete,
         Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
         Some(header) => {

@@ -33,7 +33,7 @@ pub(super) struct LiveFile {
     buffer: Vec<u8>,
     offset: u64,
     pub(super) len: usize,
-    /// Bytes that the last read requested.
+    /// The number of bytes that the last read requested.
     read_len: usize,
 }
 
@@ -84,11 +84,12 @@ impl LiveFile {
         }
     }
 
-    /// Reads the file from `offset` on, as far as it goes, at least to the end of the block. What
-    /// was read before is discarded: where the decoder found no valid fragment, it may be stale.
+    /// Reads the file from `offset` to at least the end of the block, or to the end of the file.
+    /// What was read before is discarded: where the decoder found no valid fragment, it may be
+    /// stale.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // Reads are long only while all of their bytes are used: after the end of what is written
-        // there may be a gigabyte of zeros.
+        // Reads are long only while all of their bytes are used: after the written part, there may
+        // be a gigabyte of zeros.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
@@ -122,7 +123,7 @@ impl LiveFile {
     }
 
     /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
-    /// what is not written yet; and how many bytes are.
+    /// what is not written yet; and how many of them are written.
     pub(super) fn whole_block(&mut self, at: u64, left: usize) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);
@@ -136,7 +137,7 @@ impl LiveFile {
     }
 }
 
-/// Identifies the file even if another one takes its name. No other file gets the number while this
+/// Identifies the file even if another one takes its name. No other file gets its number while this
 /// one is open.
 #[cfg(unix)]
 type FileId = (u64, u64);

@@ -21,18 +21,19 @@ pub struct FollowOptions {
     /// Return only what begins at this file offset or after it: the
     /// [`Follower::offset`](super::Follower::offset) of an earlier follower, to resume. Default: 0.
     pub start: u64,
-    /// What to do with damage. Default: [`OnCorruption::Fail`]. [`OnCorruption::Salvage`] is here
-    /// the same as
-    /// [`OnCorruption::Skip`]: the rest of a block that is still being written cannot be judged.
+    /// What to do with damage. Default: [`OnCorruption::Fail`]. Here, [`OnCorruption::Salvage`] is
+    /// the same as [`OnCorruption::Skip`]: the rest of a block that is still being written cannot
+    /// be judged.
     pub on_corruption: OnCorruption,
     /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
     pub poll_interval: Duration,
-    /// What looks damaged and has no valid record after it is read again this many times before it
-    /// is reported. Default: 3.
+    /// Bytes that look damaged, with no valid record after them, are read again this many times
+    /// before they are reported. Default: 3.
     pub retry_polls: u32,
-    /// And for at least this long. Default: 100 ms.
+    /// Such bytes are also read again for at least this long before they are reported. Default: 100
+    /// ms.
     pub retry_time: Duration,
-    /// Refuse a record with more bytes than this. It bounds the memory of a follower. Default: 1
+    /// Refuse a record with more bytes than this. This bounds the memory of a follower. Default: 1
     /// GiB.
     pub record_len_max: u64,
     /// The dialect of the log. Default: `None`: it is detected as soon as there is a file header or

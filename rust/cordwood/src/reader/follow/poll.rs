@@ -17,7 +17,7 @@ pub enum WaitReason {
     /// The next bytes look damaged. They are read again before that is reported, since they may be
     /// a partly visible write.
     Suspect,
-    /// The rest of a block whose damage has been reported. Reading continues at the next block;
+    /// The rest of a block whose damage has been reported. Reading continues at the next block or,
     /// after damage at the beginning of the file, once what follows shows which log it is.
     Damaged,
 }
@@ -35,7 +35,7 @@ impl WaitReason {
     }
 }
 
-/// There is no record yet: where, and why. It distinguishes an idle writer from a stuck one.
+/// Where, and why, there is no record yet. It distinguishes an idle writer from a stuck one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
@@ -75,15 +75,15 @@ pub enum Poll<'a> {
         /// The length of the file, in bytes.
         file_len: u64,
     },
-    /// The path names another file now, or none, and everything in the old one has been reported.
-    /// If the old one grows, following continues with it.
+    /// The path names another file, or none, and everything in the old file has been reported. If
+    /// the old file grows, following continues with it.
     Rotated {
         /// The file offset after the last reported event, in the old file.
         offset: u64,
         /// The length of the old file, in bytes.
         file_len: u64,
     },
-    /// At damage, under [`OnCorruption::Stop`](crate::OnCorruption::Stop), or after the trailer of
-    /// a closed log. Every further result is the same.
+    /// Following has ended: at damage, under [`OnCorruption::Stop`](crate::OnCorruption::Stop), or
+    /// after the trailer of a closed log. Every further result is the same.
     End(End),
 }

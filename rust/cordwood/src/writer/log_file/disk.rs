@@ -19,7 +19,7 @@ impl LogFile {
         self.write_out(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Writes the buffer to the file, in one write unless the system accepts only parts.
+    /// Writes the buffer to the file, in one write unless the system accepts only part of it.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
         self.preallocate(state);
         let Some(storage) = &state.storage else {
@@ -30,7 +30,7 @@ impl LogFile {
         }
         state.written = state.encoder.offset();
         state.buffer.clear();
-        // One huge record must not hold its memory for the life of the writer.
+        // One huge record must not keep its memory for the life of the writer.
         state.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
     }
@@ -42,7 +42,7 @@ impl LogFile {
         let undone = state.storage.as_ref().map(|storage| storage.set_len(state.written));
         match undone.unwrap_or(Ok(())) {
             Ok(()) => state.allocated = state.allocated.map(|_| state.written),
-            // The end of the file is unknown now: whatever is written may follow a partial record.
+            // The end of the file is then unknown: whatever is written may follow a partial record.
             Err(undo_error) => {
                 state.failure = Some(Failure {
                     what: "write",
@@ -110,7 +110,7 @@ impl LogFile {
             storage.sync_data()?;
             if syncs_name { storage.sync_folder() } else { Ok(()) }
         };
-        // A panic that went on from here would leave the other threads waiting forever.
+        // A panic that propagated from here would leave the other threads waiting forever.
         let result = catch_unwind(AssertUnwindSafe(sync)).unwrap_or_else(|_| Err(io::Error::other("it panicked")));
 
         let mut state = self.lock();

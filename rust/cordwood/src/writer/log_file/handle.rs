@@ -1,4 +1,4 @@
-//! The log file itself, as threads share it.
+//! The log file itself, which threads may share.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -17,10 +17,10 @@ use crate::writer::options::{FlushPolicy, LogFileOptions, SyncPolicy};
 use crate::writer::process::Process;
 use crate::writer::storage::copy_of;
 
-/// A log file on disk, to write records to.
+/// A log file on disk, to which records are written.
 ///
-/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log,
-///   [`append_to`](LogFile::append_to) appends to an existing one, after reading it: never after an
+/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log;
+///   [`append_to`](LogFile::append_to) reads an existing one and appends to it, but never after an
 ///   incomplete record, where LevelDB's own log reuse loses what follows.
 /// * It is locked against a second writer, in this process or another, until it is closed or
 ///   dropped.
@@ -52,14 +52,14 @@ use crate::writer::storage::copy_of;
 /// earlier that were still in the buffer stay there, and the next flush tries to write them again.
 /// If the file cannot be truncated either, its end is unknown, and every later call fails.
 ///
-/// After a failed sync every later call fails too. A sync cannot be repeated: the system may have
-/// dropped what it could not write, and reports that only once. To continue, open the file again
-/// with [`append_to`](LogFile::append_to): in the same process it rewrites what follows the durable
-/// offset, as read from the file, so that the next sync covers it. Another process does so from its
-/// [checkpoint](LogFileOptions::checkpoint) on.
+/// After a failed sync every later call also fails. A failed sync cannot be retried: the system may
+/// have dropped what it could not write, and reports that only once. To continue, open the file
+/// again with [`append_to`](LogFile::append_to): in the same process it rewrites what follows the
+/// durable offset, as read from the file, so that the next sync covers it. Another process does so
+/// from its [checkpoint](LogFileOptions::checkpoint).
 ///
 /// A panic while a record is appended, such as in an iterator passed to
-/// [`extend`](LogFile::extend), makes every later call fail, too.
+/// [`extend`](LogFile::extend), also makes every later call fail.
 ///
 /// ```
 /// use cordwood_log::{LogFile, LogFileOptions, SyncPolicy};
@@ -87,20 +87,20 @@ pub struct LogFile {
     /// The process that opened the log.
     pub(super) owner: u64,
     pub(super) state: Mutex<State>,
-    /// Notified when a sync has ended, successfully or not, and when no thread waits for one any
-    /// more.
+    /// Notified when a sync has ended, successfully or not, and when no thread is left waiting for
+    /// one.
     pub(super) sync_ended: Condvar,
 }
 
 impl LogFile {
-    /// The format of the log that is written: as the options say, in the detected dialect if they
-    /// give none.
+    /// The format in which the log is written: that of the options, in the detected dialect if they
+    /// name none.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// What followed the last complete record when the log was opened: cut off or kept, as the
-    /// [options](LogFileOptions::on_torn_tail) say. `None` if there was nothing.
+    /// What followed the last complete record when the log was opened: cut off or kept, depending
+    /// on the [options](LogFileOptions::on_torn_tail). `None` if there was nothing.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
@@ -146,7 +146,7 @@ impl LogFile {
     /// ```
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // At the fork, another thread of the parent may have held the lock, which nobody would
+            // At the fork, another thread of the parent may have held the lock, which nothing would
             // ever release here.
             return self.try_status().unwrap_or(LogStatus {
                 offset: 0,
@@ -170,7 +170,7 @@ impl LogFile {
     /// * [`Error::RecordTooLarge`] if it has more than
     ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
     /// * [`Error::Write`] if writing it, or a sync that the [policy](LogFileOptions::sync)
-    ///   requires, failed; or if there is no memory for it ([`io::ErrorKind::OutOfMemory`]). See
+    ///   requires, fails; or if there is no memory for it ([`io::ErrorKind::OutOfMemory`]). See
     ///   [Failures](LogFile#failures).
     /// * [`Error::Closed`], [`Error::Forked`].
     #[inline]
@@ -226,8 +226,8 @@ impl LogFile {
     /// # Errors
     ///
     /// As [`append`](Self::append). The records before one that is too long are in the log. After a
-    /// failed write, those of the records that had not reached the file, perhaps all, are not in
-    /// the log; [`offset`](Self::offset) shows how far it goes.
+    /// failed write, the records that had not reached the file, perhaps all of them, are not in the
+    /// log; [`offset`](Self::offset) shows where it ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut state = self.usable()?;
         let before = state.mark();
@@ -259,9 +259,9 @@ impl LogFile {
         Ok(count)
     }
 
-    /// Appends a record if that needs no waiting, neither for the operating system nor for another
-    /// thread. Otherwise, also for a record that is too long and always with
-    /// [`FlushPolicy::EveryAppend`], it appends nothing and returns `None`.
+    /// Appends a record if that requires no waiting, either for the operating system or for another
+    /// thread. Otherwise, and also if the record is too long, it appends nothing and returns
+    /// `None`. With [`FlushPolicy::EveryAppend`] it always does so.
     ///
     /// # Errors
     ///
@@ -280,7 +280,7 @@ impl LogFile {
         let offset = state.encoder.offset();
         let len = encoded_len(offset, record.len() as u64);
         let end = offset.saturating_add(len);
-        // A dialect with longer headers takes a little more; this only bounds how full the buffer
+        // A dialect with longer headers needs a little more; this only bounds how full the buffer
         // gets.
         let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
         if is_full || is_too_large || self.is_due(&state, end) {
@@ -313,12 +313,13 @@ impl LogFile {
 
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not
     /// [`SyncPolicy::Never`], waits until they are on the disk. It also waits for other threads
-    /// that wait for a sync. Then the file is released, and another writer may open it. Every later
-    /// call fails with [`Error::Closed`], except a further `close` and the methods that only query.
-    /// A second `close` waits until the first has released the file. It does not consume the log,
-    /// as [`Writer::finish`](crate::Writer::finish) does, since threads may share it.
+    /// that are waiting for a sync. Then the file is released, and another writer may open it.
+    /// Every later call fails with [`Error::Closed`], except a further `close` and the methods that
+    /// only query. A second `close` waits until the first has released the file. Unlike
+    /// [`Writer::finish`](crate::Writer::finish), it does not consume the log, since threads may
+    /// share it.
     ///
-    /// In a forked child nothing is written and the lock stays: only the child's copy of the
+    /// In a forked child nothing is written and the lock is kept: only the child's copy of the
     /// descriptor is closed.
     ///
     /// # Errors
@@ -360,8 +361,8 @@ impl LogFile {
         }
         state.storage = None;
         self.sync_ended.notify_all();
-        // A closed writer may be kept for long. What it has not written is lost, and that has been
-        // reported.
+        // A closed writer may be kept for a long time. What it has not written is lost, and that
+        // has been reported.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -380,8 +381,8 @@ impl LogFile {
         if self.options.preallocate_len > 0
             && let Some(storage) = &state.storage
         {
-            // Sets the length to what it is, which releases the preallocated space after it. A
-            // failure costs only that space.
+            // Sets the length to what it already is, which releases the preallocated space after
+            // it. A failure costs only that space.
             let _ = storage.file_len().and_then(|len| storage.set_len(len));
         }
         if self.options.sync == SyncPolicy::Never {
@@ -520,7 +521,7 @@ impl Drop for LogFile {
         if self.is_forked() {
             return;
         }
-        // No other thread has the log any more. After a panic while a record was appended, `check`
+        // No other thread can use the log. After a panic while a record was appended, `check`
         // refuses.
         if let Some(mut state) = self.try_lock()
             && self.check(&state).is_ok()

@@ -1,7 +1,7 @@
 //! A log file on disk that several threads can append to, and that keeps its guarantees when a
 //! write, a sync or the machine fails.
 //!
-//! `docs/format/writing.md` has the rules.
+//! The rules are in `docs/format/writing.md`.
 
 mod disk;
 mod handle;

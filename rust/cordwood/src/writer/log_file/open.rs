@@ -1,4 +1,4 @@
-//! How a log file is opened: created, or read to be appended to.
+//! Opens a log file: creates it, or reads it to append to it.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -16,13 +16,13 @@ use crate::writer::recover::{Recovered, cut, recover};
 use crate::writer::storage::{DiskFile, Storage};
 use crate::writer::unsynced;
 
-/// Refuses what the dialect does not have, or this build cannot write.
+/// Refuses what the dialect does not support, or this build cannot write.
 fn check(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     let checked = format.check_to_write();
     unsupported(checked.map_err(|what| (format.dialect, what)), path)
 }
 
-/// Refuses what the dialect does not have, and logs that are never appended to.
+/// Refuses what the dialect does not support, and logs that are never appended to.
 fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     let checked = format.check();
     unsupported(checked.map_err(|what| (format.dialect, what)), path)?;
@@ -41,11 +41,11 @@ impl LogFile {
     /// # Errors
     ///
     /// * [`Error::Io`] if the file cannot be opened or emptied.
-    /// * [`Error::Locked`] if another writer has it open; it stays as it is.
-    /// * [`Error::Unsupported`] if logs in the dialect have no number or are not compressed, or
-    ///   this build cannot compress; nothing is changed.
+    /// * [`Error::Locked`] if another writer has it open; the file is left as it is.
+    /// * [`Error::Unsupported`] if the options give a log number or a compression that the dialect
+    ///   does not support, or this build cannot compress; nothing is changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
-        // Not truncated by opening: another writer may have it open.
+        // Opening does not truncate it: another writer may have it open.
         Self::create_with(
             path.as_ref(),
             OpenOptions::new().write(true).create(true).truncate(false),
@@ -53,7 +53,7 @@ impl LogFile {
         )
     }
 
-    /// Creates a new log.
+    /// Creates a new log; the file must not exist.
     ///
     /// # Errors
     ///
@@ -77,24 +77,25 @@ impl LogFile {
 
     /// Opens a log to append to it; creates a new one if there is none.
     ///
-    /// The file is read, from its beginning or the [checkpoint](LogFileOptions::checkpoint) on. If
-    /// it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
-    /// decides what happens; [`discarded_tail`](Self::discarded_tail) reports what did.
+    /// The file is read, from its beginning or from the [checkpoint](LogFileOptions::checkpoint).
+    /// If it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
+    /// decides what happens; [`discarded_tail`](Self::discarded_tail) returns what followed that
+    /// record.
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file cannot be opened, read or truncated, is not a regular file, or
-    ///   no record begins at the checkpoint ([`io::ErrorKind::InvalidInput`]).
+    /// * [`Error::Io`] if the file cannot be opened, read or truncated, or is not a regular file,
+    ///   or if no record begins or ends at the checkpoint ([`io::ErrorKind::InvalidInput`]).
     /// * [`Error::Locked`] if another writer has it open.
     /// * [`Error::WrongDialect`] if the fragments of the file are not in the dialect that the
-    ///   options give.
+    ///   options name.
     /// * [`Error::NeverAppended`] for a log with a log number, or with compression: RocksDB and
     ///   Pebble create a new log instead.
     /// * [`Error::Unsupported`] as [`create`](Self::create).
     /// * [`Error::Foreign`] if the file is not a log.
-    /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the options refuse
-    ///   that.
-    /// * [`Error::Corruption`] if it is damaged, unless the options pad it.
+    /// * [`Error::TornTail`] if it ends with an incomplete record or with zeros, and the options
+    ///   refuse that.
+    /// * [`Error::Corruption`] if it is damaged, unless the options request padding.
     ///
     /// ```
     /// use cordwood_log::{Error, LogFile, LogFileOptions};

@@ -11,7 +11,7 @@ use crate::writer::storage::Storage;
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// `None` once closed. Threads that wait for a sync also hold it.
+    /// `None` once closed. Threads that wait for a sync also have a handle to it.
     pub(super) storage: Option<Arc<dyn Storage>>,
     pub(super) encoder: Encoder,
     /// Records not yet written to the file.

@@ -1,19 +1,19 @@
-//! The `crc32c` instructions, in the shape of the x86-64 kernel of the same name: short data is one
-//! chain of them; long data is split in three parts with a chain each, and the states of the first
-//! two are then advanced over what follows them.
+//! The `crc32c` instructions, arranged as in the x86-64 kernel of the same name: short data is one
+//! chain of them; long data is split into three parts with a chain each, and the states of the
+//! first two are then advanced over what follows them.
 //!
-//! Each instruction waits for the one before it in its chain, and the processor can run those of
-//! other chains meanwhile. Not benchmarked on AArch64 hardware.
+//! Each instruction waits for the one before it in its chain; meanwhile the processor can run those
+//! of other chains. Not benchmarked on AArch64 hardware.
 
 use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64};
 
 use crate::checksum::polynomial::shifts;
 
-/// The length from which on three chains are used. An estimate, not a measurement: more than on
+/// The length from which three chains are used. An estimate, not a measurement: more than on
 /// x86-64, in case joining them costs more.
 const THREE_MIN: usize = 256;
 
-/// Words of 8 bytes in the longest chain.
+/// The number of 8-byte words in the longest chain.
 const WORDS_MAX: usize = 256;
 
 /// `state` advanced over `data`.

@@ -1,6 +1,6 @@
-//! The `crc32` instruction: 8 bytes in three cycles, but one can start every cycle. So short data
-//! is one chain of them, and long data is split in three parts with a chain each; the states of the
-//! first two are then advanced over what follows them.
+//! The `crc32` instruction: it processes 8 bytes in three cycles, but one can start every cycle. So
+//! short data is one chain of them, and long data is split into three parts with a chain each; the
+//! states of the first two are then advanced over what follows them.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -9,10 +9,10 @@ use core::arch::x86_64::{
 
 use crate::checksum::polynomial::shifts;
 
-/// The length from which on three chains are faster than one.
+/// The length from which three chains are faster than one.
 const THREE_MIN: usize = 144;
 
-/// Words of 8 bytes in the longest chain.
+/// The number of 8-byte words in the longest chain.
 const WORDS_MAX: usize = 256;
 
 /// `state` advanced over `data`.

@@ -1,7 +1,7 @@
-//! Folding: two carry-less multiplications advance 16 bytes over what follows them, to which they
-//! are added; with 256-bit registers, two such steps at a time.
+//! Folding: two carry-less multiplications advance 16 bytes over what follows, and the result is
+//! added to that; with 256-bit registers, two such steps are done at once.
 //!
-//! Long data uses both units of the processor at once: three chains of `crc32` for its front,
+//! Long data keeps both units of the processor busy at once: three chains of `crc32` for its front,
 //! folding for its back.
 //!
 //! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
@@ -16,8 +16,8 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// The lengths from which on folding is faster than one chain, and both together are faster than
-/// folding.
+/// The lengths from which folding is faster than one chain, and from which both together are faster
+/// than folding.
 const FOLD_MIN: usize = 128;
 const FUSED_MIN: usize = 1024;
 
@@ -56,7 +56,7 @@ fn fold(state: u32, data: &[u8]) -> u32 {
 fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     let over_one = constant(const { fold_by(LANES) });
     if data.len() >= 7 * LANES {
-        // Four sums, since a multiplication takes longer than it takes to start the next.
+        // Four sums, since the next multiplication can start before one ends.
         let over_four = constant(const { fold_by(4 * LANES) });
         let (three, rest) = data.split_at(3 * LANES);
         let (mut b, mut c, mut d) = (load(three), load(&three[LANES..]), load(&three[2 * LANES..]));
@@ -78,8 +78,8 @@ fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     sum
 }
 
-/// Registers of the back folded per step, and words that each of the three chains of the front
-/// processes meanwhile.
+/// The registers of the back that are folded per step, and the words that each of the three chains
+/// of the front processes meanwhile.
 const SUMS: usize = 4;
 const WORDS: usize = 4;
 

@@ -1,8 +1,8 @@
 //! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes, which a masked
-//! load puts at the end of a register.
+//! load and a rotation put at the end of a register.
 //!
 //! This is faster than the `crc32` instruction for most lengths from 17 bytes on, and twice as fast
-//! for long data, so doing both at once as in [`fold256`](super::fold256) gains nothing.
+//! for long data, so doing both at once, as in [`fold256`](super::fold256), gains nothing.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -16,14 +16,14 @@ use super::chains;
 use crate::checksum::kernel::APPEND_ROOM;
 use crate::checksum::polynomial::fold_by;
 
-/// The length from which on folding is mostly faster than one chain. It and the other lengths here are
-/// from `cordwood-compare kernels`, on Sapphire Rapids.
+/// The length from which folding is mostly faster than one chain. This and the other lengths here
+/// were measured with `cordwood-compare kernels` on Sapphire Rapids.
 pub(super) const FOLD_MIN: usize = 17;
 
-/// The length from which on four sums are faster than one.
+/// The length from which four sums are faster than one.
 const FOUR_MIN: usize = 9 * LANES;
 
-/// The length from which on it is worth a tail that no load crosses a line.
+/// The length from which avoiding loads that cross a cache line is worth a separate tail.
 const ALIGNED_MIN: usize = 3072;
 
 /// Bytes in a register.
@@ -39,7 +39,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     any(state, data, Copied::<false>(std::ptr::null_mut()))
 }
 
-/// The same, and `data`, which has at least [`FOLD_MIN`] bytes, is appended to `out`: each byte is loaded once for both.
+/// As [`update`], and appends `data`, which has at least [`FOLD_MIN`] bytes, to `out`: each byte is
+/// loaded once for both.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
 pub(super) fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
@@ -76,8 +77,8 @@ fn fold<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
     reduce(fold_on(sum, registers, &mut copied))
 }
 
-/// Not inlined, nor is `long`, so that `update` stays small enough to be inlined into every loop
-/// over short records.
+/// Not inlined, and neither is `long`, so that `update` stays small enough to be inlined into every
+/// loop over short records.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
 fn folded<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u32 {
@@ -89,7 +90,8 @@ fn folded<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u3
 #[inline]
 fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
     let over_one = constant(const { fold_by(LANES) });
-    // Two in a turn: where a turn copies one, the compiler takes the copies out of the loop and calls `memcpy`.
+    // Two per iteration: if an iteration copies one, the compiler moves the copies out of the loop
+    // and calls `memcpy`.
     let (first, twos) = registers.as_rchunks::<2>();
     if let Some(next) = first.first() {
         sum = fold_over(sum, over_one, copied.load(next));
@@ -114,14 +116,14 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
 
 /// `state` advanced over `data`, which has at least [`ALIGNED_MIN`] bytes.
 ///
-/// A load that crosses a line takes twice as long from the second cache. What is cut into registers
-/// ends with the last one, so if it ends at a multiple of 64, they begin at such.
+/// A load from the second-level cache takes twice as long if it crosses a cache line. The data is
+/// cut into registers from its end, so if it ends at a multiple of 64, each register begins at one.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
 fn aligned<const COPY: bool>(mut state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
     let tail_len = data.as_ptr_range().end.addr() % LANES;
     let (data, tail) = data.split_at(data.len() - tail_len);
-    // The odd piece comes first, so that the others end at multiples of 64, too.
+    // The odd piece comes first, so that the others also end at multiples of 64.
     let (first, pieces) = data.split_at((data.len() - 1) % PIECE_MAX + 1);
     state = if first.len() < FOUR_MIN {
         let state = any(state, first, copied);
@@ -142,7 +144,7 @@ fn aligned<const COPY: bool>(mut state: u32, data: &[u8], mut copied: Copied<COP
 fn four<const COPY: bool>(state: u32, data: &[u8], copied: &mut Copied<COPY>) -> u32 {
     let (mut a, registers) = begin(state, data, copied);
 
-    // Four sums, since a multiplication takes longer than it takes to start the next.
+    // Four sums, since the next multiplication can start before one ends.
     let over_four = constant(const { fold_by(4 * LANES) });
     let (three, registers) = registers.split_at(3);
     let (mut b, mut c, mut d) = (copied.load(&three[0]), copied.load(&three[1]), copied.load(&three[2]));
@@ -161,10 +163,10 @@ fn four<const COPY: bool>(state: u32, data: &[u8], copied: &mut Copied<COPY>) ->
     reduce(fold_on(sum, registers, copied))
 }
 
-/// The first 4 to 64 bytes of `data`, with `state` added, at the end of a register; and the rest, which is whole
-/// registers. There are at least [`FOLD_MIN`] bytes.
+/// The first 4 to 64 bytes of `data`, with `state` added, at the end of a register; and the rest,
+/// which is whole registers. `data` has at least [`FOLD_MIN`] bytes.
 ///
-/// The zeros before them change nothing, since a state of zero stays zero over them.
+/// The zeros before those bytes change nothing, since a state of zero stays zero over them.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 fn begin<'a, const COPY: bool>(
@@ -174,7 +176,7 @@ fn begin<'a, const COPY: bool>(
 ) -> (__m512i, &'a [[u8; LANES]]) {
     let mut odd = (data.len() - 1) % LANES + 1;
     if odd < size_of::<u32>() {
-        // The state has no room in them.
+        // They have no room for the state.
         let few;
         (few, data) = data.split_at(odd);
         copied.bytes(few);
@@ -182,7 +184,7 @@ fn begin<'a, const COPY: bool>(
         odd = LANES;
     }
     let (front, rest) = data.split_at(odd);
-    // Loaded in place, and then rotated. To load the 64 bytes that end with it would save a step,
+    // Loaded in place, and then rotated. Loading the 64 bytes that end with it would save a step,
     // but these may begin with bytes just written (the reference count of a Python object), and a
     // load waits for such a store.
     let front = copied.load_front(front);
@@ -192,10 +194,10 @@ fn begin<'a, const COPY: bool>(
     (front, rest.as_chunks().0)
 }
 
-/// Where consecutive bytes that are loaded are copied to; or, without `COPY`, nowhere.
+/// Where consecutive bytes are copied to as they are loaded; without `COPY`, nowhere.
 ///
-/// With `COPY`, there must be room for all bytes that will be loaded by a value, and for one register more, whose
-/// content is of no use.
+/// With `COPY`, there must be room for all bytes that a value will load, and for one more register,
+/// whose content is meaningless.
 #[derive(Clone, Copy)]
 struct Copied<const COPY: bool>(*mut u8);
 
@@ -206,7 +208,7 @@ impl<const COPY: bool> Copied<COPY> {
     fn load(&mut self, bytes: &[u8; LANES]) -> __m512i {
         let register = load(bytes);
         if COPY {
-            // SAFETY: there is room for them. A store needs no alignment.
+            // SAFETY: there is room for them. The store needs no alignment.
             unsafe { _mm512_storeu_si512(self.0.cast(), register) };
         }
         self.skip(LANES);
@@ -218,17 +220,19 @@ impl<const COPY: bool> Copied<COPY> {
     #[inline]
     fn load_front(&mut self, bytes: &[u8]) -> __m512i {
         let mask = u64::MAX >> (LANES - bytes.len());
-        // SAFETY: only the bytes of the mask are accessed, and these are all bytes of the slice.
+        // SAFETY: only the bytes of the mask are accessed, and these are exactly the bytes of the
+        // slice.
         let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
         if COPY {
-            // All 64, since a store with a mask takes much longer. SAFETY: there is room for a register.
+            // All 64 are stored, since a store with a mask takes much longer.
+            // SAFETY: there is room for a register.
             unsafe { _mm512_storeu_si512(self.0.cast(), register) };
         }
         self.skip(bytes.len());
         register
     }
 
-    /// Copies at most 64 bytes that are loaded otherwise.
+    /// Copies at most 64 bytes that are loaded by other means.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn bytes(&mut self, bytes: &[u8]) {
@@ -268,7 +272,8 @@ fn constant([low, high]: [u64; 2]) -> __m512i {
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn load(bytes: &[u8; LANES]) -> __m512i {
-    // SAFETY: the reference is to as many bytes as are loaded, and the load needs no alignment.
+    // SAFETY: the reference is to exactly the bytes that are loaded, and the load needs no
+    // alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
@@ -281,14 +286,14 @@ fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
     _mm512_ternarylogic_epi64(low, high, next, XOR)
 }
 
-/// The truth table of the exclusive or of three.
+/// The truth table of the exclusive or of three operands.
 const XOR: i32 = 0b1001_0110;
 
 /// The state that is equivalent to 64 bytes.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn reduce(sum: __m512i) -> u32 {
-    // The first three lanes are advanced to the last, and all four added.
+    // The first three lanes are advanced to the last, and all four are added.
     let factors = const { [fold_by(48), fold_by(32), fold_by(16)] };
     let factor = |lane: usize, half: usize| factors[lane][half] as i64;
     let factors = _mm512_set_epi64(

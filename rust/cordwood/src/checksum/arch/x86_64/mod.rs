@@ -1,5 +1,5 @@
 //! x86-64: three kernels. `Chains` uses the `crc32` instruction of SSE4.2; the others also fold by
-//! carry-less multiplication, of 256 and of 512 bits.
+//! carry-less multiplication, of 256 and 512 bits.
 
 #![expect(
     unsafe_code,
@@ -16,7 +16,7 @@ kernels! {
     is_x86_feature_detected;
 
     /// A machine that also has AVX-512 with VBMI: Intel servers since Ice Lake, AMD since Zen 4. To
-    /// the compiler AVX-512 implies FMA and F16C, so these are detected, too.
+    /// the compiler AVX-512 implies FMA and F16C, so these are also detected.
     Fold512(
         "SSE4.2, AVX-512, VPCLMULQDQ",
         [
