@@ -360,7 +360,7 @@ class Reader:
 
         Raises:
             ClosedError: The reader is closed.
-            ValueError: `len_max` is negative or has more than 64 bits.
+            ValueError: `len_max` is negative or too large.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -673,6 +673,7 @@ class Follower:
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.
 
@@ -800,8 +801,9 @@ class Follower:
     def outcome(self) -> Outcome:
         """`"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
 
-        Under `on_rotation="stop"`, after a rotation: `"clean"`, or `"torn_tail"` if the old file
-        ends with bytes that are not a complete record.
+        After the trailer of a closed Pebble log: `"clean"`. Under `on_rotation="stop"`, after a
+        rotation: `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
+        complete record.
         """
     @property
     def dialect(self) -> DialectName:
@@ -1594,6 +1596,7 @@ def verify(
     Raises:
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 
@@ -1642,6 +1645,7 @@ def salvage(
             in the name of `destination` is not the one that the records carry.
         OtherLogError: All of `source` belongs to a different log from the one that its name or
             `log_number` states. Nothing is written.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
         ValueError: An option has an invalid value.
 
@@ -1845,8 +1849,9 @@ def stat(
     Raises:
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: `source` is not something that `Reader` accepts.
-        ValueError: `threads` is not 1 to 256, or there is no such dialect.
+        ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two" * 20_000])
@@ -1951,7 +1956,7 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 
 @final
 class EntityLearner:
-    """Learns the columns of a table of entities, as `cordwood._tables.schema.Columns` does with rows.
+    """Learns the columns of a table of entities, as `cordwood._tables.learner.Columns` does with rows.
 
     Args:
         column_count_max: The maximum number of columns, including fields in columns.
@@ -2175,9 +2180,9 @@ def fragments(
     """Lists every fragment and every gap of a log, with the reason for each that was not returned.
 
     Together they tile the file: each begins where the one before it ends, and none crosses the end
-    of a block. Damage is not an error here. Fragments are returned or skipped as under the policy
-    `"salvage"` of `Reader`: each fragment in a skipped region carries the region's reason. Memory
-    use does not grow with the log.
+    of a block. Damage is not an error here. The list follows what `Reader` returns or skips under the
+    policy `"salvage"`: each fragment in a skipped region carries the region's reason. Memory use does
+    not grow with the log.
 
     Args:
         source: As for `Reader`, if it can be read twice: the path of a file, a URL or anything else
@@ -2193,6 +2198,7 @@ def fragments(
         DialectError: The source is not a log. Raised by the first step.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 

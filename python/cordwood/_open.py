@@ -83,7 +83,7 @@ def open(  # noqa: A001
             Default: `"r"`.
         dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`: that of the file, or
             `"leveldb"` for a new one.
-        log_number: Which log it is, as for `Reader` and `Writer`. Default: `None`: when reading, it is detected.
+        log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`: when reading, it is detected.
         compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`: when reading, it is
             detected.
         record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
@@ -221,6 +221,7 @@ def follow(
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
+        OverflowError: `log_number` is negative or has more than 32 bits.
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.
 

@@ -181,9 +181,9 @@ def _body(source: RangeReadable, begin: int, end: int) -> memoryview:
 class RangeFile:
     """Ranges as a seekable file object, which reads ahead.
 
-    Within `[start, end)`, and within the length of a block before it, where the log's first block may begin, ranges are
-    requested before they are needed. Elsewhere, only what is read is requested, so that little more than `[start, end)`
-    is transferred: the beginning, which shows the dialect, and the rest of the last record.
+    Within `[start, end)`, and in the length of a block before it, where the block that contains `start` may begin,
+    ranges are requested before they are needed. Elsewhere, only what is read is requested, so that little more than
+    `[start, end)` is transferred: the beginning, which shows the dialect, and the rest of the last record.
 
     Attributes:
         source: What is read.

@@ -22,7 +22,7 @@ BLOCK_LEN: Final = 32_768
 
 
 class LogFormat(NamedTuple):
-    """Which log a file is: what `cordwood.detect` returns. Its fields are options of all readers and writers.
+    """The format of a log: what `cordwood.detect` returns. Its fields are options of all readers and writers.
 
     Attributes:
         dialect: How the bytes are laid out.

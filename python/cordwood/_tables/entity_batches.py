@@ -47,7 +47,7 @@ class EntityRecords(NamedTuple):
     check_name: Callable[[str], None] = lambda _: None
     """Called with a name that no column has; it may raise."""
     learner: EntityColumns | None = None
-    """If there is one, it learns from the records, and must not find any further columns."""
+    """If there is one, it learns from the records; further columns are a `NewColumnsError`."""
 
 
 def leave_out_all(batch: RecordBatch, left_out: list[tuple[int, Any]], leave_out: LeaveOut) -> None:

@@ -158,7 +158,7 @@ def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callabl
 
     A few tags mean one thing to RocksDB and another to Pebble. A Pebble log that was not closed is laid out like a
     RocksDB log, an old one like a LevelDB log. The batches then decide: those that only one of the two engines can
-    read. As long as there is none, RocksDB is assumed, and if that makes a difference, `report` says so, once.
+    read. As long as there is none, RocksDB is assumed, and if that makes a difference, `report` is called, once.
     """
     from cordwood.payload.write_batch import WriteBatch
 

@@ -57,7 +57,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         dest="payload",
         choices=(*PAYLOADS, AUTO),
         help='decode each record, and print it as "value" in place of the data; the forms wandb-... print only '
-        "the records of a run that they apply to; auto: what the dialect and the first record show, said on stderr",
+        "the records of a run that they apply to; auto: what the dialect and the first record show, reported on stderr",
     )
     add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
 

@@ -33,7 +33,7 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
         help=f"stop reading after this many {row}s; whether what follows is damaged is not known",
     )
     parser.add_argument(
-        "--columns", type=_names, metavar="NAME,...", help=f"only these {column}, in this order; with commas between"
+        "--columns", type=_names, metavar="NAME,...", help=f"only these {column}, in this order, separated by commas"
     )
     parser.add_argument(
         "--where",
@@ -41,9 +41,9 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
         action="append",
         default=[],
         metavar="CONDITION",
-        help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); < and > "
-        "compare numbers with numbers and text with text; a time is 2026-11-21 or 2026-11-21T12:00:00Z; where a row "
-        "has bytes, 0x and hexadecimal digits stand for bytes; if given several times, all must hold",
+        help=f"only {row}s for which this is true: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); < and "
+        "> compare numbers with numbers and text with text; a time is 2026-11-21 or 2026-11-21T12:00:00Z; where a row "
+        "has bytes, 0x and hexadecimal digits stand for bytes; if given several times, all must be true",
     )
 
 

@@ -1,6 +1,6 @@
 """Print the records of logs.
 
-Damage is reported on stderr, and what comes after it is printed all the same; the exit status is then 3. A file that
+Damage is reported on stderr, and what comes after it is still printed; the exit status is then 3. A file that
 grows is printed to where it ended at first. On a terminal, control characters are escaped, except with --format raw.
 """
 

@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-rotation",
         choices=["stop", "reopen"],
         default="stop",
-        help="once the path names another file, or none, and all of the old one has been printed: end, or continue "
-        "with the next file under the path, from its beginning (default: stop)",
+        help="once the path names another file, or none, and everything in the old one has been printed: end, or "
+        "continue with the next file under the path, from its beginning (default: stop)",
     )
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end after this long without a record")
 

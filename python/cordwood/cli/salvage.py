@@ -1,4 +1,4 @@
-"""Write all that can be read of damaged logs to new logs.
+"""Write everything that can be read from damaged logs to new logs.
 
 The source is not changed. The new log is on the disk before it gets its name, so a file with that name is complete,
 also with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
@@ -55,10 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `salvage`."""
     add_source_arguments(parser)
     complete_file_names(
-        parser.add_argument("destination", metavar="DESTINATION", help="the new log; of several, the folder for them")
+        parser.add_argument("destination", metavar="DESTINATION", help="the new log; for several, the folder for them")
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace a log that is there, once the new is complete"
+        "--overwrite", action="store_true", help="replace a log that is there, once the new one is complete"
     )
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_record_len_max_argument(parser)

@@ -1,8 +1,8 @@
 """Cut logs into byte ranges that workers can read independently.
 
-A record belongs to the range in which it begins, and so to exactly one: `cordwood cat --start START --end END SOURCE`,
-or `cordwood.open(source, start=start, end=end)`. Only the beginning of a log is read, and no file is written. A log
-with log numbers (RocksDB or Pebble) is always one range; if it is longer than --len, that is reported.
+A record belongs to the range in which it begins, and so to exactly one. `cordwood cat --start START --end END SOURCE`
+or `cordwood.open(source, start=start, end=end)` reads a range. Only the beginning of a log is read, and no file is
+written. A log with log numbers (RocksDB or Pebble) is always one range; if it is longer than --len, that is reported.
 
 One line for each range: source, start and end, with tabs between them. A name that contains a tab, a newline or another
 control character does not fit in such a line, and needs --json.
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(
         parser, "a log, a regular file or a URL; a folder, for all logs in it; a pattern such as '*.log'"
     )
-    add_dialect_argument(parser, "how the log is laid out: a file that does not look like a log is then split, too")
+    add_dialect_argument(parser, "how the log is laid out: a file that does not look like a log is then also split")
     parser.add_argument(
         "--len",
         dest="split_len",
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> Status:
             if options.json:
                 print_json({"source": part.path, "start": part.start, "end": part.end})
             elif escaped(part.path) != part.path:
-                raise OSError(errno.EINVAL, "the name has control characters in it, or is no text: use --json", name)
+                raise OSError(errno.EINVAL, "the name has control characters in it, or is not text: use --json", name)
             else:
                 print(part.path, part.start, part.end, sep="\t")
         return Status.CLEAN

@@ -142,7 +142,7 @@ class Scanner:
             region for region in regions if region.severity == cordwood.Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # There may be more damage before the record that is not listed: it is read again.
+            # Before the record there may be more damage, which is not listed: it is read again.
             self.seek(regions[-1].end_offset)
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len

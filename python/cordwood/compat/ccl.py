@@ -28,9 +28,9 @@ deviations:
 * **torn-tail**: What a crash has left of the last record is not returned. ccl_leveldb returns it as if it were whole,
   or raises a `struct.error`.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
-* **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is the rest of a batch
-  from an operation on that is neither a put nor a delete. After RocksDB's no-operations and log data, which are
-  skipped, the batch continues. ccl_leveldb raises an error, or misinterprets the bytes.
+* **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is an operation
+  that is neither a put nor a delete, with the rest of its batch; only RocksDB's no-operations and log data are
+  skipped on their own. ccl_leveldb raises an error, or misinterprets the bytes.
 * **count**: All operations of a batch are returned; if their number is not the one that the batch states, that is
   reported to the logger. ccl_leveldb returns as many as are stated, and raises an `IndexError` if there are fewer.
 * **offset**: The offset of an operation in a batch of several fragments is that of the batch plus the bytes of the

@@ -29,9 +29,9 @@ On an undamaged log, it returns what dfindexeddb returns, except for the first o
   `ValueError` for much of it, and what follows is lost.
 * **torn-tail**: What a crash has left of the last record ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins the fragments it has.
-* **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is the rest of a batch
-  from an operation on that is neither a put nor a delete. After RocksDB's no-operations and log data, which are
-  skipped, the batch continues. dfindexeddb raises a `ValueError` or `DecoderError`.
+* **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is an operation
+  that is neither a put nor a delete, with the rest of its batch; only RocksDB's no-operations and log data are
+  skipped on their own. dfindexeddb raises a `ValueError` or `DecoderError`.
 * **count**: All operations of a batch are returned; if their number is not `WriteBatch.count`, the one that the batch
   states, that is reported to the logger. dfindexeddb returns as many as are stated, and raises a `DecoderError` if
   there are fewer.

@@ -52,10 +52,10 @@ On an undamaged file, all calls return what wandb's return. The deviations:
 * **append**: `open_for_append` continues after the last record, and raises a `TornTailError` or `CorruptionError` if
   the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
 * **write**: `write` accepts any object with `SerializeToString`, and does not call its `ByteSize`. A file that is
-  being written is locked against a second writer. Records are gathered in a buffer of 256 KiB, in wandb in Python's
-  of 8 KiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the first
+  being written is locked against a second writer. Records are gathered in a buffer of 256 KiB (wandb: Python's,
+  of 8 KiB) until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the first
   record, or by `close`. A path is required, not a file descriptor. `seek` raises an `io.UnsupportedOperation`; after
-  wandb's, records overwrite what is there.
+  a `seek` in wandb, records overwrite what is there.
 * **reuse**: A store can write a second file. wandb's continues to count where the first one ended, and so splits the
   records of the second in the wrong places.
 * **logger**: There is no `logger`, which wandb uses to report files that are opened and closed.

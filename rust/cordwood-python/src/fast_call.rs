@@ -242,7 +242,7 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             {
                 // SAFETY: the thread is attached. If there is not enough memory for the number,
                 // this is null, with the exception set that is then raised. The record is in the
-                // log all the same, as the documentation says.
+                // log anyway, as the documentation says.
                 return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
             }
             false

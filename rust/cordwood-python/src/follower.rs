@@ -64,6 +64,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, or is not a regular file.
+///     OverflowError: `log_number` is negative or has more than 32 bits.
 ///     TypeError: `path` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
@@ -265,8 +266,9 @@ impl Follower {
 
     /// `"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
     ///
-    /// Under `on_rotation="stop"`, after a rotation: `"clean"`, or `"torn_tail"` if the old file
-    /// ends with bytes that are not a complete record.
+    /// After the trailer of a closed Pebble log: `"clean"`. Under `on_rotation="stop"`, after a
+    /// rotation: `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
+    /// complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {

@@ -21,9 +21,9 @@ const BATCH_MAX: usize = 512;
 /// Lists every fragment and every gap of a log, with the reason for each that was not returned.
 ///
 /// Together they tile the file: each begins where the one before it ends, and none crosses the end
-/// of a block. Damage is not an error here. Fragments are returned or skipped as under the policy
-/// `"salvage"` of `Reader`: each fragment in a skipped region carries the region's reason. Memory
-/// use does not grow with the log.
+/// of a block. Damage is not an error here. The list follows what `Reader` returns or skips under the
+/// policy `"salvage"`: each fragment in a skipped region carries the region's reason. Memory use does
+/// not grow with the log.
 ///
 /// Args:
 ///     source: As for `Reader`, if it can be read twice: the path of a file, a URL or anything else
@@ -39,6 +39,7 @@ const BATCH_MAX: usize = 512;
 ///     DialectError: The source is not a log. Raised by the first step.
 ///     OSError: The source cannot be opened or read.
 ///     io.UnsupportedOperation: The source cannot seek.
+///     OverflowError: `log_number` is negative or has more than 32 bits.
 ///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: An option has an invalid value.
 ///

@@ -15,12 +15,12 @@ pub(crate) fn number<'py, N: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(value
         if !error.is_instance_of::<PyOverflowError>(value.py()) {
             return error;
         }
-        let wanted = if value.lt(0).unwrap_or(false) {
-            "0 or more"
+        let text = if value.lt(0).unwrap_or(false) {
+            "cannot be negative"
         } else {
-            "less than that"
+            "is too large"
         };
-        PyValueError::new_err(format!("an offset, a length or a count must be {wanted}, not {value}"))
+        PyValueError::new_err(format!("an offset, a length or a count {text}: {value}"))
     })
 }
 

@@ -48,6 +48,7 @@ use crate::watched::{Watch, Watched, watched};
 /// Raises:
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
+///     OverflowError: `log_number` is negative or has more than 32 bits.
 ///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: An option has an invalid value.
 ///
@@ -154,6 +155,7 @@ fn readers(
 ///         in the name of `destination` is not the one that the records carry.
 ///     OtherLogError: All of `source` belongs to a different log from the one that its name or
 ///         `log_number` states. Nothing is written.
+///     OverflowError: `log_number` is negative or has more than 32 bits.
 ///     TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
@@ -223,8 +225,9 @@ pub(crate) fn salvage(
 /// Raises:
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
+///     OverflowError: `log_number` is negative or has more than 32 bits.
 ///     TypeError: `source` is not something that `Reader` accepts.
-///     ValueError: `threads` is not 1 to 256, or there is no such dialect.
+///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two" * 20_000])

@@ -205,8 +205,8 @@ impl fmt::Display for Error {
                 ..
             } => write!(
                 f,
-                "with the compressed record at offset {offset} ({data_len} bytes), this log decompresses to more than a file of its size should; the record is not \
-                 skipped: if you trust this file, set record_len_max to {record_len_max} or more to read it"
+                "with the compressed record at offset {offset} ({data_len} bytes when decompressed), this log decompresses to more than the bytes read so far should; the record \
+                 is not skipped: if you trust this file, set record_len_max to {record_len_max} or more to read it"
             ),
             Error::Truncated { offset, file_len, .. } => {
                 match file_len {

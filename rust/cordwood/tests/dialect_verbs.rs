@@ -212,7 +212,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     Ok(())
 }
 
-/// The error names what a new log cannot contain.
+/// The report names what the new log cannot contain.
 #[test]
 fn salvage_says_what_it_cannot_keep() -> Result<(), Box<dyn std::error::Error>> {
     // Pebble's type 9: log 1, synced up to 0, one byte of data.

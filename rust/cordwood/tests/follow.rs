@@ -889,8 +889,9 @@ fn metadata_before_the_first_record_is_not_waited_at() {
     }
 }
 
-/// The log's number comes from a fragment after the damage: it is greater than that of the next
-/// block, which an older log left. Before that block is written, only the damage is reported.
+/// The log's number comes from two consecutive fragments after the damage: it is greater than that
+/// of the next block, which an older log left. Before that block is written, only the damage is
+/// reported.
 #[test]
 fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
     let mut older = Vec::new();

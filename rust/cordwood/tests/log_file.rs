@@ -816,7 +816,7 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
         }
         assert_eq!(std::fs::read(&old).unwrap(), b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
         assert!(!new.exists());
-        // Reading does not need the feature to be accepted.
+        // Options for reading are accepted without the feature.
         let options = ReadOptions::default().with_format(format);
         if expected != Unsupported::ZstdFeature {
             assert!(is_refused(&options.check().unwrap_err()));

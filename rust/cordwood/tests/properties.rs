@@ -628,7 +628,7 @@ fn read_trickle(file: &[u8], options: &ReadOptions, seed: u64, step_max: usize) 
     read_all(&mut trickle(file, options, seed, step_max))
 }
 
-/// The same as [`read_all`], through the calls that do no I/O.
+/// The same as [`read_all`], through `step_buffered` and `fill`.
 fn read_buffered<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {

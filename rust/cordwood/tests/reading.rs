@@ -301,7 +301,8 @@ fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
     );
 }
 
-/// Six zeros and a 5 could be the end of a block and a fragment whose beginning is lost.
+/// After damage, six zeros and a 5 look like an end-of-log trailer, but may be something else whose
+/// beginning is lost.
 #[test]
 fn what_looks_like_an_end_trailer_after_damage_does_not_end_the_log() {
     let mut file = Wire::Plain.full(&[b'x'; 50]);

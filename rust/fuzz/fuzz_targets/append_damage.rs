@@ -150,7 +150,7 @@ fn run(path: &Path, session: Session<'_>) {
             assert_eq!(lost, None, "cut, and could have been salvaged");
         }
         (Choice::PadToBlock, Some(_)) if !file_len.is_multiple_of(BLOCK) => {
-            // Zeros only could complete a torn record.
+            // Zeros alone could complete a torn record.
             let ends_in_zeros = matches!(
                 events_before.last(),
                 Some(Event::Skipped {

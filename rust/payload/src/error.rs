@@ -86,7 +86,7 @@ impl fmt::Display for PayloadReason {
         match self {
             PayloadReason::Truncated => write!(f, "the payload ends inside a number or a string"),
             PayloadReason::BadVarint => write!(f, "an unterminated variable-length number"),
-            PayloadReason::NonCanonical => write!(f, "a value in a form that no engine writes"),
+            PayloadReason::NonCanonical => write!(f, "a value in a form that no program writes"),
             PayloadReason::UnknownTag { tag } => write!(f, "tag {tag} is unknown or not allowed here"),
             PayloadReason::BadLength => write!(f, "a field whose length does not match its content"),
             PayloadReason::BadKey => write!(f, "an internal key that is shorter than 8 bytes"),

@@ -112,7 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoding",
         choices=ENCODINGS,
-        help="in CSV: what all bytes of a column are; as text, they must be UTF-8 (default: base64)",
+        help="in CSV: how all bytes of a column are written; as text, they must be UTF-8 (default: base64)",
     )
     parser.add_argument(
         "--escape-formulas",
@@ -232,7 +232,8 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     if len(firsts) > 1:
         several = ", ".join(f"{payload or 'raw'} ({display_name(name)})" for payload, name in firsts.items())
         raise Failure(
-            f"the logs contain records of several kinds: {several}; name one with --as, and the logs that have it"
+            f"the logs contain records of several kinds: {several}; name one with --as, and only the logs that "
+            "contain it"
         )
     for payload, name in firsts.items():
         report_payload(name, payload)

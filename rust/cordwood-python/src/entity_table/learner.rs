@@ -10,7 +10,7 @@ use super::view::Row;
 use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
 use crate::record_batch::RecordBatch;
 
-/// Learns the columns of a table of entities, as `cordwood._tables.schema.Columns` does with rows.
+/// Learns the columns of a table of entities, as `cordwood._tables.learner.Columns` does with rows.
 ///
 /// Args:
 ///     column_count_max: The maximum number of columns, including fields in columns.

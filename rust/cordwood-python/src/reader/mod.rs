@@ -230,7 +230,7 @@ impl Reader {
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
-    ///     ValueError: `len_max` is negative or has more than 64 bits.
+    ///     ValueError: `len_max` is negative or too large.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])

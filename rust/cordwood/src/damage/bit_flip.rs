@@ -1,4 +1,5 @@
-//! Locates a flipped bit: CRC-32C distinguishes all single-bit errors of a fragment. Pure, no I/O.
+//! Locates a flipped bit: a CRC of 32 bits distinguishes all single-bit errors of a fragment. Pure,
+//! no I/O.
 
 use crate::checksum::Checksum;
 use crate::damage::resync::true_len;
@@ -9,7 +10,7 @@ use crate::format::{HEADER_LEN, Header};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FragmentPart {
-    /// The masked checksum, bytes 0 to 3 of the header.
+    /// The checksum, bytes 0 to 3 of the header.
     Checksum,
     /// The length, bytes 4 and 5.
     Length,

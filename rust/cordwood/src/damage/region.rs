@@ -19,9 +19,9 @@ pub enum Reason {
     /// The fragment's checksum does not match its type and payload. The length may be damaged, so
     /// the rest of the block is not trusted.
     ChecksumMismatch {
-        /// The CRC-32C that the header states, unmasked.
+        /// The checksum that the header states, without the mask.
         stored: u32,
-        /// The CRC-32C of the type byte and the payload.
+        /// The checksum of the bytes that it covers, from the type byte on.
         computed: u32,
     },
     /// A fragment with a valid checksum and a type that is unknown in this dialect.
@@ -180,7 +180,9 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::BadLength { len } => write!(f, "the header states an impossible length, {len} bytes"),
+            Reason::BadLength { len } => {
+                write!(f, "the header states a length of {len} bytes, which is impossible here")
+            }
             Reason::ChecksumMismatch { stored, computed } => {
                 write!(
                     f,
@@ -215,7 +217,7 @@ impl fmt::Display for Reason {
             Reason::BadMetadata { kind } => {
                 write!(
                     f,
-                    "engine metadata of type {kind}, in a form or place that no engine writes"
+                    "engine metadata of type {kind}, in a form or place that no engine uses"
                 )
             }
             Reason::IgnoredKind { kind } => {

@@ -24,8 +24,8 @@ impl<S: Source> Reader<S> {
     ///
     /// * [`Error::Io`] if the source cannot be read; a further call tries again.
     /// * [`Error::Foreign`] if it is not a log.
-    /// * [`Error::Unsupported`] if logs in its dialect do not have the number or compression given
-    ///   in the options.
+    /// * [`Error::Unsupported`] if logs in its dialect cannot have a number, or the compression, that
+    ///   the options give.
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
             self.fill()?;

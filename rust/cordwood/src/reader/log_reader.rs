@@ -74,7 +74,7 @@ impl Reader<StreamSource<FileReader>> {
     /// # Errors
     ///
     /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if logs in the
-    /// given dialect do not have the given number or compression.
+    /// given dialect cannot have a number, or the compression, that was given.
     pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -276,8 +276,8 @@ impl<S: Source> Reader<S> {
     /// * [`Error::Io`] if the source cannot be read or, with the kind
     ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not enough memory for a
     ///   record; a further call tries again.
-    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a
-    ///   further call returns the same error.
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too many
+    ///   bytes; a further call returns the same error.
     /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
     ///   further call continues after it.
     /// * [`Error::Truncated`] at the end of a file that ends before the start of the range, or

@@ -184,8 +184,8 @@ fn count_max(target_len: usize) -> usize {
 
 impl<S: Source> Reader<S> {
     /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends; the last
-    /// record may exceed `target_len`. Returns whether any were added. Regions between the records
-    /// are skipped.
+    /// record may make it exceed `target_len`. Returns whether any were added. Regions between the
+    /// records are skipped.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

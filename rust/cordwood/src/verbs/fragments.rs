@@ -25,7 +25,8 @@ pub struct Fragments<S> {
     next: Option<Region>,
     /// File offset of the next byte to report.
     offset: u64,
-    /// File offset of the last block in which every byte was tried as a beginning.
+    /// File offset of the last block in which every byte was tried as the beginning of a
+    /// fragment.
     scanned: Option<u64>,
     has_ended: bool,
 }

@@ -167,7 +167,7 @@ impl NotKept {
     }
 }
 
-/// The new log, as far as it has been written.
+/// The part of the new log that has been written.
 struct Copy {
     encoder: Encoder,
     format: LogFormat,

@@ -52,9 +52,9 @@ impl<W: Sink> Writer<W> {
         Writer::with_len(sink, 0)
     }
 
-    /// A writer that appends to a file of `file_len` bytes; `sink` must write at its end. The last
-    /// record of the file must be complete: records after a torn one are lost to every reader up to
-    /// the next block.
+    /// A writer that appends to a file of `file_len` bytes; `sink` must write at the end of that
+    /// file. The last record of the file must be complete: records after a torn one are lost to
+    /// every reader up to the next block.
     pub fn with_len(sink: W, file_len: u64) -> Self {
         Writer::with_encoder(sink, Encoder::unchecked(file_len, Dialect::LEVELDB.into()))
     }

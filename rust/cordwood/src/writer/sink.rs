@@ -5,8 +5,8 @@ use std::io::{self, Write};
 /// The destination of a [`Writer`](super::Writer): any [`Write`], or a type that keeps the buffers
 /// that it is given and supplies others in exchange.
 pub trait Sink {
-    /// Writes all of `buffer`, and leaves in it memory to be reused: the same or another. Its
-    /// contents do not matter.
+    /// Writes all of `buffer`, and leaves a vector in its place whose memory is reused: the same one
+    /// or another. What it contains does not matter.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// A file with one writer, which nothing else changes meanwhile.
+/// A file with one writer: nothing else changes the file meanwhile.
 pub trait Storage: Debug + Send + Sync {
     /// The length of the file in bytes.
     fn file_len(&self) -> io::Result<u64>;

@@ -119,8 +119,8 @@ impl Follower {
     ///
     /// [`Error::Io`] with the path: the error from the operating system, or
     /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for anything but a
-    /// regular file. [`Error::Unsupported`] if logs in the given dialect do not have the given
-    /// number or compression.
+    /// regular file. [`Error::Unsupported`] if logs in the given dialect cannot have a number,
+    /// or the compression, that was given.
     pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = options.named();
@@ -175,7 +175,7 @@ impl Follower {
     /// # Errors
     ///
     /// * [`Error::Io`] if the file cannot be read; a further call tries again.
-    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too many bytes; a
     ///   further call returns the same error.
     /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
     ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged

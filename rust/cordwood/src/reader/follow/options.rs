@@ -27,11 +27,11 @@ pub struct FollowOptions {
     pub on_corruption: OnCorruption,
     /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
     pub poll_interval: Duration,
-    /// Bytes that look damaged, with no valid record after them, are read again this many times
-    /// before they are reported. Default: 3.
+    /// Bytes that look damaged, with no later block that begins with a valid fragment, are read again
+    /// this many times before they are reported. Default: 3.
     pub retry_polls: u32,
-    /// Such bytes are also read again for at least this long before they are reported. Default: 100
-    /// ms.
+    /// Bytes that look damaged are also read again for at least this long before they are reported.
+    /// Default: 100 ms.
     pub retry_time: Duration,
     /// Refuse a record with more bytes than this. This bounds the memory of a follower. Default: 1
     /// GiB.

@@ -43,7 +43,7 @@ impl LogFile {
     /// * [`Error::Io`] if the file cannot be opened or emptied.
     /// * [`Error::Locked`] if another writer has it open; the file is left as it is.
     /// * [`Error::Unsupported`] if the options give a log number or a compression that the dialect
-    ///   does not support, or this build cannot compress; nothing is changed.
+    ///   does not support, or a compression that this build cannot write; nothing is changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         // Opening does not truncate it: another writer may have it open.
         Self::create_with(
@@ -79,8 +79,8 @@ impl LogFile {
     ///
     /// The file is read, from its beginning or from the [checkpoint](LogFileOptions::checkpoint).
     /// If it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
-    /// decides what happens; [`discarded_tail`](Self::discarded_tail) returns what followed that
-    /// record.
+    /// decides what happens; [`discarded_tail`](Self::discarded_tail) returns what followed the
+    /// last complete record.
     ///
     /// # Errors
     ///

@@ -176,7 +176,7 @@ fn begin<'a, const COPY: bool>(
 ) -> (__m512i, &'a [[u8; LANES]]) {
     let mut odd = (data.len() - 1) % LANES + 1;
     if odd < size_of::<u32>() {
-        // They have no room for the state.
+        // The odd bytes have no room for the state.
         let few;
         (few, data) = data.split_at(odd);
         copied.bytes(few);
