@@ -448,7 +448,7 @@ def test_a_wish_is_a_capsule_of_a_schema(path):
         ({"on_corruption": "pass"}, ValueError, "on_corruption must be"),
         ({"dialect": "other"}, ValueError, "dialect must be one of"),
         ({"dialect": "leveldb", "log_number": 5}, ValueError, "log number"),
-        ({"start": -1}, ValueError, "must be 0 or more"),
+        ({"start": -1}, ValueError, "cannot be negative"),
     ],
 )
 def test_wrong_arguments(path, options, error, message):

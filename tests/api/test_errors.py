@@ -215,7 +215,7 @@ def test_an_unknown_option(path):
 @pytest.mark.parametrize("number", [-1, 1 << 64])
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
 def test_numbers_that_no_file_has(option, number):
-    with pytest.raises(ValueError, match=rf"must be (0 or more|less than that), not {number}\b"):
+    with pytest.raises(ValueError, match=rf"(cannot be negative|is too large): {number}\b"):
         cordwood.open(FILE, **{option: number})
 
 
@@ -303,7 +303,7 @@ def test_numbers_that_methods_refuse(path, number):
             lambda: cordwood.follow(__file__, start=number),
             lambda: cordwood.follow(__file__, retry_polls=number),
         ]:
-            with pytest.raises(ValueError, match=rf"must be (0 or more|less than that), not {number}\b"):
+            with pytest.raises(ValueError, match=rf"(cannot be negative|is too large): {number}\b"):
                 use()
         assert list(reader) == RECORDS
     for function in [cordwood.mask_crc, cordwood.unmask_crc, lambda crc: cordwood.crc32c(b"", crc)]:

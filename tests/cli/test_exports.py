@@ -1,6 +1,10 @@
 """Whole exports of Datastore or Firestore, with the metadata that Google's emulator writes into them."""
 
 import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import entities
 import pytest
@@ -80,11 +84,12 @@ def test_a_whole_export_is_one_table_of_its_entities(form, payload, export, tmp_
     assert names == ALL
 
 
-def test_the_entities_of_a_whole_export_are_printed(export, capfd):
-    assert main(["cat", "--as", "entity", "--columns", "value.properties.name", str(export)]) == 0
+@pytest.mark.parametrize("payload", ["entity", "auto"])
+def test_the_entities_of_a_whole_export_are_printed(payload, export, capfd):
+    assert main(["cat", "--as", payload, "--columns", "value.properties.name", str(export)]) == 0
     printed = capfd.readouterr()
     assert [json.loads(line)["value.properties.name"] for line in printed.out.splitlines()] == ALL
-    assert printed.err == "cordwood: 3 files are not logs: metadata of an export\n"
+    assert printed.err.splitlines()[-1] == "cordwood: 3 files are not logs: metadata of an export"
 
 
 def test_the_metadata_of_an_export_is_verified(export, capfd):
@@ -108,11 +113,106 @@ def test_a_missing_file_of_an_export_is_a_failure(verb, export, tmp_path, capfd)
         assert names == ALL[:-ENTITY_COUNT]
 
 
-def test_a_list_of_files_that_is_damaged_is_reported(export, capfd):
+NAMES = ["", "..", "a/../../b", "/etc/passwd", "a\0b"]
+
+
+@pytest.mark.parametrize(
+    "data", ["cut", b"", b"<html>", bytes(2 << 20), *(list_of_files([name]) for name in NAMES)], ids=range(9)
+)
+def test_a_list_of_files_that_cannot_be_read_is_a_failure(data, export, capfd):
+    """Otherwise missing files would not be noticed."""
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
-    path.write_bytes(path.read_bytes()[:-1])
+    path.write_bytes(path.read_bytes()[:-1] if data == "cut" else data)
+    assert main(["verify", str(export)]) == 1
+    [line] = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"cordwood: {path}: not a list of the files of an export (")
+    assert line.endswith("), so missing files cannot be detected")
+
+
+def test_a_missing_folder_of_an_export_is_a_failure(export, capfd):
+    shutil.rmtree(export / "all_namespaces/kind_User")
+    assert main(["verify", str(export)]) == 1
+    path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
+    assert capfd.readouterr().err == f"cordwood: {path}: missing, and {export.name}.overall_export_metadata lists it\n"
+
+
+@pytest.mark.parametrize("put", ["text", "folder", "link"])
+def test_a_file_that_is_listed_must_be_a_log(put, export, capfd):
+    path = export / "all_namespaces/kind_Task/output-1"
+    path.unlink()
+    if put == "text":
+        path.write_text("This is not a log. " * 100)
+    elif put == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere")
+    assert main(["verify", str(export)]) == 1
+    [line] = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"cordwood: {path}: ")
+    assert ("not a log" if put == "text" else "missing, and") in line
+
+
+def test_a_missing_file_is_reported_once(export, tmp_path, capfd):
+    """However often it is named; a table that is replaced is made of the others."""
+    missing = export / "all_namespaces/kind_User/output-1"
+    missing.unlink()
+    (tmp_path / "link").symlink_to(export)
+    to = tmp_path / "t.ndjson"
+    to.write_text("old")
+    sources = [export, export, missing.parent, tmp_path / "link"]
+    assert main(["convert", "--overwrite", "--as", "entity", *map(str, sources), str(to)]) == 1
+    assert len([line for line in capfd.readouterr().err.splitlines() if "missing" in line]) == 1
+    assert len(to.read_text().splitlines()) == len(ALL) - ENTITY_COUNT
+
+
+def test_of_many_missing_files_ten_are_reported(tmp_path, capfd):
+    path = tmp_path / "x.export_metadata"
+    path.write_bytes(list_of_files([f"output-{index}" for index in range(40_000)]))
+    assert main(["verify", str(tmp_path)]) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert f"cordwood: {path}: 39,990 more files that it lists are missing" in lines
+
+
+@pytest.mark.parametrize("name", ["backup.overall_export_metadata", "backup.export_metadata"])
+def test_a_log_that_is_only_named_like_metadata_is_read(name, tmp_path, capfd):
+    records = [entities.entity([("Task", index + 1)], {"name": f"Task {index}"}) for index in range(3)]
+    (tmp_path / name).write_bytes(reference.encode(records))
+    assert main(["cat", "--as", "entity", "--columns", "value.properties.name", str(tmp_path)]) == 0
+    printed = capfd.readouterr()
+    assert len(printed.out.splitlines()) == 3
+    assert printed.err == ""
+    assert main(["info", "--json", str(tmp_path)]) == 0
+    assert json.loads(capfd.readouterr().out)["stated_entities"] is None
+
+
+def test_a_link_to_a_list_elsewhere_lists_no_other_files(export, capfd):
+    list_ = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
+    (export / "link.export_metadata").symlink_to(list_)
     assert main(["verify", str(export)]) == 0
-    assert f"    {path}: metadata of an export that cannot be read\n" in capfd.readouterr().out
+    assert capfd.readouterr().err == ""
+
+
+MEASURED = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from process import peak_len
+from cordwood.cli import main
+main(["info", sys.argv[1]])
+print(peak_len())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_info_of_a_log_needs_no_memory_for_its_second_record(tmp_path):
+    peaks = []
+    for length in (10, 48 << 20):
+        path = tmp_path / f"{length}.log"
+        path.write_bytes(reference.encode([b"x", bytes(length)]))
+        command = [sys.executable, "-c", MEASURED, path, Path(reference.__file__).parent]
+        done = subprocess.run(command, capture_output=True, check=True, text=True)
+        peaks.append(int(done.stdout.splitlines()[-1]))
+    assert peaks[1] - peaks[0] < 24 << 20
 
 
 def test_info_compares_an_export_with_its_metadata(export, capfd):

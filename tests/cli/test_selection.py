@@ -91,7 +91,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("value", "text", "expected"), CASES, ids=lambda part: repr(part)[:40])
-def test_aparse(value, text, expected):
+def test_a_condition(value, text, expected):
     condition = parse(f"name{text}")
     assert isinstance(condition, Condition)
     assert (condition.column, condition.holds(value, entity.to_json)) == ("name", expected)

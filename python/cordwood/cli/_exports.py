@@ -2,34 +2,132 @@
 
 Each folder with entities has a file `*.export_metadata`, a single protocol buffer message that lists the files
 `output-0`, `output-1` and so on. The folder of the whole export has `*.overall_export_metadata`, a log of two records:
-a version, and a message with the number of entities. The field numbers were taken from exports of the Firestore
-emulator.
+a version, and a message with those lists and the number of entities. The field numbers were taken from exports of the
+Firestore emulator.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-_LEN_MAX = 16 << 20
-"""The longest list that is read, in bytes. One of this length names about a million files."""
+import cordwood
+from cordwood.cli._names import LIST_SUFFIX, is_of_export
+from cordwood.cli._sources import METADATA, Named, SourceFailure
+
+if TYPE_CHECKING:
+    from cordwood.cli._sources import Identity
+
+_VERSION = b"3"
+"""The first record of `*.overall_export_metadata`."""
+
+_LEN_MAX = 1 << 20
+"""The longest message that is read, in bytes: it lists about 50,000 files."""
+
+_REPORTED_MAX = 10
+"""At most this many missing files of each list are reported individually."""
 
 
-def listed_files(path: str) -> list[str]:
-    """The files named in a list, relative to its folder.
+def compared(found: list[tuple[Named, Identity | None]]) -> list[tuple[Named, Identity | None]]:
+    """The files in a folder, compared with the metadata of the exports among them.
+
+    A file that is listed must be there, and must be a log: it is like one that the command line names. Those that are
+    missing are added, each with an error. A list that cannot be read has an error, too: it cannot show what is missing.
+    """
+    files: list[tuple[Named, Identity | None]] = []
+    # For each listed file, by its real path: the index of the list, and the path as it is reported.
+    listed: dict[str, tuple[int, str]] = {}
+    for file, identity in found:
+        judged, names = _judged(file)
+        folder = os.path.realpath(os.path.dirname(file.name))  # noqa: PTH120
+        if os.path.islink(file.name):  # noqa: PTH114
+            folder = os.path.dirname(os.path.realpath(file.name))  # noqa: PTH120
+        for name in names:
+            path = os.path.join(folder, name)  # noqa: PTH118
+            shown = os.path.join(os.path.dirname(file.name), name)  # noqa: PTH118, PTH120
+            listed.setdefault(path, (len(files), path if os.path.islink(file.name) else shown))  # noqa: PTH114
+        files.append((judged, identity))
+    places = {os.path.realpath(file.name): place for place, (file, _) in enumerate(files)}
+    missing_counts: dict[int, int] = {}
+    for path, (by, shown) in listed.items():
+        if not os.path.isfile(path):  # noqa: PTH113
+            count = missing_counts[by] = missing_counts.get(by, 0) + 1
+            if count <= _REPORTED_MAX:
+                text = f"missing, and {os.path.basename(files[by][0].name)} lists it"  # noqa: PTH119
+                error = FileNotFoundError(errno.ENOENT, text, shown)
+                files.append((Named(shown, "", is_in_folder=True, error=error), path))
+        elif (place := places.get(path)) is not None and files[place][0].what in (None, "empty"):
+            file, identity = files[place]
+            files[place] = file._replace(is_in_folder=False, what=None), identity
+    for by, count in missing_counts.items():
+        if count > _REPORTED_MAX:
+            file, identity = files[by]
+            failure = SourceFailure(f"{count - _REPORTED_MAX:,} more files that it lists are missing")
+            files[by] = file._replace(error=failure), identity
+    return files
+
+
+def _judged(file: Named) -> tuple[Named, list[str]]:
+    """A file in a folder, with what is known about it if it is metadata, and the paths that it lists."""
+    if not is_of_export(file.name) or file.what not in (None, "empty"):
+        return file, []
+    try:
+        names = listed_files(file.name)
+    except OSError as error:
+        return file._replace(error=error), []
+    except ValueError as error:
+        text = f"not a list of the files of an export ({error}), so missing files cannot be detected"
+        return file._replace(error=SourceFailure(text)), []
+    if names is None:
+        return file, []
+    is_list = file.name.endswith(LIST_SUFFIX)
+    return file._replace(what=METADATA if is_list else None, is_metadata=not is_list), names
+
+
+def listed_files(path: str) -> list[str] | None:
+    """The paths of the files named in the metadata of an export, relative to its folder.
+
+    Returns:
+        The paths; `None` if the file is a log of something else.
 
     Raises:
-        OSError: The list cannot be read.
-        ValueError: It is damaged, or too long.
+        OSError: The file cannot be read.
+        ValueError: It is neither a log nor such metadata.
     """
+    if not path.endswith(LIST_SUFFIX):
+        message = overall_message(path)
+        folders = [] if message is None else _messages(message, 1)
+        return None if message is None else [_path(name) for folder in folders for name in _messages(folder, 2)]
     with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
         message = file.read(_LEN_MAX + 1)
+    try:
+        return _listed(message)
+    except ValueError:
+        with contextlib.suppress(cordwood.DialectError):
+            if cordwood.detect(path) is not None:
+                return None
+        raise
+
+
+def _listed(message: bytes) -> list[str]:
+    """The paths in the message of `*.export_metadata`."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    names: list[str] = []
-    for entry in _messages(message, 2):
-        names += [name.decode() for name in _messages(entry, 2)]
-    return names
+    names = [name for file in _messages(message, 2) for name in _messages(file, 2)]
+    if not names:
+        raise ValueError("no file is named")
+    return [_path(name) for name in names]
+
+
+def _path(name: bytes) -> str:
+    """A path in the metadata."""
+    text = os.fsdecode(name)
+    if not text or text.startswith("/") or ".." in text.split("/") or "\0" in text:
+        raise ValueError(f"{text!r} is not the name of a file")
+    return text
 
 
 class Entities(NamedTuple):
@@ -45,13 +143,31 @@ def total(entities: Iterable[Entities]) -> Entities:
     return Entities(sum(counts), sum(lens))
 
 
-def stated(record: bytes) -> Entities:
-    """The numbers in the second record of `*.overall_export_metadata`.
+def overall_message(path: str) -> bytes | None:
+    """The message in `*.overall_export_metadata`; `None` if the log is something else, damaged or too long.
 
     Raises:
-        ValueError: The record is not such a message.
+        OSError: The file cannot be read.
     """
-    folders = (dict(_fields(folder)) for folder in _messages(record, 1))
+    try:
+        with cordwood.Reader(path, on_corruption="skip", record_len_max=_LEN_MAX) as reader:
+            if next(reader, None) != _VERSION:
+                return None
+            message = next(reader, None)
+            if message is not None:
+                stated(message)
+            return message
+    except (cordwood.CordwoodError, ValueError):
+        return None
+
+
+def stated(message: bytes) -> Entities:
+    """The numbers in the message of `*.overall_export_metadata`.
+
+    Raises:
+        ValueError: It is not such a message.
+    """
+    folders = (dict(_fields(folder)) for folder in _messages(message, 1))
     return total(Entities(_number(folder.get(3)), _number(folder.get(4))) for folder in folders)
 
 

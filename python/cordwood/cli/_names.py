@@ -25,11 +25,13 @@ def is_engine_name(path: str, payload: str | None = None) -> bool:
     return any(re.fullmatch(name, base) for kind, name in _ENGINE_NAMES.items() if payload in (None, kind))
 
 
-def is_list_of_export(path: str) -> bool:
-    """Whether a file is named like the list of the files in one folder of a Datastore or Firestore export."""
-    return path.endswith(".export_metadata")
+LIST_SUFFIX = ".export_metadata"
+"""The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
+
+OVERALL_SUFFIX = ".overall_export_metadata"
+"""The end of the name of the log that describes a whole export."""
 
 
-def is_metadata_of_export(path: str) -> bool:
-    """Whether a file is named like the log that describes a whole export."""
-    return path.endswith(".overall_export_metadata")
+def is_of_export(path: str) -> bool:
+    """Whether a file is named like one that describes an export."""
+    return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))

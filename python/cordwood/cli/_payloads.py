@@ -87,8 +87,10 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
     edits in another, and nothing is wrong with either.
     """
     wanted = _kind_of(options.payload)
-    if wanted in (None, "raw", AUTO):
+    if wanted in (None, "raw"):
         return None
+    if wanted == AUTO:
+        return lambda _: None
 
     def other_kind_of(name: str) -> str | None:
         if is_full():

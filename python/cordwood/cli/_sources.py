@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import sys
@@ -13,7 +12,7 @@ import cordwood
 from cordwood._remote import is_url, local_path, source_of
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
-from cordwood.cli._names import is_list_of_export, is_log_name, is_metadata_of_export
+from cordwood.cli._names import is_log_name, is_of_export
 from cordwood.cli._output import has_flipped_bit, print_json
 from cordwood.typing import DialectName
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
     from cordwood.typing import Source
 
-    # Device and inode.
-    _Identity: TypeAlias = tuple[int, int]
+    # Device and inode; for a file that is missing, its path.
+    Identity: TypeAlias = tuple[int, int] | str
 
 
 class Named(NamedTuple):
@@ -37,8 +36,10 @@ class Named(NamedTuple):
     """It was found in a folder: then it need not be a log."""
     what: str | None = None
     """What it is, if it is known not to be a log without reading it."""
-    error: OSError | None = None
-    """It is a folder that cannot be listed."""
+    error: OSError | SourceFailure | None = None
+    """Why it cannot be read, if that is known: a folder cannot be listed, or a file of an export is missing."""
+    is_metadata: bool = False
+    """It is the log that describes an export. None of its records can be decoded."""
     file_len: int = 0
     """Its length in bytes, if it is a regular file."""
 
@@ -132,7 +133,7 @@ def named_files(names: Iterable[str]) -> list[Named]:
     named.
     """
     files: list[Named] = []
-    places: dict[_Identity, int] = {}
+    places: dict[Identity, int] = {}
     for file, identity in _expanded(names):
         place = places.setdefault(identity, len(files)) if identity else len(files)
         if place == len(files):
@@ -193,7 +194,7 @@ def _is_pattern(name: str) -> bool:
     return name != "-" and _has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
-def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:
+def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, Identity | None]]:
     for name in names:
         if _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
@@ -236,7 +237,7 @@ def _without_magic(pattern: str) -> str:
     return folder or os.curdir
 
 
-def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
+def _named(name: str, relative: str) -> tuple[Named, Identity | None]:
     if name == "-":
         # There may be a file of that name.
         return Named(name, relative), None
@@ -249,21 +250,24 @@ def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
     return Named(name, relative, file_len=file_len), _identity(status)
 
 
-def identity_of(name: str) -> _Identity | None:
+def identity_of(name: str) -> Identity | None:
     """What all names of a file have in common; `None` if it is missing, or cannot be read twice."""
     path = local_path(name)
     return None if path is None else _named(path, "")[1]
 
 
-def _identity(status: os.stat_result) -> _Identity | None:
+def _identity(status: os.stat_result) -> Identity | None:
     """What two names of one file have in common; `None` if it may be read twice, as a pipe may, or has no inode."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
-def _in_folder(folder: str, above: str) -> list[tuple[Named, _Identity | None]]:
-    """All files in a folder. Links to folders are not followed, nor links to files that are found there anyway."""
-    found: list[tuple[Named, _Identity | None]] = []
-    links: list[tuple[Named, _Identity | None]] = []
+def _in_folder(folder: str, above: str) -> list[tuple[Named, Identity | None]]:
+    """All files in a folder, and those that the metadata of an export in it lists.
+
+    Links to folders are not followed, nor links to files that are found there anyway.
+    """
+    found: list[tuple[Named, Identity | None]] = []
+    links: list[tuple[Named, Identity | None]] = []
 
     def unreadable(error: OSError) -> None:
         found.append((Named(error.filename, "", is_in_folder=True, error=error), None))
@@ -282,38 +286,17 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, _Identity | None]]:
                 found.append((_file_in(folder, above, path, name, None), None))
                 continue
             what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else "empty"
-            if not what and is_list_of_export(name):
-                what, missing = _list_of_files(full)
-                found += (
-                    (_file_in(folder, above, path, listed, None)._replace(error=error), None)
-                    for listed, error in missing
-                )
             file = _file_in(folder, above, path, name, what)
             if not what:
                 file = file._replace(file_len=status.st_size)
             (links if os.path.islink(full) else found).append((file, _identity(status)))  # noqa: PTH114
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
+    if any(is_of_export(file.name) for file, _ in found):
+        from cordwood.cli._exports import compared
+
+        found = compared(found)
     return sorted(found, key=lambda file: file[0].name)
-
-
-def _list_of_files(path: str) -> tuple[str, list[tuple[str, OSError]]]:
-    """What to call the list of an export's files, and the listed files that are missing, each with its error."""
-    from cordwood.cli._exports import listed_files
-
-    folder, name = os.path.split(path)
-    try:
-        listed = [(file, os.path.join(folder, file)) for file in listed_files(path)]  # noqa: PTH118
-    except (OSError, ValueError):
-        return f"{METADATA} that cannot be read", []
-    text = f"missing, and {name} lists it"
-    missing = [(file, full) for file, full in listed if not os.path.lexists(full)]
-    return METADATA, [(file, FileNotFoundError(errno.ENOENT, text, full)) for file, full in missing]
-
-
-def metadata_of_export(file: Named) -> str | None:
-    """`METADATA` if a file in a folder is the log that describes an export; none of its records can be decoded."""
-    return METADATA if file.is_in_folder and is_metadata_of_export(file.name) else None
 
 
 def _file_in(folder: str, above: str, path: str, name: str, what: str | None) -> Named:
@@ -390,7 +373,7 @@ def _attempt(
         if file.error:
             raise file.error
         check_url(name)
-        what = file.what or (metadata_of_export(file) if other_kind else None) or without_fragment(file)
+        what = file.what or (METADATA if file.is_metadata and other_kind else None) or without_fragment(file)
         if not what and (kind := _other_kind(file, dialect, other_kind)):
             tally.other_kinds.setdefault(kind, []).append(name)
             return

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import cordwood
 from cordwood._native import decode_wandb
 from cordwood._text import quantity
-from cordwood.cli._exports import Entities, stated, total
+from cordwood.cli._exports import Entities, overall_message, stated, total
 from cordwood.cli._messages import Status
-from cordwood.cli._names import is_metadata_of_export
+from cordwood.cli._names import is_of_export
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._payloads import is_manifest, payloads_of
@@ -150,11 +150,10 @@ class _Logs:
         """What the records contain, by the keys of `HOLDS`; `None` if there are none and the dialect does not say."""
         log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
         with cordwood.Reader(path, **log) as reader:
-            first, second = (next(reader.records(), None) for _ in range(2))
-        if second and is_metadata_of_export(path):
-            with contextlib.suppress(ValueError):
-                self.stated_entities.append(stated(second.data))
-                return "export-metadata"
+            first = next(reader.records(), None)
+        if is_of_export(path) and (message := overall_message(path)) is not None:
+            self.stated_entities.append(stated(message))
+            return "export-metadata"
         # For a log without records, it is known only if the dialect says it.
         fits = payloads_of(first.data if first else b"", report.dialect)
         if not (first or fits):
@@ -215,7 +214,7 @@ def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) ->
         _print("time", f"{_time(fields['first_time'])} to {_time(fields['last_time'])}")
     if tally.log_count > 1:
         _print_runs(logs.runs)
-    if logs.stated_entities:
+    if logs.stated_entities and os.path.isdir(name):  # noqa: PTH112
         found, should = total(logs.entities), total(logs.stated_entities)
         _print("export", _export(found, should), is_damage=found != should)
     _print("damage", _damage(tally.damaged_count, fields), is_damage=tally.damaged_count > 0)

@@ -69,7 +69,6 @@ from cordwood.cli._sources import (
     first_stream,
     identity_of,
     is_one_file,
-    metadata_of_export,
     named_files,
     stdin_or_path,
 )
@@ -152,6 +151,8 @@ def _convert(options: argparse.Namespace) -> Status:
     check_installed(form)
     options.files = _files_to_convert(options)
     for file in options.files:
+        if file.error:
+            continue
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.destination, overwrite=options.overwrite)
@@ -221,7 +222,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     for file in options.files:
         # What cannot be read is reported later.
         with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
-            if file.what or file.error or metadata_of_export(file):
+            if file.what or file.error or file.is_metadata:
                 continue
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
