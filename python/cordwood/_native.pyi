@@ -912,7 +912,8 @@ class Writer:
             if its own `record_len_max` allows them.
 
     Raises:
-        OSError: The file cannot be opened. For `"x"`, an existing file raises `FileExistsError`.
+        OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number
+            than `log_number`. For `"x"`, an existing file raises `FileExistsError`.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
             `on_torn_tail` is `"refuse"`.

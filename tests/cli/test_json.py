@@ -157,8 +157,9 @@ def test_what_cannot_be_read(verb, log, tmp_path):
 def test_what_salvage_refuses(tmp_path):
     """A file that belongs to another log, and a second file with the same destination."""
     (tmp_path / "old").mkdir()
-    with writer_of(tmp_path / "000014.log", "x", dialect="recyclable", log_number=12) as writer:
+    with writer_of(tmp_path / "000012.log", "x", dialect="recyclable", log_number=12) as writer:
         writer.append(b"one")
+    (tmp_path / "000012.log").rename(tmp_path / "000014.log")
     for name in "a.log", "old/a.log":
         (tmp_path / name).write_bytes(written([b"one"]))
     logs = [str(tmp_path / name) for name in ("000014.log", "a.log", "old/a.log")]

@@ -30,9 +30,20 @@ def write(path: Path, number: int, records: list[bytes]) -> bytes:
 @pytest.fixture
 def renamed(tmp_path: Path) -> Path:
     """A file named for log 9 that contains log 6."""
+    written = tmp_path / "000006.log"
+    write(written, 6, [b"one", b"two"])
+    return written.rename(tmp_path / "000009.log")
+
+
+@pytest.mark.parametrize("mode", ["w", "x"])
+def test_a_file_named_for_another_log_is_not_written(mode: str, tmp_path: Path) -> None:
+    """Every reader would treat its records as stale."""
     path = tmp_path / "000009.log"
-    write(path, 6, [b"one", b"two"])
-    return path
+    text = "the records belong to log 6, but the file name says 9.*name the file 000006.log"
+    with pytest.raises(OSError, match=text) as caught:
+        cordwood.open(path, mode, dialect="rocksdb", log_number=6)  # type: ignore[call-overload]
+    assert caught.value.filename == str(path)
+    assert not path.exists()
 
 
 def console(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -186,7 +197,7 @@ def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) ->
     cordwood.salvage(renamed, destination, log_number=error.other_log_number)
     assert list(cordwood.Reader(destination)) == [b"one", b"two"]
     # Under another log's name every reader would take the records for remains of an older log.
-    with pytest.raises(OSError, match=r"name it 000006\.log"):
+    with pytest.raises(OSError, match=r"name the file 000006\.log"):
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
@@ -198,7 +209,7 @@ def test_what_is_replaced_keeps_its_number(renamed: Path, tmp_path: Path) -> Non
         (saved / name).write_bytes(b"as it was")
     done = console("salvage", "--overwrite", "--log-number", 6, renamed, saved / "000007.log")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"cordwood: {saved / '000007.log'}: the records are those of log 6")
+    assert done.stderr.startswith(f"cordwood: {saved / '000007.log'}: the records belong to log 6")
     assert (saved / "000007.log").read_bytes() == b"as it was"
     done = console("salvage", "--overwrite", "--log-number", 6, renamed, saved / "000006.log")
     assert (done.returncode, done.stderr) == (0, "")

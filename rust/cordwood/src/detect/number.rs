@@ -2,6 +2,7 @@
 //!
 //! Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
 
+use std::io;
 use std::path::Path;
 
 /// The log number in the name of a file, as the engines name their logs: `000123.log`, or
@@ -17,6 +18,21 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
     let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
     // A header has room only for the low half.
     Some(number as u32)
+}
+
+/// Checks that the name of a file to be written does not state another number than its records:
+/// every reader would treat them as stale.
+pub(crate) fn check_name(path: &Path, number: u32) -> io::Result<()> {
+    match log_number_of(path) {
+        Some(named) if named != number => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "the records belong to log {number}, but the file name says {named}: readers would treat them as stale; \
+                 name the file {number:06}.log"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Whether this is an engine's name for a log: `000123.log`, or `MANIFEST-000001`.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::verify::{Report, report};
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::log_number_of;
+use crate::detect::check_name;
 use crate::dialect::{Dialect, Form, LogFormat, Metadata, Role};
 use crate::encode::Encoder;
 use crate::error::Error;
@@ -94,7 +94,6 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     // An early check, so that nothing is read needlessly; the guarantee is that `publish` replaces
     // nothing.
     refuse_existing(destination).map_err(failed)?;
-    let destination_number = log_number_of(destination);
     let mut copy = Copy::new(reader.format()?);
     let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;
     let mut write = |out: &mut Vec<u8>, len_min: usize| {
@@ -113,13 +112,8 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
             Step::Skipped(region) => copy.region(region, reader.bytes(region)),
             Step::NeedMore | Step::End(_) => {}
         }
-        if let (Some(own), Some(named)) = (copy.number, destination_number)
-            && named != own
-        {
-            let message = format!(
-                "the records are those of log {own}, and the name says {named}: every reader would take them for left over; name it {own:06}.log"
-            );
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, message)));
+        if let Some(number) = copy.number {
+            check_name(destination, number).map_err(failed)?;
         }
         write(&mut copy.out, WRITE_LEN)
     })?;

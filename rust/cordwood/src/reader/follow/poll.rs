@@ -77,6 +77,12 @@ pub enum Poll<'a> {
     },
     /// The path names another file, or none, and everything in the old file has been reported. If
     /// the old file grows, following continues with it.
+    ///
+    /// To follow the new file without losing a record that is still written to the old one: open a
+    /// follower of the new file first (there may be none yet, so try again), poll this one until it
+    /// returns `Rotated` again, and only then drop it. If the path was renamed several times between
+    /// two polls, only the last file is found. [`Follower::wait`](super::Follower::wait) returns this
+    /// at once.
     Rotated {
         /// The file offset after the last reported event, in the old file.
         offset: u64,

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::state::State;
 use super::{Condvar, LogFile, Mutex};
+use crate::detect::check_name;
 use crate::dialect::LogFormat;
 use crate::encode::Encoder;
 use crate::error::{Error, unsupported};
@@ -40,7 +41,8 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file cannot be opened or emptied.
+    /// * [`Error::Io`] if the file cannot be opened or emptied, or if its name states a log number,
+    ///   such as `000012.log`, that is not the one in the options ([`io::ErrorKind::InvalidInput`]).
     /// * [`Error::Locked`] if another writer has it open; the file is left as it is.
     /// * [`Error::Unsupported`] if the options give a log number or a compression that the dialect
     ///   does not support, or a compression that this build cannot write; nothing is changed.
@@ -57,20 +59,24 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), or cannot be
-    ///   created.
+    /// * [`Error::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), cannot be
+    ///   created, or has the wrong name, as in [`create`](Self::create).
     /// * [`Error::Unsupported`] as [`create`](Self::create).
     pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
     }
 
     fn create_with(path: &Path, open: &OpenOptions, options: LogFileOptions) -> Result<Self, Error> {
-        check(options.format(), Some(path))?;
-        let file = DiskFile::open(path, open)?;
-        let mut log = Self::create_checked(Box::new(file), options).map_err(|source| Error::Io {
+        let failed = |source| Error::Io {
             path: Some(path.to_owned()),
             source,
-        })?;
+        };
+        check(options.format(), Some(path))?;
+        if let Some(number) = options.format().log_number {
+            check_name(path, number).map_err(failed)?;
+        }
+        let file = DiskFile::open(path, open)?;
+        let mut log = Self::create_checked(Box::new(file), options).map_err(failed)?;
         log.path = Some(path.to_owned());
         Ok(log)
     }
