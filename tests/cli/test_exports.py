@@ -129,6 +129,14 @@ def test_a_list_of_files_that_cannot_be_read_is_a_failure(data, export, capfd):
     assert line.endswith("), so missing files cannot be detected")
 
 
+def test_a_folder_of_an_export_may_have_no_files(export, capfd):
+    folder = export / "all_namespaces/kind_Empty"
+    folder.mkdir()
+    (folder / "all_namespaces_kind_Empty.export_metadata").write_bytes(list_of_files([]))
+    assert main(["verify", str(export)]) == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_a_missing_folder_of_an_export_is_a_failure(export, capfd):
     shutil.rmtree(export / "all_namespaces/kind_User")
     assert main(["verify", str(export)]) == 1

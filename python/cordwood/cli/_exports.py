@@ -42,24 +42,22 @@ def compared(found: list[tuple[Named, Identity | None]]) -> list[tuple[Named, Id
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
         judged, names = _judged(file)
-        folder = os.path.realpath(os.path.dirname(file.name))  # noqa: PTH120
-        if os.path.islink(file.name):  # noqa: PTH114
-            folder = os.path.dirname(os.path.realpath(file.name))  # noqa: PTH120
+        # A link is in another folder than what it lists.
+        metadata = os.path.realpath(file.name) if os.path.islink(file.name) else file.name  # noqa: PTH114
         for name in names:
-            path = os.path.join(folder, name)  # noqa: PTH118
-            shown = os.path.join(os.path.dirname(file.name), name)  # noqa: PTH118, PTH120
-            listed.setdefault(path, (len(files), path if os.path.islink(file.name) else shown))  # noqa: PTH114
+            path = os.path.join(os.path.dirname(metadata), name)  # noqa: PTH118, PTH120
+            listed.setdefault(os.path.realpath(path), (len(files), path))
         files.append((judged, identity))
     places = {os.path.realpath(file.name): place for place, (file, _) in enumerate(files)}
     missing_counts: dict[int, int] = {}
-    for path, (by, shown) in listed.items():
+    for real, (by, path) in listed.items():
         if not os.path.isfile(path):  # noqa: PTH113
             count = missing_counts[by] = missing_counts.get(by, 0) + 1
             if count <= _REPORTED_MAX:
                 text = f"missing, and {os.path.basename(files[by][0].name)} lists it"  # noqa: PTH119
-                error = FileNotFoundError(errno.ENOENT, text, shown)
-                files.append((Named(shown, "", is_in_folder=True, error=error), path))
-        elif (place := places.get(path)) is not None and files[place][0].what in (None, "empty"):
+                error = FileNotFoundError(errno.ENOENT, text, path)
+                files.append((Named(path, "", is_in_folder=True, error=error), real))
+        elif (place := places.get(real)) is not None and files[place][0].what in (None, "empty"):
             file, identity = files[place]
             files[place] = file._replace(is_in_folder=False, what=None), identity
     for by, count in missing_counts.items():
@@ -116,10 +114,10 @@ def _listed(message: bytes) -> list[str]:
     """The paths in the message of `*.export_metadata`."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    names = [name for file in _messages(message, 2) for name in _messages(file, 2)]
-    if not names:
-        raise ValueError("no file is named")
-    return [_path(name) for name in names]
+    # The name of the export and its times. There may be no files.
+    if not _messages(message, 1):
+        raise ValueError("the name of the export is missing")
+    return [_path(name) for file in _messages(message, 2) for name in _messages(file, 2)]
 
 
 def _path(name: bytes) -> str:
