@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
 
 import cordwood
 from cordwood._remote import is_url, local_path, source_of
@@ -17,12 +17,10 @@ from cordwood.cli._output import has_flipped_bit, print_json
 from cordwood.typing import DialectName
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from cordwood.typing import Source
 
-    # Device and inode; for a file that is missing, its path.
-    Identity: TypeAlias = tuple[int, int] | str
+Identity: TypeAlias = tuple[int, int] | str
+"""What two names of one file have in common: device and inode; for a file that is missing, its path."""
 
 
 class Named(NamedTuple):
