@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
 from cordwood.cli._names import LIST_SUFFIX, is_of_export
-from cordwood.cli._sources import METADATA, Named, SourceFailure
+from cordwood.cli._reports import REPORTED_MAX
+from cordwood.cli._sources import EMPTY, METADATA, Named, SourceFailure
 
 if TYPE_CHECKING:
     from cordwood.cli._sources import Identity
@@ -26,9 +27,6 @@ _VERSION = b"3"
 
 _LEN_MAX = 1 << 20
 """The longest message that is read, in bytes: it lists about 50,000 files."""
-
-_REPORTED_MAX = 10
-"""At most this many missing files of each list are reported individually."""
 
 
 def compared(found: list[tuple[Named, Identity | None]]) -> list[tuple[Named, Identity | None]]:
@@ -53,24 +51,24 @@ def compared(found: list[tuple[Named, Identity | None]]) -> list[tuple[Named, Id
     for real, (by, path) in listed.items():
         if not os.path.isfile(path):  # noqa: PTH113
             count = missing_counts[by] = missing_counts.get(by, 0) + 1
-            if count <= _REPORTED_MAX:
+            if count <= REPORTED_MAX:
                 text = f"missing, and {os.path.basename(files[by][0].name)} lists it"  # noqa: PTH119
                 error = FileNotFoundError(errno.ENOENT, text, path)
                 files.append((Named(path, "", is_in_folder=True, error=error), real))
-        elif (place := places.get(real)) is not None and files[place][0].what in (None, "empty"):
+        elif (place := places.get(real)) is not None and files[place][0].what in (None, EMPTY):
             file, identity = files[place]
             files[place] = file._replace(is_in_folder=False, what=None), identity
     for by, count in missing_counts.items():
-        if count > _REPORTED_MAX:
+        if count > REPORTED_MAX:
             file, identity = files[by]
-            failure = SourceFailure(f"{count - _REPORTED_MAX:,} more files that it lists are missing")
+            failure = SourceFailure(f"{count - REPORTED_MAX:,} more files that it lists are missing")
             files[by] = file._replace(error=failure), identity
     return files
 
 
 def _judged(file: Named) -> tuple[Named, list[str]]:
     """A file in a folder, with what is known about it if it is metadata, and the paths that it lists."""
-    if not is_of_export(file.name) or file.what not in (None, "empty"):
+    if not is_of_export(file.name) or file.what not in (None, EMPTY):
         return file, []
     try:
         names = listed_files(file.name)
@@ -96,9 +94,8 @@ def listed_files(path: str) -> list[str] | None:
         ValueError: It is neither a log nor such metadata.
     """
     if not path.endswith(LIST_SUFFIX):
-        message = overall_message(path)
-        folders = [] if message is None else _messages(message, 1)
-        return None if message is None else [_path(name) for folder in folders for name in _messages(folder, 2)]
+        overall = overall_message(path)
+        return None if overall is None else _paths(overall, 1)
     with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
         message = file.read(_LEN_MAX + 1)
     try:
@@ -117,7 +114,12 @@ def _listed(message: bytes) -> list[str]:
     # The name of the export and its times. There may be no files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
-    return [_path(name) for file in _messages(message, 2) for name in _messages(file, 2)]
+    return _paths(message, 2)
+
+
+def _paths(message: bytes, entries: int) -> list[str]:
+    """The paths in the entries of a list, which are the values of this field."""
+    return [_path(name) for entry in _messages(message, entries) for name in _messages(entry, 2)]
 
 
 def _path(name: bytes) -> str:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 Identity: TypeAlias = tuple[int, int] | str
 """What two names of one file have in common: device and inode; for a file that is missing, its path."""
 
+EMPTY = "empty"
+"""A file in a folder without a byte."""
+
+METADATA = "metadata of an export"
+"""A file of an export that describes the export and contains no entities."""
+
 
 class Named(NamedTuple):
     """A file that the command line names, directly or with a pattern or a folder."""
@@ -40,6 +46,11 @@ class Named(NamedTuple):
     """It is the log that describes an export. None of its records can be decoded."""
     file_len: int = 0
     """Its length in bytes, if it is a regular file."""
+
+    @property
+    def not_decoded(self) -> str | None:
+        """What it is, if no verb that decodes records reads it."""
+        return METADATA if self.is_metadata else self.what
 
 
 class Tally:
@@ -81,10 +92,6 @@ class Tally:
             what if len(self.others) == 1 else f"{what} ({count:,})" for what, count in sorted(self.others.items())
         )
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
-
-
-METADATA = "metadata of an export"
-"""A file of an export that describes the export and contains no entities."""
 
 
 def stdin_or_path(name: str) -> Source:
@@ -283,7 +290,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, Identity | None]]:
             except OSError:
                 found.append((_file_in(folder, above, path, name, None), None))
                 continue
-            what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else "empty"
+            what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else EMPTY
             file = _file_in(folder, above, path, name, what)
             if not what:
                 file = file._replace(file_len=status.st_size)
@@ -371,7 +378,7 @@ def _attempt(
         if file.error:
             raise file.error
         check_url(name)
-        what = file.what or (METADATA if file.is_metadata and other_kind else None) or without_fragment(file)
+        what = (file.not_decoded if other_kind else file.what) or without_fragment(file)
         if not what and (kind := _other_kind(file, dialect, other_kind)):
             tally.other_kinds.setdefault(kind, []).append(name)
             return

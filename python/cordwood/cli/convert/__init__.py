@@ -222,7 +222,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     for file in options.files:
         # What cannot be read is reported later.
         with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
-            if file.what or file.error or file.is_metadata:
+            if file.not_decoded or file.error:
                 continue
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:

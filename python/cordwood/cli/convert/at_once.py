@@ -17,7 +17,7 @@ from cordwood.cli._messages import complain
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, other_log
-from cordwood.cli._sources import METADATA, Tally, is_stream, without_fragment
+from cordwood.cli._sources import Tally, is_stream, without_fragment
 from cordwood.cli.convert.arrow_table import ArrowTable
 from cordwood.cli.convert.batches import BATCH_LEN, reader_of
 from cordwood.cli.convert.columns import origin_value, report_conflicts
@@ -79,7 +79,7 @@ class _AtOnce:
                 if not file.what and (is_stream(file.name) or is_url(file.name)):
                     raise _Again
                 try:
-                    what = file.what or (METADATA if file.is_metadata else None) or without_fragment(file)
+                    what = file.not_decoded or without_fragment(file)
                     if not what:
                         self._read_beginning(file.name)
                 except cordwood.DialectError as error:
