@@ -17,4 +17,4 @@ pub(crate) use fragment::{begins_undamaged, ends_in_first_fragment, shown_dialec
 pub(crate) use identify::identify;
 pub use identify::{detect, detect_named};
 pub(crate) use no_log::of_rest;
-pub(crate) use number::{check_name, log_number_of};
+pub(crate) use number::{check_number, log_number_of};

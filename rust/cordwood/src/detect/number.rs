@@ -20,10 +20,10 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
     Some(number as u32)
 }
 
-/// Checks that the name of a file to be written does not state another number than its records:
-/// every reader would treat them as stale.
-pub(crate) fn check_name(path: &Path, number: u32) -> io::Result<()> {
-    match log_number_of(path) {
+/// Checks that the name of a file to be written, which states the number `named`, does not state
+/// another number than its records: every reader would treat them as stale.
+pub(crate) fn check_number(named: Option<u32>, number: u32) -> io::Result<()> {
+    match named {
         Some(named) if named != number => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::verify::{Report, report};
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::check_name;
+use crate::detect::{check_number, log_number_of};
 use crate::dialect::{Dialect, Form, LogFormat, Metadata, Role};
 use crate::encode::Encoder;
 use crate::error::Error;
@@ -94,6 +94,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     // An early check, so that nothing is read needlessly; the guarantee is that `publish` replaces
     // nothing.
     refuse_existing(destination).map_err(failed)?;
+    let destination_number = log_number_of(destination);
     let mut copy = Copy::new(reader.format()?);
     let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;
     let mut write = |out: &mut Vec<u8>, len_min: usize| {
@@ -113,7 +114,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
             Step::NeedMore | Step::End(_) => {}
         }
         if let Some(number) = copy.number {
-            check_name(destination, number).map_err(failed)?;
+            check_number(destination_number, number).map_err(failed)?;
         }
         write(&mut copy.out, WRITE_LEN)
     })?;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::state::State;
 use super::{Condvar, LogFile, Mutex};
-use crate::detect::check_name;
+use crate::detect::{check_number, log_number_of};
 use crate::dialect::LogFormat;
 use crate::encode::Encoder;
 use crate::error::{Error, unsupported};
@@ -73,7 +73,7 @@ impl LogFile {
         };
         check(options.format(), Some(path))?;
         if let Some(number) = options.format().log_number {
-            check_name(path, number).map_err(failed)?;
+            check_number(log_number_of(path), number).map_err(failed)?;
         }
         let file = DiskFile::open(path, open)?;
         let mut log = Self::create_checked(Box::new(file), options).map_err(failed)?;
