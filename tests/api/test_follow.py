@@ -16,6 +16,9 @@ from reference import BLOCK_LEN, FULL, encode, fragment
 
 import cordwood
 
+# The record `foo` of log 123 of RocksDB, in a fragment of type 5, which carries the number.
+FOO_OF_LOG_123 = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo"
+
 # Writes a log in pieces of random length, to the end of a file or over the zeros of a longer one.
 WRITER = """
 import random, sys, time
@@ -133,7 +136,21 @@ def test_a_wait_in_an_event_loop_is_no_longer_than_what_is_left_of_the_timeout(l
     assert 0.1 <= time.monotonic() - begin < 10
 
 
-def test_idle_is_told_from_stuck(live):
+def test_a_log_is_waited_for_in_the_file_of_another(tmp_path):
+    path = tmp_path / "000124.log"
+    path.write_bytes(FOO_OF_LOG_123)
+    with cordwood.follow(path, timeout=0) as follower:
+        assert list(follower) == []
+        assert follower.waiting == cordwood.NotYet(reason="stale", offset=0, file_len=14)
+        assert follower.waiting.reason is cordwood.WaitReason.STALE
+        with cordwood.Writer(tmp_path / "new.log", dialect="rocksdb", log_number=124) as writer:
+            writer.append(b"bar")
+        path.write_bytes((tmp_path / "new.log").read_bytes())
+        assert list(follower) == [b"bar"]
+        assert follower.waiting.reason == "idle"
+
+
+def test_idle_is_distinguished_from_stuck(live):
     write(live, [b"one", b"two"])
     whole = live.read_bytes()
     live.write_bytes(whole[:15])

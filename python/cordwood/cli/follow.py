@@ -21,6 +21,7 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
+from cordwood.cli._reports import other_log, other_log_parts
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -102,15 +103,23 @@ def run(options: argparse.Namespace) -> Status:
 def _may_be_log(options: argparse.Namespace) -> bool:
     """Whether what is in the file so far may be the beginning of a log; if it is something else, reports it.
 
-    A follower waits for more: only a file with the signature of another format is an error.
+    A follower waits for more: only a file with the signature of another format is an error. It also waits at what
+    another log has left in the file; if the file was renamed, it would wait forever, silently.
     """
     if options.dialect or not os.path.isfile(options.source):  # noqa: PTH113 - pathlib is slow to import
         return True
     try:
-        cordwood.detect(options.source)
+        log = cordwood.detect(options.source)
     except cordwood.DialectError as error:
         if error.format not in ("text", "unknown"):
             return True
         complain(with_options(str(error).replace("not a log: ", "no record so far: ", 1)))
         return False
+    if log is None:
+        return True
+    own = log.log_number if options.log_number is None else options.log_number
+    number = other_log(options.source, log._replace(log_number=own))
+    if number is not None:
+        _, says, hint = other_log_parts(own, number, is_named=options.log_number is not None)
+        complain(f"{options.source}: no record so far: it begins with log {number}; {says}; {hint}")
     return True

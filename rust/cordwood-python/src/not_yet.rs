@@ -38,7 +38,7 @@ impl NotYet {
     #[new]
     #[pyo3(signature = (*, reason, offset, file_len))]
     fn new(reason: &str, offset: u64, file_len: u64) -> PyResult<Self> {
-        let reasons = ["idle", "incomplete", "zeros", "suspect", "damaged"];
+        let reasons = ["idle", "incomplete", "zeros", "stale", "suspect", "damaged"];
         let reason = static_name(&reasons, reason, "reason to wait")?;
         Ok(NotYet {
             reason,

@@ -376,7 +376,7 @@ fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
 }
 
 #[test]
-fn damage_is_told_as_a_reader_of_the_whole_file_tells_it() {
+fn damage_is_reported_as_by_a_reader_of_the_whole_file() {
     let small = small_log();
     // One more block, so that nothing depends on where the file ends.
     let mut whole = small.file.clone();
@@ -448,7 +448,7 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once() {
 }
 
 #[test]
-fn damage_at_the_end_is_told_when_the_retries_are_spent_and_not_before() {
+fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before() {
     let (_folder, path) = folder();
     let mut log = Log::new(vec![b"good".to_vec(), b"bad".to_vec()]);
     let last = log.file.len() - 1;
@@ -501,7 +501,7 @@ fn damage_at_the_end_is_told_when_the_retries_are_spent_and_not_before() {
 }
 
 #[test]
-fn damage_that_heals_within_the_retries_is_not_told() {
+fn damage_that_heals_within_the_retries_is_not_reported() {
     let (_folder, path) = folder();
     let log = Log::new(vec![b"good".to_vec(), vec![b'x'; 5_000]]);
     let mut growing = Growing::new(&path, 0);
@@ -556,7 +556,7 @@ fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record() {
 }
 
 #[test]
-fn truncation_is_told_and_stays() {
+fn truncation_is_reported_and_stays() {
     let (_folder, path) = folder();
     fs::write(&path, small_log().file).unwrap();
     let mut follower = follow(&path);
@@ -581,7 +581,7 @@ fn truncation_is_told_and_stays() {
 }
 
 #[test]
-fn rotation_is_told_when_the_old_file_has_been_read() {
+fn rotation_is_reported_when_the_old_file_has_been_read() {
     let (folder, path) = folder();
     let log = Log::new(vec![b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
     fs::write(&path, &log.file[..10]).unwrap();
@@ -687,7 +687,7 @@ fn the_policies() {
 }
 
 #[test]
-fn next_waits_no_longer_than_it_is_told() {
+fn wait_waits_no_longer_than_its_timeout() {
     let (_folder, path) = folder();
     let mut writer = Writer::new(File::create(&path).unwrap());
     let mut follower = follow(&path);
@@ -744,7 +744,7 @@ fn an_older_log_of_another_form_is_not_returned() {
     let mut reported = Vec::new();
     let not_yet = drain(&mut Follower::open(&path, options).unwrap(), &mut reported);
     assert_eq!(records(&reported), [b"new"]);
-    assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Idle));
+    assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Stale));
 
     // The rest of the new log shows that the old one is being overwritten.
     let mut log = file[..own_len].to_vec();
@@ -825,7 +825,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
 /// In a run file from before wandb-core 0.17.6 the header precedes the first block, which
 /// determines whether zeros in the header's place are damage.
 #[test]
-fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {
+fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file() {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, Dialect::WANDB_OLD).unwrap();
     for len in [10, 20, 40_000, 30_000] {

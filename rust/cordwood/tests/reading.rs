@@ -212,7 +212,7 @@ fn a_window_at_the_end_of_all_offsets() {
 /// A fragment of more than 32,754 bytes after the file header does not fit into a block that begins
 /// at offset 0.
 #[test]
-fn a_torn_run_file_of_the_old_grid_is_told_by_the_length_of_its_first_fragment() {
+fn a_torn_run_file_of_the_old_grid_is_detected_by_the_length_of_its_first_fragment() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 7, &[b'x'; 200_000]);
     for len in (14..3 * BLOCK).step_by(997) {
@@ -624,7 +624,7 @@ fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn st
             let Poll::NotYet(NotYet { reason, .. }) = follower.poll()? else {
                 panic!("{dialect:?}: a record of another log")
             };
-            assert_eq!(reason, WaitReason::Idle);
+            assert_eq!(reason, WaitReason::Stale);
         }
         let new = Wire::Recyclable(124);
         std::fs::write(&path, [new.full(b"new"), new.full(b"new2")].concat())?;

@@ -67,7 +67,7 @@ impl Follower {
         }
         if is_stale {
             // This log will be written over the older one.
-            return Ok(AtFault::Wait(WaitReason::Idle));
+            return Ok(AtFault::Wait(WaitReason::Stale));
         }
         let bytes = self.file.window().at(at, left);
         let mut reason = reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts());
@@ -84,7 +84,7 @@ impl Follower {
         if reason == WaitReason::Suspect && format.log_number.is_some() {
             // It may be the middle of an older log. Only later fragments of this log show that it
             // is not.
-            reason = WaitReason::Idle;
+            reason = WaitReason::Stale;
         }
         if reason != WaitReason::Suspect {
             self.judged.suspect = None;

@@ -14,6 +14,10 @@ pub enum WaitReason {
     Incomplete,
     /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
     Zeros,
+    /// The next bytes belong to another log, or look damaged in a log that has a number: an older
+    /// log left them, and this one will be written over them. If none of the file is returned, it
+    /// may be a file that was renamed: readers go by the number in its name.
+    Stale,
     /// The next bytes look damaged. They are read again before that is reported, since they may be
     /// a partly visible write.
     Suspect,
@@ -29,6 +33,7 @@ impl WaitReason {
             WaitReason::Idle => "idle",
             WaitReason::Incomplete => "incomplete",
             WaitReason::Zeros => "zeros",
+            WaitReason::Stale => "stale",
             WaitReason::Suspect => "suspect",
             WaitReason::Damaged => "damaged",
         }
