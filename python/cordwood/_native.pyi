@@ -1189,7 +1189,7 @@ class Report:
 
         `"synced_offsets"`: how far the file had been synced, which some Pebble records state.
         `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
-        unknown type. `"compression"`: this build cannot compress.
+        unknown type.
         """
     @property
     def path(self) -> str | None:

@@ -116,7 +116,7 @@ VALUES = {
         skipped=[REGION],
         len_by_reason={"checksum_mismatch": 20, "torn_tail": 3},
         other_log_number=9,
-        not_kept=["compression"],
+        not_kept=["bad_metadata"],
         path="some.log",
     ),
     "SkippedRegion": REGION,

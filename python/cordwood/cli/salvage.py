@@ -47,7 +47,6 @@ NOT_KEPT = {
     "synced_offsets": "the new log does not say how far the old one had been synced: Pebble's types 9 to 12 are 5 to 8",
     "bad_metadata": "the new log is without engine metadata that no engine writes in this form or place",
     "ignored_kinds": "the new log is without the fragments of unknown types that readers may skip",
-    "compression": "the new log is not compressed: this build has no zstd",
 }
 
 

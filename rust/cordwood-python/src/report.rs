@@ -259,7 +259,7 @@ impl Report {
     ///
     /// `"synced_offsets"`: how far the file had been synced, which some Pebble records state.
     /// `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
-    /// unknown type. `"compression"`: this build cannot compress.
+    /// unknown type.
     #[getter]
     fn not_kept(&self, py: Python<'_>) -> Py<PyTuple> {
         self.not_kept.clone_ref(py)

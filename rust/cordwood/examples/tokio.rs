@@ -10,6 +10,7 @@ use std::error::Error;
 
 use cordwood_log::ReadOptions;
 use cordwood_log::codec::{Decoder, Step, Window};
+use cordwood_log::verbs::{DETECT_LEN, detect};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
@@ -17,10 +18,16 @@ use tokio::io::AsyncReadExt;
 async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());
     let mut file = File::open(path).await?;
-    let mut decoder = Decoder::new(&ReadOptions::default())?;
 
     // The bytes of the file from `offset` on.
     let (mut bytes, mut offset, mut is_last) = (Vec::new(), 0, false);
+    (&mut file).take(DETECT_LEN as u64).read_to_end(&mut bytes).await?;
+    // A decoder does not detect the dialect.
+    let mut options = ReadOptions::default();
+    if let Some(format) = detect(&bytes)? {
+        options = options.with_format(format);
+    }
+    let mut decoder = Decoder::new(&options)?;
     loop {
         let window = Window {
             offset,
@@ -30,6 +37,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         match decoder.step(window) {
             Step::Record(span) => println!("{}: {}", span.offset, decoder.data(window, span).escape_ascii()),
             Step::Skipped(region) => eprintln!("skipped: {region}"),
+            // A record that is refused, or bytes that are missing.
+            Step::NeedMore if is_last => {
+                let offset = decoder.offset();
+                return Err(match decoder.refused() {
+                    Some(refused) => format!("cannot read the record at offset {offset}: {refused}").into(),
+                    None => format!("the bytes from offset {offset} on are missing").into(),
+                });
+            }
             Step::NeedMore => {
                 // What is before the decoder's offset is no longer needed.
                 let done = usize::try_from(decoder.offset() - offset)?.min(bytes.len());

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::damage::SkippedRegion;
+use crate::decode::Refused;
 use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 
@@ -16,7 +17,7 @@ pub enum Error {
     /// A file could not be opened or created, or the source could not be read. The call may be
     /// repeated.
     Io {
-        /// The file, if the reader opened it itself.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The error from the operating system.
         source: io::Error,
@@ -25,7 +26,7 @@ pub enum Error {
     /// continues after it.
     #[non_exhaustive]
     Corruption {
-        /// The file, if the reader opened it itself.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// What is damaged and how.
         region: SkippedRegion,
@@ -36,7 +37,7 @@ pub enum Error {
     /// skipped nor consumed, whatever the policy: every further call returns the same error.
     #[non_exhaustive]
     OverBudget {
-        /// The file, if the reader opened it itself.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// File offset of the record's first header.
         offset: u64,
@@ -52,7 +53,7 @@ pub enum Error {
     /// [`LogFileOptions::record_len_max`](crate::LogFileOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The length of the log, at which the record would have begun.
         offset: u64,
@@ -66,7 +67,7 @@ pub enum Error {
     /// returns the same error.
     #[non_exhaustive]
     Truncated {
-        /// The file, if the reader opened it itself.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The file offset at which reading was to begin.
         offset: u64,
@@ -76,7 +77,7 @@ pub enum Error {
     /// The file is not a log of any dialect: it is in another known format, or in no known one.
     #[non_exhaustive]
     Foreign {
-        /// The file, if the reader opened it itself.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// What it is.
         foreign: Foreign,
@@ -85,7 +86,7 @@ pub enum Error {
     /// there is nothing to salvage.
     #[non_exhaustive]
     OtherLog {
-        /// The file, if the reader opened it itself.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The number that was given or is in the file's name.
         log_number: u32,
@@ -96,7 +97,7 @@ pub enum Error {
     /// records written between such an end and the next block.
     #[non_exhaustive]
     TornTail {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The incomplete record or the zeros.
         region: SkippedRegion,
@@ -105,7 +106,7 @@ pub enum Error {
     /// record.
     #[non_exhaustive]
     WrongDialect {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The [name](Dialect::name) of the dialect that was given.
         named: &'static str,
@@ -117,7 +118,7 @@ pub enum Error {
     /// follows the end of such a log for the rest of an older one.
     #[non_exhaustive]
     NeverAppended {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The detected format, or the one given.
         format: Box<LogFormat>,
@@ -125,7 +126,7 @@ pub enum Error {
     /// A log number or a compression was given for a dialect that has none, or compression was
     /// requested from a build without the feature `zstd`. No file was created or changed.
     Unsupported {
-        /// The file, if one was given.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The [name](Dialect::name) of the dialect that was given or detected.
         dialect: &'static str,
@@ -135,18 +136,18 @@ pub enum Error {
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
     /// Its file is left as it is.
     Forked {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
     },
     /// Another writer has the log open, in this process or another.
     Locked {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
     },
     /// A [`LogFile`](crate::LogFile) could not be written or synced.
     #[non_exhaustive]
     Write {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
         /// The error from the operating system.
         source: io::Error,
@@ -161,13 +162,21 @@ pub enum Error {
     },
     /// A [`LogFile`](crate::LogFile) was used after it was closed.
     Closed {
-        /// The file.
+        /// The file, if its path is known.
         path: Option<PathBuf>,
     },
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Error {
+    /// The file that the error concerns, if its path is known.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let error = Reader::open("no such file", ReadOptions::default()).unwrap_err();
+    /// assert_eq!(error.path(), Some(Path::new("no such file")));
+    /// ```
+    pub fn path(&self) -> Option<&Path> {
         let (Error::Io { path, .. }
         | Error::Corruption { path, .. }
         | Error::OverBudget { path, .. }
@@ -183,7 +192,44 @@ impl fmt::Display for Error {
         | Error::Locked { path }
         | Error::Write { path, .. }
         | Error::Closed { path }) = self;
-        if let Some(path) = path {
+        path.as_deref()
+    }
+
+    /// The file offset in bytes that the error concerns: where the damage, the torn tail or the
+    /// record begins, or where reading was to begin. `None` if it concerns the whole file.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
+    /// file[17] ^= 1;
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// reader.next_record()?;
+    /// assert_eq!(reader.next_record().unwrap_err().offset(), Some(10));
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Error::Corruption { region, .. } | Error::TornTail { region, .. } => Some(region.begin),
+            Error::OverBudget { offset, .. }
+            | Error::RecordTooLarge { offset, .. }
+            | Error::Truncated { offset, .. } => Some(*offset),
+            Error::Io { .. }
+            | Error::Foreign { .. }
+            | Error::OtherLog { .. }
+            | Error::WrongDialect { .. }
+            | Error::NeverAppended { .. }
+            | Error::Unsupported { .. }
+            | Error::Forked { .. }
+            | Error::Locked { .. }
+            | Error::Write { .. }
+            | Error::Closed { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = self.path() {
             write!(f, "{}: ", path.display())?;
         }
         match self {
@@ -198,16 +244,21 @@ impl fmt::Display for Error {
                 "a record of {record_len} bytes was not written: it is longer than record_len_max, {record_len_max}; by default, readers \
                  refuse records longer than 1 GiB, so raise the limit only if theirs is raised, too"
             ),
-            Error::OverBudget {
+            &Error::OverBudget {
                 offset,
+                end_offset,
                 data_len,
                 record_len_max,
                 ..
-            } => write!(
-                f,
-                "with the compressed record at offset {offset} ({data_len} bytes when decompressed), this log decompresses to more than the bytes read so far should; the record \
-                 is not skipped: if you trust this file, set record_len_max to {record_len_max} or more to read it"
-            ),
+            } => {
+                let refused = Refused::OverBudget {
+                    offset,
+                    end_offset,
+                    data_len,
+                    record_len_max,
+                };
+                write!(f, "{refused}")
+            }
             Error::Truncated { offset, file_len, .. } => {
                 match file_len {
                     Some(file_len) => write!(f, "the file has {file_len} bytes")?,
@@ -218,11 +269,7 @@ impl fmt::Display for Error {
                     ", but reading was to begin at offset {offset}: the file was cut, or the offset belongs to another file"
                 )
             }
-            Error::Foreign { foreign, .. } => write!(
-                f,
-                "not a log: this is {}; to read it as a log anyway, name its dialect",
-                foreign.description()
-            ),
+            Error::Foreign { foreign, .. } => write!(f, "{foreign}; to read it as a log anyway, name its dialect"),
             Error::OtherLog {
                 log_number,
                 other_log_number,
@@ -244,10 +291,10 @@ impl fmt::Display for Error {
             ),
             Error::NeverAppended { format, .. } => {
                 write!(f, "cannot append: logs in the dialect {}", format.dialect.name())?;
-                match format.log_number {
-                    Some(number) => write!(f, " with a log number (this one has {number})")?,
-                    None if format.compression.is_some() => write!(f, " with compression")?,
-                    None => {}
+                if format.log_number.is_some() {
+                    write!(f, " with a log number")?;
+                } else if format.compression.is_some() {
+                    write!(f, " with compression")?;
                 }
                 write!(
                     f,
@@ -267,7 +314,7 @@ impl fmt::Display for Error {
                 ),
                 Unsupported::ZstdFeature => write!(
                     f,
-                    "this build cannot write records compressed with zstd: build it with the feature `zstd`, or write without compression"
+                    "this build can neither read nor write records compressed with zstd: build it with the feature `zstd`"
                 ),
             },
             Error::Forked { .. } => write!(
@@ -339,7 +386,31 @@ pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Opt
     })
 }
 
-/// Keeps the message and, for an operating system error, its kind.
+/// An error without a path, such as that of a [`Writer`](crate::Writer). An `Error` that was
+/// converted to an [`io::Error`] is restored.
+///
+/// ```
+/// use std::io;
+/// use cordwood_log::{Error, Writer};
+/// fn write() -> Result<(), Error> {
+///     Writer::new(Vec::new()).with_record_len_max(3).append(b"three")?;
+///     Ok(())
+/// }
+/// assert!(matches!(write(), Err(Error::RecordTooLarge { record_len: 5, .. })));
+/// let error = Error::from(io::Error::from(io::ErrorKind::StorageFull));
+/// assert!(matches!(error, Error::Io { path: None, source } if source.kind() == io::ErrorKind::StorageFull));
+/// ```
+impl From<io::Error> for Error {
+    fn from(source: io::Error) -> Self {
+        source
+            .downcast::<Error>()
+            .unwrap_or_else(|source| Error::Io { path: None, source })
+    }
+}
+
+/// The error from the operating system if there is nothing to add to it, that is, no path.
+/// Otherwise one with the same message and kind, from which [`io::Error::downcast`] returns the
+/// `Error`.
 ///
 /// ```
 /// use std::io;
@@ -352,6 +423,9 @@ pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Opt
 /// ```
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
+        if let Error::Io { path: None, source } = error {
+            return source;
+        }
         let kind = match &error {
             Error::Io { source, .. } | Error::Write { source, .. } => source.kind(),
             Error::Corruption { .. }

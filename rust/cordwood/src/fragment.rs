@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn without_all_of_the_block_only_a_good_fragment_is_told() {
+    fn without_all_of_the_block_only_a_valid_fragment_is_found() {
         let whole = fragment(1, b"foo");
         assert!(matches!(
             find(&Dialect::LEVELDB.into(), &whole, BLOCK_LEN, false, true),

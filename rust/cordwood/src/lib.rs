@@ -120,7 +120,7 @@ pub mod follow {
 /// What a [`Reader`] reads from, and what it returns besides [`Record`]s.
 pub mod read {
     pub use crate::reader::{
-        FileReader, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
+        FileReader, IntoRecords, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
     };
     pub use crate::wal_metadata::{LogInfo, Predecessor};
 }

@@ -7,6 +7,8 @@ use cordwood_log::Compression;
 use cordwood_log::codec::Encoder;
 use cordwood_log::read::SliceSource;
 use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader, verbs};
+#[cfg(not(feature = "zstd"))]
+use cordwood_log::{Error, Unsupported};
 
 const DIALECTS: [LogFormat; 7] = [
     LogFormat::new(Dialect::LEVELDB),
@@ -145,7 +147,7 @@ fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>
 
 /// An undamaged log is copied byte for byte: no trailer is added, no number is lost or added.
 #[test]
-fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::error::Error>> {
     for dialect in DIALECTS {
         let mut file = Vec::new();
         let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -163,6 +165,29 @@ fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Er
             }
         }
     }
+    Ok(())
+}
+
+/// No record of such a log can be read by this build, so a new log would be empty, and look as if it
+/// contained what could be saved.
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn std::error::Error>> {
+    // RocksDB's record that says that what follows is compressed, and a fragment.
+    let file = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+    let folder = tempfile::tempdir()?;
+    let source = folder.path().join("damaged.log");
+    std::fs::write(&source, file)?;
+    let destination = folder.path().join("saved.log");
+    let refused = verbs::salvage(&source, &destination, &ReadOptions::default()).unwrap_err();
+    let unsupported = Unsupported::ZstdFeature;
+    assert!(
+        matches!(&refused, Error::Unsupported { unsupported: found, .. } if *found == unsupported),
+        "{refused:?}"
+    );
+    assert_eq!(refused.path(), Some(source.as_path()));
+    assert!(!destination.exists());
+    assert_eq!(folder.path().read_dir()?.count(), 1);
     Ok(())
 }
 

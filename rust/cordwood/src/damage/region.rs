@@ -89,8 +89,9 @@ pub enum Reason {
     NotRead,
 }
 
-/// How bad a skipped region is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How bad a skipped region is. Ordered from [`Info`](Severity::Info) to
+/// [`Corruption`](Severity::Corruption).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
     /// No data is missing here, or the options exclude it.

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_is_believed_if_a_sound_fragment_follows() {
+    fn the_length_is_believed_if_a_valid_fragment_follows() {
         let good = fragment(1, b"good");
         for at in [0, 6, 8] {
             let bad = damaged(fragment(1, b"bad"), at, 0x10);

@@ -14,6 +14,10 @@ use crate::wal_metadata::LogInfo;
 
 /// Finds the records in the bytes of a file, one event a call, without I/O.
 ///
+/// It does not detect the dialect of a log: pass the result of [`detect`](crate::verbs::detect) to
+/// [`ReadOptions::with_format`]. It has no errors: damage is [`Step::Skipped`], also under
+/// [`OnCorruption::Fail`].
+///
 /// A window may be of any length, but some results need the whole rest of a block; 256 KiB at a
 /// time works well. Memory use: the bytes of one fragmented record, at most
 /// [`ReadOptions::record_len_max`]; for a compressed log, also one decompressed record of at most
@@ -206,7 +210,7 @@ impl Decoder {
     }
 
     /// The file offset of the next byte that the decoder will read. Bytes before it are no longer
-    /// needed.
+    /// needed. It may be after the end of the window, such as where a range starts.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -305,12 +309,16 @@ impl Decoder {
 
     /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window
     /// of that call.
+    ///
+    /// # Panics
+    ///
+    /// If the bytes are in the window of that call and `window` does not contain them.
     #[inline]
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
         match span.data_at {
             DataAt::Window { header_len } => {
                 let begin = span.offset + u64::from(header_len);
-                window.at(begin, (span.end_offset - begin) as usize)
+                window.slice(begin, (span.end_offset - begin) as usize)
             }
             DataAt::Joined | DataAt::Unpacked | DataAt::Parts => self.held(span.data_at),
         }
@@ -378,7 +386,8 @@ impl Decoder {
     ///
     /// The window must contain the bytes from [`offset`](Self::offset) on, and must not end before
     /// the window of the last call: records already found in that one are returned without reading
-    /// them again.
+    /// them again. A window that begins later does not end the log, even if it is the last: the
+    /// bytes in between were never seen, so the result is [`Step::NeedMore`].
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         match self.next_of_run() {

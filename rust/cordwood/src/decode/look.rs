@@ -39,6 +39,9 @@ impl Decoder {
             if let Some(end) = self.ending.end {
                 return Step::End(end);
             }
+            if window.offset > self.offset {
+                return Step::NeedMore;
+            }
             if self.offset == 0 && !self.format.dialect.prefix.is_empty() {
                 match self.prefix(window) {
                     Some(step) => return step,

@@ -1,10 +1,12 @@
 //! The results of a decoder.
 
+use std::fmt;
+
 use super::RecordSpan;
 use crate::damage::SkippedRegion;
 
 /// How reading ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum End {
     /// Between two records: at the end of the file, or where the range ended. Bytes after the end
@@ -54,7 +56,8 @@ pub enum Step {
     Skipped(SkippedRegion),
     /// Call again with a window that contains the bytes from
     /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this one; or with
-    /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason.
+    /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason. Without a
+    /// reason, the last window of a file has this result only if it begins too late.
     NeedMore,
     /// There are no more events. Every further call returns the same.
     End(End),
@@ -80,3 +83,24 @@ pub enum Refused {
         record_len_max: u64,
     },
 }
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::OutOfMemory => write!(f, "there is not enough memory for the record"),
+            Refused::OverBudget {
+                offset,
+                data_len,
+                record_len_max,
+                ..
+            } => write!(
+                f,
+                "with the compressed record at offset {offset} ({data_len} bytes when decompressed), this log \
+                 decompresses to more than the bytes read so far should; the record is not skipped: if you trust this \
+                 file, set record_len_max to {record_len_max} or more to read it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}

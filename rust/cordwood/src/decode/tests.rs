@@ -54,6 +54,56 @@ fn runs_find_what_single_steps_find() {
     );
 }
 
+/// The bytes that a caller lost may contain records: reading does not end as if there were none.
+#[test]
+fn a_window_that_begins_too_late_does_not_end_the_log() {
+    let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
+    let window = |offset: usize| Window {
+        offset: offset as u64,
+        bytes: &file[offset..],
+        is_last: true,
+    };
+    for lost_to in [11, 20, 30] {
+        let mut decoder = Decoder::new(&ReadOptions::default()).unwrap();
+        let first = Window {
+            bytes: &file[..10],
+            is_last: false,
+            ..window(0)
+        };
+        let step = decoder.step(first);
+        assert!(matches!(step, Step::Record(span) if span.end_offset == 10), "{step:?}");
+        assert_eq!(decoder.step(window(lost_to)), Step::NeedMore, "{lost_to}");
+        assert_eq!(decoder.refused(), None);
+        assert_eq!(decoder.offset(), 10);
+        // The bytes are read once they are there.
+        let rest: Vec<Step> = (0..3).map(|_| decoder.step(window(10))).collect();
+        assert!(
+            matches!(rest[..], [Step::Record(_), Step::Record(_), Step::End(_)]),
+            "{rest:?}"
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "the window does not contain the bytes of the record")]
+fn the_data_of_a_record_is_not_taken_from_another_window() {
+    let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+    let window = Window {
+        offset: 0,
+        bytes: file,
+        is_last: true,
+    };
+    let mut decoder = Decoder::new(&ReadOptions::default()).unwrap();
+    let Step::Record(span) = decoder.step(window) else {
+        panic!("a record")
+    };
+    let cut = Window {
+        bytes: &file[..9],
+        ..window
+    };
+    decoder.data(cut, span);
+}
+
 /// Flips bits, zeroes, removes or truncates, at positions and over lengths that `random` chooses.
 fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let mut damaged = file.to_vec();

@@ -30,7 +30,18 @@ impl<'a> Window<'a> {
 
     /// The payload that was left here.
     pub(super) fn left(self, left: Left) -> &'a [u8] {
-        self.at(left.begin, usize::from(left.len))
+        self.slice(left.begin, usize::from(left.len))
+    }
+
+    /// The `len` bytes from the file offset `begin` on, which the window must contain.
+    #[inline]
+    pub(crate) fn slice(self, begin: u64, len: usize) -> &'a [u8] {
+        let bytes = self.at(begin, len);
+        assert!(
+            bytes.len() == len,
+            "the window does not contain the bytes of the record"
+        );
+        bytes
     }
 
     /// The bytes from the file offset `begin` on, at most `len`; none if the window does not

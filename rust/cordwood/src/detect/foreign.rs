@@ -1,6 +1,8 @@
 //! The format of a file that is not a log: one with a signature at the beginning or at the end, or
 //! text.
 
+use std::fmt;
+
 use crate::checksum::{crc32c, mask};
 use crate::format::FRAGMENT_LEN_MAX;
 
@@ -122,6 +124,14 @@ impl Foreign {
         !matches!(self, Foreign::Text | Foreign::Unknown)
     }
 }
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a log: this is {}", self.description())
+    }
+}
+
+impl std::error::Error for Foreign {}
 
 /// The magic number of a zstd frame.
 pub(super) const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";

@@ -1,5 +1,7 @@
 //! The format of a log: its dialect, its number and its compression.
 
+use std::fmt;
+
 use super::{Dialect, END_TRAILER_KIND, Form};
 
 /// How the records of a log are compressed.
@@ -31,6 +33,13 @@ impl Compression {
     }
 }
 
+/// Shows the [`name`](Compression::name).
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// The format of a log: how its bytes are laid out, its number, and how its records are compressed.
 /// [`detect`](crate::verbs::detect) returns it, and an [`Encoder`](crate::codec::Encoder) and a
 /// [`Writer`](crate::Writer) write it.
@@ -54,6 +63,9 @@ pub struct LogFormat {
     /// The number in the name of the log's file: its low 32 bits. Fragments that carry another
     /// number are stale: left over from the log that the file contained before. `None` if the
     /// dialect has none or it is not known.
+    ///
+    /// The names that have one are those that the engines give their logs: at least six digits, as
+    /// in `000123.log` or `20240131.log`, and after a failover of Pebble also `000123-001.log`.
     ///
     /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
     pub log_number: Option<u32>,

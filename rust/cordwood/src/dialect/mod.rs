@@ -282,6 +282,13 @@ impl std::hash::Hash for Dialect {
     }
 }
 
+/// Shows the [`name`](Dialect::name).
+impl std::fmt::Display for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name)
+    }
+}
+
 impl std::fmt::Debug for Dialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Dialect").field(&self.name).finish()

@@ -23,6 +23,8 @@ use crate::wal_metadata::LogInfo;
 /// also the regions between them, both without copying the bytes; [`records`](Reader::records) is
 /// an iterator over records that own their bytes. A reader never writes to what it reads.
 ///
+/// `S` is the source. `Reader` alone is the type that [`open`](Reader::open) returns.
+///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader};
 /// use cordwood_log::damage::Reason;
@@ -39,7 +41,7 @@ use crate::wal_metadata::LogInfo;
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Reader<S> {
+pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
     pub(super) decoder: Decoder,
     /// The options, until the format of the log is known.

@@ -16,7 +16,7 @@ pub use file_reader::FileReader;
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use log_reader::Reader;
 pub use record_batch::RecordBatch;
-pub use records::{OwnedRecord, Records};
+pub use records::{IntoRecords, OwnedRecord, Records};
 pub use source::{SeekSource, SliceSource, Source, StreamSource};
 
 use refusal::refusal;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use super::event::show;
-use super::{Reader, Record, Source};
+use super::{FileReader, Reader, Record, Source, StreamSource};
 use crate::error::Error;
 
 /// A record that owns its bytes: the item of [`Reader::records`].
@@ -57,17 +57,75 @@ impl<S: Source> Iterator for Records<'_, S> {
     type Item = Result<OwnedRecord, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.has_failed {
-            return None;
-        }
-        let next = self.reader.next_record();
-        // After damage there may be more records. Any other error would repeat forever.
-        self.has_failed = matches!(&next, Err(error) if !matches!(error, Error::Corruption { .. }));
-        next.map(|record| record.map(OwnedRecord::from)).transpose()
+        next_owned(self.reader, &mut self.has_failed)
     }
 }
 
 impl<S: Source> FusedIterator for Records<'_, S> {}
+
+/// An iterator over the records of a [`Reader`] that it owns, from its position on, as
+/// [`Reader::records`].
+#[derive(Debug)]
+pub struct IntoRecords<S = StreamSource<FileReader>> {
+    reader: Reader<S>,
+    has_failed: bool,
+}
+
+impl<S: Source> Iterator for IntoRecords<S> {
+    type Item = Result<OwnedRecord, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        next_owned(&mut self.reader, &mut self.has_failed)
+    }
+}
+
+impl<S: Source> FusedIterator for IntoRecords<S> {}
+
+fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Option<Result<OwnedRecord, Error>> {
+    if *has_failed {
+        return None;
+    }
+    let next = reader.next_record();
+    // After damage there may be more records. Any other error would repeat forever.
+    *has_failed = matches!(&next, Err(error) if !matches!(error, Error::Corruption { .. }));
+    next.map(|record| record.map(OwnedRecord::from)).transpose()
+}
+
+/// [`Reader::records`], for a function that returns an iterator.
+///
+/// ```
+/// use cordwood_log::{Error, ReadOptions, Reader};
+/// fn records(path: &str) -> Result<impl Iterator<Item = Result<Vec<u8>, Error>>, Error> {
+///     let reader = Reader::open(path, ReadOptions::default())?;
+///     Ok(reader.into_iter().map(|record| Ok(record?.data)))
+/// }
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.log");
+/// # let path = path.to_str().unwrap();
+/// std::fs::write(path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
+/// assert_eq!(records(path)?.collect::<Result<Vec<_>, _>>()?, [b"foo"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<S: Source> IntoIterator for Reader<S> {
+    type Item = Result<OwnedRecord, Error>;
+    type IntoIter = IntoRecords<S>;
+
+    fn into_iter(self) -> IntoRecords<S> {
+        IntoRecords {
+            reader: self,
+            has_failed: false,
+        }
+    }
+}
+
+impl<'a, S: Source> IntoIterator for &'a mut Reader<S> {
+    type Item = Result<OwnedRecord, Error>;
+    type IntoIter = Records<'a, S>;
+
+    fn into_iter(self) -> Records<'a, S> {
+        self.records()
+    }
+}
 
 impl<S: Source> Reader<S> {
     /// An iterator over the records from here on, each owning its bytes. Regions between them are

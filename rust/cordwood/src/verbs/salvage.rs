@@ -11,7 +11,7 @@ use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{check_number, log_number_of};
 use crate::dialect::{Dialect, Form, LogFormat, Metadata, Role};
 use crate::encode::Encoder;
-use crate::error::Error;
+use crate::error::{Error, unsupported};
 use crate::reader::{Reader, Source};
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
@@ -46,6 +46,8 @@ use crate::reader::{Reader, Source};
 /// * [`Error::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
 ///   exists ([`io::ErrorKind::AlreadyExists`]; it is then left as it is), cannot be written, or has
 ///   the name of another log.
+/// * [`Error::Unsupported`] if the log is compressed and this build has no feature `zstd`: no
+///   record of it could be read. Nothing is written.
 /// * [`Error::OtherLog`] if all of `source` belongs to a log other than the one that its name or
 ///   the options state. Nothing is written.
 pub fn salvage(
@@ -94,8 +96,11 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     // An early check, so that nothing is read needlessly; the guarantee is that `publish` replaces
     // nothing.
     refuse_existing(destination).map_err(failed)?;
+    let format = reader.format()?;
+    let checked = format.check_to_write();
+    unsupported(checked.map_err(|what| (format.dialect, what)), reader.path())?;
     let destination_number = log_number_of(destination);
-    let mut copy = Copy::new(reader.format()?);
+    let mut copy = Copy::new(format);
     let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;
     let mut write = |out: &mut Vec<u8>, len_min: usize| {
         if out.len() > len_min {
@@ -146,8 +151,6 @@ pub enum NotKept {
     BadMetadata,
     /// Fragments of an unknown type that is safe to ignore.
     IgnoredKinds,
-    /// The compression. This build cannot write it: the feature `zstd` is off.
-    Compression,
 }
 
 impl NotKept {
@@ -157,7 +160,6 @@ impl NotKept {
             NotKept::SyncedOffsets => "synced_offsets",
             NotKept::BadMetadata => "bad_metadata",
             NotKept::IgnoredKinds => "ignored_kinds",
-            NotKept::Compression => "compression",
         }
     }
 }
@@ -175,19 +177,14 @@ struct Copy {
 }
 
 impl Copy {
-    fn new(mut format: LogFormat) -> Self {
-        let mut not_kept = Vec::new();
-        if format.is_zstd() && !cfg!(feature = "zstd") {
-            format.compression = None;
-            not_kept.push(NotKept::Compression);
-        }
+    fn new(format: LogFormat) -> Self {
         Copy {
             encoder: Encoder::unchecked(0, format),
             format,
             out: Vec::new(),
             number: None,
             has_end_trailer: false,
-            not_kept,
+            not_kept: Vec::new(),
         }
     }
 

@@ -179,8 +179,8 @@ impl LogFileOptions {
 
     /// Sets [`checkpoint`](Self::checkpoint), a file offset.
     #[must_use]
-    pub fn with_checkpoint(mut self, checkpoint: Option<u64>) -> Self {
-        self.checkpoint = checkpoint;
+    pub fn with_checkpoint(mut self, checkpoint: impl Into<Option<u64>>) -> Self {
+        self.checkpoint = checkpoint.into();
         self
     }
 }
