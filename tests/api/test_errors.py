@@ -389,7 +389,7 @@ def test_a_closed_reader():
             use()
 
 
-def test_a_closed_reader_still_tells_how_it_went():
+def test_a_closed_reader_still_has_its_outcome():
     file = bytes([FILE[0] ^ 1]) + FILE[1:]
     with cordwood.open(file, on_corruption="skip") as reader:
         assert list(reader) == []

@@ -169,7 +169,7 @@ def test_other_dialects():
     assert fragment.stored_crc == fragment.computed_crc == zlib.crc32(b"\x01foo")
 
 
-def test_what_is_wrong_is_told():
+def test_what_is_wrong_is_reported():
     foo = reference.fragment(1, b"foo")
     cases = {
         b"": [],

@@ -119,7 +119,7 @@ def test_seek(name, tmp_path):
         source.close()
 
 
-def test_a_path_is_told(tmp_path):
+def test_a_path_is_reported(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     for source in [str(path), path, PathLike(path)]:

@@ -22,7 +22,7 @@ def test_ccl_zeros(tmp_path):
     log.close()
 
 
-def test_ccl_not_a_batch_is_told(tmp_path, caplog):
+def test_ccl_not_a_batch_is_reported(tmp_path, caplog):
     good, other = write_batch(7, [(PUT, b"key", b"value")]), write_batch(8, [(PUT, b"a", b"b"), (9, b"c")])
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([b"no batch", other, good]))
@@ -99,7 +99,7 @@ def test_dfindexeddb_only_logs():
     assert not any(hasattr(dfindexeddb.PhysicalRecord, name) for name in ("FromDecoder", "FromStream", "FromBytes"))
 
 
-def test_dfindexeddb_goes_on_and_tells(tmp_path, caplog):
+def test_dfindexeddb_goes_on_and_reports(tmp_path, caplog):
     batches = [write_batch(index, [(PUT, b"key", b"v" * 10_000)]) for index in range(6)]
     log = Log.of(LEVELDB, batches)
     log.file[100] ^= 1

@@ -234,7 +234,7 @@ class Failing:
         raise OSError(28, "No space left on device")
 
 
-def test_a_write_that_fails_is_told_once():
+def test_a_write_that_fails_is_reported_once():
     writer = appengine.RecordsWriter(Failing())
     writer.__enter__()
     with pytest.raises(OSError, match="No space left"):

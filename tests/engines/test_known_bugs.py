@@ -161,7 +161,7 @@ def test_a_zeroed_block_ends_nothing():
 # What is lost is reported --------------------------------------------------------------------------
 
 
-def test_damage_costs_one_block_and_is_told_with_its_range():
+def test_damage_costs_one_block_and_is_reported_with_its_range():
     """W&B's readers raise AssertionError, or stop for good at the first damage; no reader reports the range."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file) == ([b"two"], [(0, BLOCK_LEN, "checksum_mismatch")])
@@ -170,7 +170,7 @@ def test_damage_costs_one_block_and_is_told_with_its_range():
     assert (caught.value.offset, caught.value.length) == (0, BLOCK_LEN)
 
 
-def test_stopping_at_damage_tells_what_was_not_read():
+def test_stopping_at_damage_reports_what_was_not_read():
     """RocksDB's point-in-time recovery silently drops all later data."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file, "stop") == ([], [(0, BLOCK_LEN, "checksum_mismatch"), (BLOCK_LEN, len(file), "not_read")])

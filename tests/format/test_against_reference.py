@@ -84,7 +84,7 @@ def test_what_is_written_is_what_the_reference_writes(records):
 
 
 @given(record_lists)
-def test_the_writer_tells_the_offset_of_each_record(records):
+def test_the_writer_returns_the_offset_of_each_record(records):
     with cordwood.Writer(io.BytesIO()) as writer:
         offsets = [writer.append(record) for record in records]
         assert offsets == reference.record_offsets(records)

@@ -67,7 +67,7 @@ def messages(caplog):
 MIDDLES = fragment(MIDDLE, b"") * 3000
 
 
-def test_the_logger_is_told_of_ten_regions_and_a_sum(caplog):
+def test_the_logger_gets_ten_regions_and_a_sum(caplog):
     caplog.set_level(logging.WARNING, logger="cordwood")
     with cordwood.Reader(MIDDLES, on_corruption="skip") as reader:
         assert list(reader) == []
@@ -98,7 +98,7 @@ def test_ten_regions_need_no_sum(caplog):
     assert len(messages(caplog)) == 10
 
 
-def test_a_follower_tells_as_much(caplog, tmp_path):
+def test_a_follower_reports_as_much(caplog, tmp_path):
     caplog.set_level(logging.WARNING, logger="cordwood")
     path = tmp_path / "followed.log"
     path.write_bytes(MIDDLES[: 7 * 100] + reference.encode([b"one"]))

@@ -378,7 +378,7 @@ def test_files_of_the_system_are_no_logs():
 
 
 @pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])
-def test_what_cannot_be_told(file):
+def test_what_cannot_be_detected(file):
     assert cordwood.detect(file) is None
     assert cordwood.open(file).dialect == "leveldb"
 

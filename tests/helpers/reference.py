@@ -223,10 +223,10 @@ def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, boo
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
     for n in sorted(length ^ 1 << bit for bit in range(16)):  # line 1
         if HEADER_LEN + n <= len(rest) and crc32c(rest[HEADER_LEN : HEADER_LEN + n], crc_of_kind) == unmask(stored):
-            if is_sound(rest, HEADER_LEN + n) or is_end(rest, left, HEADER_LEN + n):
+            if is_valid(rest, HEADER_LEN + n) or is_end(rest, left, HEADER_LEN + n):
                 return HEADER_LEN + n, False
             break
-    if is_sound(rest, stated):  # line 2
+    if is_valid(rest, stated):  # line 2
         return stated, False
     if kind in KINDS and is_hard_end(rest, left, stated):  # line 3
         return stated, False
@@ -236,7 +236,7 @@ def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, boo
     return (stated if is_end(rest, left, stated) else len(rest)), may_search  # line 5
 
 
-def is_sound(rest: memoryview, at: int) -> bool:
+def is_valid(rest: memoryview, at: int) -> bool:
     if at + HEADER_LEN > len(rest):
         return False
     _, length, kind = HEADER.unpack_from(rest, at)
@@ -275,7 +275,7 @@ def first_chain(rest: memoryview, left: int) -> int | None:
         end = -1
         if at + HEADER_LEN <= len(rest):
             end = at + HEADER_LEN + HEADER.unpack_from(rest, at)[1]
-        if (end in good or end in passable) and is_sound(rest, at):
+        if (end in good or end in passable) and is_valid(rest, at):
             found = at
             good.add(at)
         elif at >= zeros or is_hard_end(rest, left, at):

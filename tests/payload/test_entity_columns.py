@@ -304,7 +304,7 @@ def test_a_new_column_that_was_learned_for_a_later_batch(values):
         list(native.of(EntityRecords(later, {}, Left(), learner=found)))
 
 
-def test_names_of_every_length_are_told_apart():
+def test_names_of_every_length_are_distinguished():
     """Even from names that differ in one letter, in the position that another record has them in."""
     for length in range(1, 40):
         alike = ["n" * at + "m" + "n" * (length - at - 1) for at in range(length)]

@@ -611,7 +611,7 @@ fn writes_that_failed_on_the_way() {
 }
 
 #[test]
-fn a_crash_that_reads_as_damage_is_told_from_damage() {
+fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
     // One flipped bit in the last record, which was synced: no crash does that.
     let mut log = Encoded::new(&[]);
     log.append(40);

@@ -364,7 +364,7 @@ fn a_destroyed_header_costs_its_record() {
 }
 
 #[test]
-fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
+fn verify_reports_each_flip_whatever_the_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("damaged.log");

@@ -124,7 +124,7 @@ fn a_named_dialect_wins() {
 }
 
 #[test]
-fn what_cannot_be_told_is_unclear() {
+fn what_cannot_be_detected_is_unclear() {
     let fragments = [
         Wire::Plain.full(b"foo"),
         Wire::Recyclable(1).full(b"foo"),

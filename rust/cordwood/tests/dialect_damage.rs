@@ -180,14 +180,14 @@ fn trailer(bytes: &[u8], begin: u64, end: u64) -> bool {
 }
 
 /// Whether anything more severe than information is reported.
-fn is_told(seen: &Seen) -> bool {
+fn has_findings(seen: &Seen) -> bool {
     seen.skipped
         .iter()
         .any(|region| region.reason.severity() != Severity::Info)
 }
 
 #[test]
-fn sound_logs_are_read_whole() {
+fn undamaged_logs_are_read_whole() {
     for log in logs(small).into_iter().chain(logs(at_a_block_end)) {
         for options in log.options() {
             for policy in POLICIES {
@@ -198,7 +198,7 @@ fn sound_logs_are_read_whole() {
                     "{:?} {options:?}",
                     log.wire
                 );
-                assert!(!is_told(&seen));
+                assert!(!has_findings(&seen));
                 assert_eq!(seen.skipped.len(), usize::from(log.prefix_len > 0));
             }
         }
@@ -273,7 +273,7 @@ fn check_flip(log: &Log, bytes: &[u8], at: usize) {
                 log.wire
             );
             assert!(
-                hit.is_none() || is_told(&seen),
+                hit.is_none() || has_findings(&seen),
                 "{:?} {at}: {:?}",
                 log.wire,
                 seen.skipped
@@ -351,7 +351,7 @@ fn each_type_byte() {
                         assert!(seen.records.starts_with(&[0, 1, 2]));
                         assert!(is_right || !seen.records.contains(&3));
                         if !is_right {
-                            assert!(is_told(&seen), "{kind} {wire:?} in {:?}", log.wire);
+                            assert!(has_findings(&seen), "{kind} {wire:?} in {:?}", log.wire);
                         }
                     }
                 }

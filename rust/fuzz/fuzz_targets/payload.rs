@@ -39,7 +39,7 @@ fuzz_target!(|input: Input<'_>| {
 fn write_batch(record: &[u8], engine: Engine) {
     let batch = match WriteBatch::new(record, engine) {
         Ok(batch) => batch,
-        Err(error) => return is_behind(error, 0, record),
+        Err(error) => return assert_is_after(error, 0, record),
     };
     let mut operations = Vec::new();
     let mut error = None;
@@ -60,7 +60,7 @@ fn write_batch(record: &[u8], engine: Engine) {
             assert_ne!(encoded[8..12], record[8..12]);
             assert_eq!(encoded.len(), record.len());
         }
-        Some(error) => is_behind(error, encoded.len(), record),
+        Some(error) => assert_is_after(error, encoded.len(), record),
         None => assert_eq!(encoded, record),
     }
 }
@@ -78,7 +78,7 @@ fn version_edit(record: &[u8]) {
     let encoded = VersionEdit::encode(&fields).expect("it was decoded");
     assert!(record.starts_with(&encoded), "{fields:?}");
     match error {
-        Some(error) => is_behind(error, encoded.len(), record),
+        Some(error) => assert_is_after(error, encoded.len(), record),
         None => assert_eq!(encoded, record),
     }
 }
@@ -90,7 +90,7 @@ fn entity(record: &[u8]) {
     let longer = Entity::decode(&longer);
     let entity = match Entity::decode(record) {
         Ok(entity) => entity,
-        Err(error) => return is_behind(error, 0, record),
+        Err(error) => return assert_is_after(error, 0, record),
     };
     others_are_in(&entity, record);
     let mut longer = longer.expect("it is known without the field");
@@ -122,7 +122,7 @@ fn wandb(record: &[u8]) {
     longer.extend(b"\xfa\x3f\x00");
     let decoded = match WandbRecord::decode(record) {
         Ok(decoded) => decoded,
-        Err(error) => return is_behind(error, 0, record),
+        Err(error) => return assert_is_after(error, 0, record),
     };
     let longer = WandbRecord::decode(&longer).expect("it is known without the field");
     assert_eq!(std::mem::discriminant(&longer), std::mem::discriminant(&decoded));
@@ -147,7 +147,7 @@ fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
             }
             Err(error) => {
                 assert!(items.next().is_none(), "something behind an error");
-                is_behind(error, len, record);
+                assert_is_after(error, len, record);
             }
         }
     }
@@ -155,7 +155,7 @@ fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
 }
 
 /// Asserts that the error is after what decoded, and within the record.
-fn is_behind(error: PayloadError, offset: usize, record: &[u8]) {
+fn assert_is_after(error: PayloadError, offset: usize, record: &[u8]) {
     assert!(error.offset >= offset, "{error} in front of {offset}");
     assert!(error.offset + error.len <= record.len(), "{error} of {}", record.len());
 }

@@ -195,7 +195,7 @@ fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Ran
             })
         );
         let (mut len, what) = one(rest, left, is_inside, verifies);
-        if salvages && what.as_ref().is_some_and(can_salvage_behind) {
+        if salvages && what.as_ref().is_some_and(can_salvage_after) {
             let block = Some(p / BLOCK);
             let lost = lost_len(rest, left, searched != block);
             searched = if lost.has_searched { block } else { searched };
@@ -313,7 +313,7 @@ fn is_proved_wrong(rest: &[u8]) -> bool {
 // Reading, step 1 with the policy salvage: "Salvage" --------------------------------------------------------------------------
 
 /// Lines 3 to 6, except for zeros and what is torn.
-fn can_salvage_behind(what: &What<'_>) -> bool {
+fn can_salvage_after(what: &What<'_>) -> bool {
     let What::Skip { reason, .. } = what else {
         return false;
     };
@@ -345,12 +345,12 @@ fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
         payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
     });
     if let Some(n) = true_len
-        && (is_sound(rest, HEADER + n) || is_end(rest, left, HEADER + n))
+        && (is_valid(rest, HEADER + n) || is_end(rest, left, HEADER + n))
     {
         return found(HEADER + n);
     }
     // Line 2.
-    if is_sound(rest, stated) {
+    if is_valid(rest, stated) {
         return found(stated);
     }
     // Line 3.
@@ -372,7 +372,7 @@ fn stated_end(rest: &[u8], at: usize) -> Option<usize> {
     Some(at + HEADER + length).filter(|&end| end <= rest.len())
 }
 
-fn is_sound(rest: &[u8], at: usize) -> bool {
+fn is_valid(rest: &[u8], at: usize) -> bool {
     stated_end(rest, at).is_some_and(|end| {
         let (stored, length, kind) = header(&rest[at..]);
         (kind, length) != (0, 0) && stored_checksum(kind, &rest[at + HEADER..end]) == stored
@@ -407,7 +407,7 @@ fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
     };
     for at in (1..rest.len()).rev() {
         let ends_well = |end| is_end_or_chain(&begins_chain, end) || is_passable(&begins_chain, end);
-        begins_chain[at] = stated_end(rest, at).is_some_and(ends_well) && is_sound(rest, at);
+        begins_chain[at] = stated_end(rest, at).is_some_and(ends_well) && is_valid(rest, at);
     }
     begins_chain.iter().position(|&begins| begins)
 }

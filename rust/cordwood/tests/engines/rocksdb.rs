@@ -649,7 +649,7 @@ mod compression {
     }
 
     #[test]
-    fn what_is_no_frame_is_told_and_costs_itself() {
+    fn what_is_no_frame_is_reported_and_costs_itself() {
         let file = write(
             LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
             &["foo", "bar"],
@@ -679,7 +679,7 @@ mod compression {
 
 #[cfg(not(feature = "zstd"))]
 #[test]
-fn without_the_feature_compressed_records_are_told() {
+fn without_the_feature_compressed_records_are_reported() {
     let set = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     let file = [&set[..], &Wire::Plain.full(b"a frame"), &Wire::Plain.full(b"")].concat();
     let skipped = [(0, 11, "metadata"), (11, 25, "unsupported_compression")];
