@@ -281,67 +281,35 @@ impl<B> Parts<B> {
 impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
     fn from(operation: payload::Operation<'a>) -> Self {
         use payload::Operation as Op;
-        let mut parts = Parts::default();
+        let mut parts = Parts {
+            column_family: operation.column_family(),
+            key: operation.key(),
+            ..Parts::default()
+        };
         match operation {
-            Op::Put {
-                column_family,
-                key,
-                value,
-            }
-            | Op::Merge {
-                column_family,
-                key,
-                value,
-            }
-            | Op::PutBlobIndex {
-                column_family,
-                key,
-                value,
-            }
-            | Op::PutEntity {
-                column_family,
-                key,
-                value,
-            } => {
-                parts.column_family = Some(column_family);
-                (parts.key, parts.value) = (Some(key), Some(value));
-            }
-            Op::Delete { column_family, key } | Op::SingleDelete { column_family, key } => {
-                parts.column_family = Some(column_family);
-                parts.key = Some(key);
-            }
-            Op::DeleteRange {
-                column_family,
-                key,
-                end_key,
-            } => {
-                parts.column_family = Some(column_family);
-                (parts.key, parts.end_key) = (Some(key), Some(end_key));
+            Op::Put { value, .. }
+            | Op::Merge { value, .. }
+            | Op::PutBlobIndex { value, .. }
+            | Op::PutEntity { value, .. }
+            | Op::LogData { value }
+            | Op::DeleteSized { value, .. }
+            | Op::RangeKeySet { value, .. }
+            | Op::RangeKeyUnset { value, .. }
+            | Op::IngestSstWithBlobs { value, .. } => parts.value = Some(value),
+            Op::DeleteRange { end_key, .. } | Op::RangeKeyDelete { end_key, .. } | Op::Excise { end_key, .. } => {
+                parts.end_key = Some(end_key);
             }
             Op::TimedPut {
-                column_family,
-                key,
-                value,
-                write_unix_time,
+                value, write_unix_time, ..
             } => {
-                parts.column_family = Some(column_family);
-                (parts.key, parts.value) = (Some(key), Some(value));
+                parts.value = Some(value);
                 parts.write_unix_time = Some(write_unix_time);
             }
-            Op::LogData { value } => parts.value = Some(value),
             Op::EndPrepare { xid } | Op::Commit { xid } | Op::Rollback { xid } => parts.xid = Some(xid),
             Op::CommitWithTimestamp { timestamp, xid } => {
                 (parts.timestamp, parts.xid) = (Some(timestamp), Some(xid));
             }
-            Op::DeleteSized { key, value }
-            | Op::RangeKeySet { key, value }
-            | Op::RangeKeyUnset { key, value }
-            | Op::IngestSstWithBlobs { key, value } => (parts.key, parts.value) = (Some(key), Some(value)),
-            Op::RangeKeyDelete { key, end_key } | Op::Excise { key, end_key } => {
-                (parts.key, parts.end_key) = (Some(key), Some(end_key));
-            }
-            Op::IngestSst { key } => parts.key = Some(key),
-            // Transaction markers have no parts.
+            // Deletes and ingested tables have only a key, transaction markers nothing.
             _ => {}
         }
         parts

@@ -14,8 +14,7 @@ pub enum Engine {
     Pebble,
 }
 
-/// An operation of a [`WriteBatch`](super::WriteBatch). `docs/payload.md` lists the tags and the
-/// names that the engines give them.
+/// An operation of a [`WriteBatch`](super::WriteBatch).
 ///
 /// `column_family` is the number of the column family, 0 for the default one and where there are
 /// none. LevelDB writes only [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
@@ -133,6 +132,75 @@ impl<'a> Operation<'a> {
             Operation::IngestSst { .. } => "ingest_sst",
             Operation::IngestSstWithBlobs { .. } => "ingest_sst_with_blobs",
             Operation::Excise { .. } => "excise",
+        }
+    }
+
+    /// The number of the column family: 0 for the default one. `None` if operations of this kind
+    /// have none.
+    ///
+    /// ```
+    /// use cordwood_payload::Operation;
+    /// let delete = Operation::Delete { column_family: 3, key: b"a" };
+    /// assert_eq!((delete.column_family(), delete.key()), (Some(3), Some(b"a".as_slice())));
+    /// let noop = Operation::Noop;
+    /// assert_eq!((noop.column_family(), noop.key()), (None, None));
+    /// ```
+    pub const fn column_family(&self) -> Option<u32> {
+        match *self {
+            Operation::Put { column_family, .. }
+            | Operation::Delete { column_family, .. }
+            | Operation::Merge { column_family, .. }
+            | Operation::SingleDelete { column_family, .. }
+            | Operation::DeleteRange { column_family, .. }
+            | Operation::PutBlobIndex { column_family, .. }
+            | Operation::PutEntity { column_family, .. }
+            | Operation::TimedPut { column_family, .. } => Some(column_family),
+            Operation::LogData { .. }
+            | Operation::Noop
+            | Operation::BeginPrepare
+            | Operation::BeginPersistedPrepare
+            | Operation::BeginUnprepare
+            | Operation::EndPrepare { .. }
+            | Operation::Commit { .. }
+            | Operation::CommitWithTimestamp { .. }
+            | Operation::Rollback { .. }
+            | Operation::DeleteSized { .. }
+            | Operation::RangeKeySet { .. }
+            | Operation::RangeKeyUnset { .. }
+            | Operation::RangeKeyDelete { .. }
+            | Operation::IngestSst { .. }
+            | Operation::IngestSstWithBlobs { .. }
+            | Operation::Excise { .. } => None,
+        }
+    }
+
+    /// The key or, for a range, the first one. `None` if operations of this kind have none.
+    pub const fn key(&self) -> Option<&'a [u8]> {
+        match *self {
+            Operation::Put { key, .. }
+            | Operation::Delete { key, .. }
+            | Operation::Merge { key, .. }
+            | Operation::SingleDelete { key, .. }
+            | Operation::DeleteRange { key, .. }
+            | Operation::PutBlobIndex { key, .. }
+            | Operation::PutEntity { key, .. }
+            | Operation::TimedPut { key, .. }
+            | Operation::DeleteSized { key, .. }
+            | Operation::RangeKeySet { key, .. }
+            | Operation::RangeKeyUnset { key, .. }
+            | Operation::RangeKeyDelete { key, .. }
+            | Operation::IngestSst { key }
+            | Operation::IngestSstWithBlobs { key, .. }
+            | Operation::Excise { key, .. } => Some(key),
+            Operation::LogData { .. }
+            | Operation::Noop
+            | Operation::BeginPrepare
+            | Operation::BeginPersistedPrepare
+            | Operation::BeginUnprepare
+            | Operation::EndPrepare { .. }
+            | Operation::Commit { .. }
+            | Operation::CommitWithTimestamp { .. }
+            | Operation::Rollback { .. } => None,
         }
     }
 
