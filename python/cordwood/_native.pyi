@@ -881,10 +881,11 @@ class Writer:
         compression: How each record is compressed, for `"rocksdb"`: `"zstd"`. A compressed log is
             never appended to. Default: `None`, not at all.
         flush: For a path: when to pass records to the operating system, which keeps them if this
-            process ends. `"append"`: before each `append` returns, in one write; `extend` makes one
-            write for every 1,024 records or 128 KiB. `"close"`: records are buffered, up to 256
-            KiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
-            accepts no `flush`. Default: `None`, which is `"append"`.
+            process ends. `"append"`: before each `append` returns, in one write, or in one for
+            every 256 KiB of a longer record; `extend` makes one write for every 1,024 records or
+            128 KiB. `"close"`: records are buffered, up to 256 KiB, until `flush`, `sync` or
+            `close`. An object is written to as with `"close"`, and accepts no `flush`. Default:
+            `None`, which is `"append"`.
         sync: When to wait until records are on the disk, in addition to `sync()` and
             `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
             `"append"`: before each `append` returns. Every setting except `"never"` also syncs on

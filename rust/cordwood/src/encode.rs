@@ -1,6 +1,7 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
 use std::collections::TryReserveError;
+use std::convert::Infallible;
 
 use crate::checksum::{APPEND_ROOM, Job, Kernel, mask, run, state_after};
 use crate::compression::Compressor;
@@ -195,18 +196,18 @@ impl Encoder {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset)
     }
 
-    /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes or
-    /// there are no more records. Returns how many were encoded, and whether there may be more. If
-    /// most are short, it takes half the time of separate calls. Fails at a record that is longer
-    /// than `record_len_max` bytes or for which there is not enough memory; the records before it
-    /// are encoded.
+    /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes, or
+    /// up to a record that is at least this long, or until there are no more. Returns how many were
+    /// encoded, and why it stopped. If most are short, it takes half the time of separate calls.
+    /// Fails at a record that is longer than `record_len_max` bytes or for which there is not
+    /// enough memory; the records before it are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
         out: &mut Vec<u8>,
         out_len: usize,
         record_len_max: u64,
-    ) -> Result<(u64, bool), NotEncoded> {
+    ) -> Result<(u64, Stopped<R>), NotEncoded> {
         let mut count = 0;
         while out.len() < out_len {
             // No record of a run is longer than this.
@@ -222,25 +223,44 @@ impl Encoder {
                 records.next().map_or(Stopped::AtEnd, Stopped::At)
             };
             match stopped {
-                Stopped::AtEnd => return Ok((count, false)),
+                Stopped::AtEnd => return Ok((count, Stopped::AtEnd)),
                 Stopped::Full => {}
                 Stopped::At(record) => {
-                    let record = record.as_ref();
-                    if record.len() as u64 > record_len_max {
-                        return Err(NotEncoded::TooLarge(record.len()));
+                    let bytes = record.as_ref();
+                    if bytes.len() as u64 > record_len_max {
+                        return Err(NotEncoded::TooLarge(bytes.len()));
                     }
-                    self.try_reserve(record.len(), out).map_err(NotEncoded::NoMemory)?;
-                    self.encode_parts(record, out);
+                    if bytes.len() >= out_len {
+                        return Ok((count, Stopped::At(record)));
+                    }
+                    self.try_reserve(bytes.len(), out).map_err(NotEncoded::NoMemory)?;
+                    self.encode_parts(bytes, out);
                     count += 1;
                 }
             }
         }
-        Ok((count, true))
+        Ok((count, Stopped::Full))
     }
 
     /// [`encode`](Self::encode) at the end of a block, and in other dialects.
     #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
+        let Ok(record_offset) = self.encode_in_pieces(record, out, |_| Ok::<(), Infallible>(()));
+        record_offset
+    }
+
+    /// [`encode`](Self::encode) for a record of any length: after each of its fragments, `take` may
+    /// take what is in `out` and clear it, so that `out` never contains all of the record.
+    ///
+    /// # Errors
+    ///
+    /// That of `take`. The encoder is then in the middle of the record.
+    pub(crate) fn encode_in_pieces<E>(
+        &mut self,
+        record: &[u8],
+        out: &mut Vec<u8>,
+        mut take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<u64, E> {
         self.begin(out);
         self.trailer(out);
         let record_offset = self.offset;
@@ -253,9 +273,10 @@ impl Encoder {
             let (payload, after) = rest.split_at(rest.len().min(room));
             let kind = Kind::of_part(is_first, after.is_empty());
             self.fragment(kind, payload, out);
-            if after.is_empty() {
+            let taken = take(out);
+            if after.is_empty() || taken.is_err() {
                 self.frame = frame;
-                return record_offset;
+                return taken.map(|()| record_offset);
             }
             rest = after;
             is_first = false;
@@ -361,13 +382,14 @@ struct FullRun<'a, I> {
     count: &'a mut u64,
 }
 
-/// Why a run ended.
-enum Stopped<R> {
+/// Why a run ended, or [`Encoder::encode_all`].
+pub(crate) enum Stopped<R> {
     /// There are no more records.
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record is not one FULL fragment. It is not encoded yet.
+    /// This record is not encoded yet: it is not one FULL fragment or, for `encode_all`, it is as
+    /// long as `out` may become.
     At(R),
 }
 
@@ -436,13 +458,22 @@ mod tests {
                     let out_len = out.len() + next(100_000) as usize;
                     let record_len_max = [1 << 30, 40_000][next(2) as usize];
                     let encoded = all.encode_all(&mut rest, &mut out, out_len, record_len_max);
-                    let (count, may_be_more) = encoded.expect("memory for a test");
+                    let (count, stopped) = encoded.expect("memory for a test");
                     sum += count;
-                    assert_eq!(sum as usize + rest.len(), records.len());
-                    assert!(!may_be_more || out.len() >= out_len);
-                    if !may_be_more {
-                        break;
+                    match stopped {
+                        Stopped::AtEnd => break,
+                        Stopped::Full => assert!(out.len() >= out_len),
+                        Stopped::At(record) => {
+                            assert!(record.len() >= out_len);
+                            let mut pieces = Vec::new();
+                            let Ok(_) = all.encode_in_pieces(record, &mut pieces, |piece| {
+                                out.append(piece);
+                                Ok::<(), Infallible>(())
+                            });
+                            sum += 1;
+                        }
                     }
+                    assert_eq!(sum as usize + rest.len(), records.len());
                 }
                 assert_eq!((sum as usize, all.offset()), (records.len(), one.offset()));
                 assert!(out == expected, "{dialect:?} {seed}");

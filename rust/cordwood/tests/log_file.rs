@@ -175,6 +175,100 @@ fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     Ok(())
 }
 
+/// A record that is longer than the buffer is written in pieces. If one of them fails, no part of it
+/// stays in the file, and everything before it does.
+#[test]
+fn a_long_record_of_which_any_piece_fails_is_taken_back() -> Result<(), Error> {
+    type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
+    let long: Vec<u8> = (0..1_u32 << 20).map(|i| (i / 251) as u8).collect();
+    let appends: [(Append, &[&[u8]]); 3] = [
+        (LogFile::append, &[]),
+        (LogFile::append_sync, &[]),
+        (|log, record| log.extend([b"in extend", record]), &[b"in extend"]),
+    ];
+    for options in [LogFileOptions::default(), buffered()] {
+        for (append, reached) in appends {
+            for (failing, whole_writes) in [0, 1, 2, 3].into_iter().enumerate() {
+                let double = Double::default();
+                let log = create(&double, options.clone());
+                log.append(b"one")?;
+                let mut faults = vec![Fault::None; whole_writes];
+                faults.extend([Fault::Short(100), Fault::ErrorAfter(50, ENOSPC)]);
+                double.state().write_faults = faults.into();
+                assert_eq!(write_error(append(&log, &long)), (Some(ENOSPC), 0, true));
+                // What reached the file together with the first piece is in the log.
+                let mut expected = vec![&b"one"[..]];
+                if failing > 0 {
+                    expected.extend(reached);
+                }
+                let offset = expected.iter().map(|record| 7 + record.len() as u64).sum();
+                assert_eq!(log.offset(), offset, "{failing}");
+                assert_eq!(log.append(b"two")?, offset);
+                log.append(&long)?;
+                log.extend([&long[..], b"three", &long])?;
+                log.flush()?;
+                expected.extend([b"two", &long[..], &long, b"three", &long]);
+                assert!(records(&double.bytes()) == expected, "{failing}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// However the records of a writer are divided into pieces, they are those of the encoder.
+#[test]
+fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>> {
+    #[derive(Default)]
+    struct Pieces(Vec<Vec<u8>>);
+    impl io::Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(bytes.to_vec());
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let lens = [10, (256 << 10) - 1, 256 << 10, 0, 1 << 20, 300_000, 32_761, 2_000_000];
+    let written: Vec<Vec<u8>> = lens.iter().map(|&len| vec![len as u8; len]).collect();
+    let formats = [
+        LogFormat::new(Dialect::LEVELDB),
+        LogFormat::new(Dialect::WANDB),
+        LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+        #[cfg(feature = "zstd")]
+        LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+    ];
+    for format in formats {
+        let mut expected = Vec::new();
+        let mut encoder = Encoder::with_format(0, format)?;
+        for record in &written {
+            encoder.encode(record, &mut expected);
+        }
+        encoder.finish(&mut expected);
+
+        let mut one = Writer::with_format(Pieces::default(), 0, format)?;
+        for record in &written {
+            one.append(record)?;
+        }
+        let mut all = Writer::with_format(Pieces::default(), 0, format)?;
+        assert_eq!(all.extend(&written)?, written.len() as u64);
+        for writer in [one, all] {
+            let pieces = writer.finish()?.0;
+            assert!(pieces.concat() == expected, "{format:?}");
+            let longest = pieces.iter().map(Vec::len).max();
+            assert!(longest < Some((512 << 10) + 1024), "{longest:?}");
+        }
+        let double = Double::default();
+        let log = create(&double, buffered().with_format(format));
+        log.append(&written[0])?;
+        log.append(&written[1])?;
+        log.extend(&written[2..])?;
+        log.close()?;
+        assert!(double.bytes() == expected, "{format:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
     let double = Double::default();
@@ -219,24 +313,28 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
     Ok(())
 }
 
-/// When an append returns, the operating system has the record: one write for each, and one for the
-/// records of an `extend`.
+/// When an append returns, the operating system has the record: one write for each, and one per 256
+/// KiB for the records of an `extend` and for a record that is longer.
 #[test]
 fn by_default_each_append_is_one_write() -> Result<(), Error> {
     let double = Double::default();
     let log = create(&double, LogFileOptions::default());
     let mut lens = Vec::new();
-    for len in [0, 10, 40_000, 3 << 20] {
+    for len in [0, 10, 40_000, (256 << 10) - 1] {
         assert_eq!(log.try_append(b"would have to be written")?, None);
         log.append(&vec![7; len])?;
         assert_eq!(double.bytes().len() as u64, log.offset());
         lens.push(len);
     }
     assert_eq!(double.ops().len(), lens.len());
+    log.append(&vec![7; 3 << 20])?;
+    let with_long = double.ops().len();
+    assert_eq!(with_long, lens.len() + 12);
+    lens.push(3 << 20);
     log.extend(vec![vec![8; 1000]; 3000])?;
     assert_eq!(
         double.ops().len(),
-        lens.len() + 3000_usize.div_ceil(261),
+        with_long + 3000_usize.div_ceil(261),
         "one for each 256 KiB"
     );
     let expected: Vec<Vec<u8>> = (lens.iter().map(|&len| vec![7; len]))

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 use cordwood_log::crc32c::{crc32c, mask};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, Header, Kind};
-use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Reader, verbs};
+use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Reader, Writer, verbs};
 
 const MIB: u64 = 1 << 20;
 
@@ -58,4 +58,18 @@ fn a_long_record_is_not_held() {
     log.close().unwrap();
     let grown = peak() - before;
     assert!(grown < 16 * MIB, "{grown}");
+
+    // Nor is it copied as a whole when it is written.
+    let record = vec![7; 64 << 20];
+    let before = peak();
+    let log = LogFile::create(&path, LogFileOptions::default()).unwrap();
+    log.append(&record).unwrap();
+    log.extend([&record]).unwrap();
+    log.close().unwrap();
+    let mut writer = Writer::new(File::create(&path).unwrap());
+    writer.append(&record).unwrap();
+    writer.extend([&record]).unwrap();
+    writer.finish().unwrap();
+    let grown = peak() - before;
+    assert!(grown < 4 * MIB, "{grown}");
 }

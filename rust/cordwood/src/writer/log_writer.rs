@@ -7,7 +7,7 @@ use super::process::Process;
 use super::sink::Sink;
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Dialect, LogFormat};
-use crate::encode::{Encoder, NotEncoded};
+use crate::encode::{Encoder, NotEncoded, Stopped};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
 
@@ -117,7 +117,7 @@ impl<W: Sink> Writer<W> {
     /// # Errors
     ///
     /// * The error of the sink, if the buffer is full and has to be written.
-    /// * [`io::ErrorKind::OutOfMemory`] if there is no memory for the record, which is then not
+    /// * [`io::ErrorKind::OutOfMemory`] if there is no memory for the buffer. The record is then not
     ///   appended.
     /// * [`io::ErrorKind::InvalidInput`] with an [`Error::RecordTooLarge`] inside if the record is
     ///   too long. It is not appended.
@@ -127,6 +127,9 @@ impl<W: Sink> Writer<W> {
         if record.len() as u64 > self.record_len_max {
             return Err(self.too_large(record.len()));
         }
+        if record.len() >= BUFFER_LEN {
+            return self.append_long(record);
+        }
         if record.len() >= BLOCK_LEN {
             self.encoder.try_reserve(record.len(), &mut self.buffer)?;
         }
@@ -134,6 +137,27 @@ impl<W: Sink> Writer<W> {
         if self.buffer.len() >= BUFFER_LEN {
             self.write_out()?;
         }
+        Ok(offset)
+    }
+
+    /// [`append`](Self::append) for a record that is longer than the buffer: written in pieces, so
+    /// that only one of them is copied at a time.
+    #[cold]
+    fn append_long(&mut self, record: &[u8]) -> io::Result<u64> {
+        self.encoder.try_reserve(BUFFER_LEN + BLOCK_LEN, &mut self.buffer)?;
+        self.has_failed = true;
+        let Writer {
+            sink, encoder, buffer, ..
+        } = self;
+        let sink = sink.as_mut().expect(HAS_SINK);
+        let offset = encoder.encode_in_pieces(record, buffer, |piece| {
+            if piece.len() >= BUFFER_LEN {
+                sink.write_buffer(piece)?;
+                piece.clear();
+            }
+            io::Result::Ok(())
+        })?;
+        self.has_failed = false;
         Ok(offset)
     }
 
@@ -158,13 +182,15 @@ impl<W: Sink> Writer<W> {
         loop {
             let Writer { encoder, buffer, .. } = self;
             match encoder.encode_all(&mut records, buffer, BUFFER_LEN, self.record_len_max) {
-                Ok((encoded, may_be_more)) => {
+                Ok((encoded, stopped)) => {
                     count += encoded;
-                    if self.buffer.len() >= BUFFER_LEN {
-                        self.write_out()?;
-                    }
-                    if !may_be_more {
-                        return Ok(count);
+                    match stopped {
+                        Stopped::AtEnd => return Ok(count),
+                        Stopped::Full => self.write_out()?,
+                        Stopped::At(record) => {
+                            self.append_long(record.as_ref())?;
+                            count += 1;
+                        }
                     }
                 }
                 Err(NotEncoded::NoMemory(error)) => return Err(error.into()),
@@ -291,8 +317,6 @@ impl<W: Sink> Writer<W> {
         self.buffer = buffer;
         written?;
         self.buffer.clear();
-        // One huge record must not keep its memory for the life of the writer.
-        self.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
     }
 

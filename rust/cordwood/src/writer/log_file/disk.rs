@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::state::{Failure, Mark, State};
 use super::{LogFile, MutexGuard};
 use crate::error::Error;
+use crate::format::encoded_len;
 use crate::writer::BUFFER_LEN;
 use crate::writer::storage::{Storage, copy_of, write_all};
 use crate::writer::unsynced;
@@ -21,7 +22,7 @@ impl LogFile {
 
     /// Writes the buffer to the file, in one write unless the system accepts only part of it.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
-        self.preallocate(state);
+        self.preallocate(state, state.encoder.offset());
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
         };
@@ -30,9 +31,57 @@ impl LogFile {
         }
         state.written = state.encoder.offset();
         state.buffer.clear();
-        // One huge record must not keep its memory for the life of the writer.
-        state.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
+    }
+
+    /// Appends a record that is longer than the buffer, and returns its offset: what is in the
+    /// buffer and the record are written in pieces, so that only one of them is copied at a time.
+    /// If that fails, removes the record, and what was appended since `before` and is not in the
+    /// file.
+    pub(super) fn write_long_since(&self, state: &mut State, record: &[u8], before: Mark) -> Result<u64, Error> {
+        self.write_long(state, record).inspect_err(|_| state.take_back(before))
+    }
+
+    fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
+        let begin = state.encoder.offset();
+        self.preallocate(state, begin.saturating_add(encoded_len(begin, record.len() as u64)));
+        let State {
+            storage,
+            encoder,
+            buffer,
+            written,
+            ..
+        } = state;
+        let Some(storage) = storage else {
+            return Err(self.refusal(state));
+        };
+        let mut end = *written;
+        let mut write = |piece: &mut Vec<u8>| {
+            write_all(&**storage, piece, end)?;
+            end += piece.len() as u64;
+            piece.clear();
+            // The first piece contains everything before the record. The record itself is not
+            // completely in the file until its last piece is.
+            *written = begin;
+            io::Result::Ok(())
+        };
+        let encoded = encoder.encode_in_pieces(record, buffer, |piece| match piece.len() {
+            BUFFER_LEN.. => write(piece),
+            _ => Ok(()),
+        });
+        match encoded.and_then(|offset| write(buffer).map(|()| offset)) {
+            Ok(offset) => {
+                state.written = end;
+                Ok(offset)
+            }
+            Err(source) => {
+                if state.written == begin {
+                    // What is left in the buffer is from the middle of the record.
+                    state.buffer.clear();
+                }
+                Err(self.undo_write(state, source))
+            }
+        }
     }
 
     /// Truncates the file to the end of the last record that was written completely. The buffer is
@@ -54,8 +103,8 @@ impl LogFile {
         self.failed(state, source)
     }
 
-    fn preallocate(&self, state: &mut State) {
-        let end = state.encoder.offset();
+    /// Asks for space up to the file offset `end`, or further, if there is none.
+    fn preallocate(&self, state: &mut State, end: u64) {
         if let Some(allocated) = state.allocated
             && let Some(storage) = &state.storage
             && end > allocated

@@ -9,7 +9,7 @@ use super::state::{Failure, LogStatus, State, after_panic};
 use super::{Condvar, Mutex, MutexGuard};
 use crate::damage::SkippedRegion;
 use crate::dialect::LogFormat;
-use crate::encode::{Encoder, NotEncoded};
+use crate::encode::{Encoder, NotEncoded, Stopped};
 use crate::error::Error;
 use crate::format::{BLOCK_LEN, encoded_len};
 use crate::writer::BUFFER_LEN;
@@ -208,7 +208,11 @@ impl LogFile {
         let mut state = self.usable()?;
         let before = state.mark();
         self.reserve(&mut state, record.len())?;
-        let offset = state.encode(record);
+        let offset = if record.len() >= BUFFER_LEN {
+            self.write_long_since(&mut state, record, before)?
+        } else {
+            state.encode(record)
+        };
         let syncs = syncs || self.is_due(&state, state.encoder.offset());
         if syncs || self.writes_each() || state.buffer.len() >= BUFFER_LEN {
             self.write_out_since(&mut state, before)?;
@@ -235,13 +239,19 @@ impl LogFile {
         let mut count = 0;
         let encoded = loop {
             match state.encode_all(&mut records, self.options.record_len_max) {
-                Ok((encoded, may_be_more)) => {
+                Ok((encoded, stopped)) => {
                     count += encoded;
-                    if state.buffer.len() >= BUFFER_LEN {
-                        self.write_out_since(&mut state, before)?;
-                    }
-                    if !may_be_more {
-                        break Ok(());
+                    match stopped {
+                        Stopped::AtEnd => break Ok(()),
+                        Stopped::Full => self.write_out_since(&mut state, before)?,
+                        Stopped::At(record) => {
+                            let record = record.as_ref();
+                            if let Err(error) = self.reserve(&mut state, record.len()) {
+                                break Err(error);
+                            }
+                            self.write_long_since(&mut state, record, before)?;
+                            count += 1;
+                        }
                     }
                 }
                 Err(NotEncoded::NoMemory(error)) => break Err(self.out_of_memory(&state, error)),
@@ -446,7 +456,8 @@ impl LogFile {
             return Ok(());
         }
         let State { encoder, buffer, .. } = state;
-        match encoder.try_reserve(record_len, buffer) {
+        // A longer record is written in pieces.
+        match encoder.try_reserve(record_len.min(BUFFER_LEN + BLOCK_LEN), buffer) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.out_of_memory(state, error)),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::MutexGuard;
-use crate::encode::{Encoder, NotEncoded};
+use crate::encode::{Encoder, NotEncoded, Stopped};
 use crate::writer::BUFFER_LEN;
 use crate::writer::storage::Storage;
 
@@ -76,7 +76,7 @@ impl State {
         &mut self,
         records: &mut impl Iterator<Item = R>,
         record_len_max: u64,
-    ) -> Result<(u64, bool), NotEncoded> {
+    ) -> Result<(u64, Stopped<R>), NotEncoded> {
         let State { encoder, buffer, .. } = self;
         encoder.encode_all(records, buffer, BUFFER_LEN, record_len_max)
     }
