@@ -686,6 +686,37 @@ fn the_policies() {
     assert!(matches!(&reported[2], Reported::Record(_, _, data) if data == b"next"));
 }
 
+/// The zeros that stand for what is still to be written in the rest of a block are not data, even if
+/// what was passed in that block precedes the start and is not reported.
+#[test]
+fn after_what_precedes_the_start_a_record_is_returned_when_it_is_all_there() {
+    let unknown = [Wire::Plain.full(b"foo"), Wire::Plain.fragment(9, b"x")].concat();
+    let start = unknown.len();
+    let whole = [
+        &unknown[..],
+        &Wire::Plain.full(b"ab\0\0\0\0"),
+        &Wire::Plain.full(b"next"),
+    ]
+    .concat();
+    for written in start..=whole.len() {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_start(start as u64)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_retry(0, Duration::ZERO);
+        std::fs::write(&path, &whole[..written]).unwrap();
+        let mut follower = Follower::open(&path, options).unwrap();
+        let mut reported = Vec::new();
+        drain(&mut follower, &mut reported);
+        let count = [start + 13, start + 24].iter().filter(|&&end| end <= written).count();
+        assert_eq!(records(&reported), [&b"ab\0\0\0\0"[..], b"next"][..count], "{written}");
+        std::fs::write(&path, &whole).unwrap();
+        drain(&mut follower, &mut reported);
+        assert_eq!(records(&reported), [&b"ab\0\0\0\0"[..], b"next"], "{written}");
+        assert_eq!(follower.offset(), whole.len() as u64);
+    }
+}
+
 #[test]
 fn wait_waits_no_longer_than_its_timeout() {
     let (_folder, path) = folder();

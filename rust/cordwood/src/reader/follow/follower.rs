@@ -432,6 +432,18 @@ impl Follower {
         let step = self.decoder.step(window);
         self.decoder.set_growth(Growth::WaitAtFaults);
 
+        // What is passed may precede the start, and not be reported. What was found after it may
+        // extend into the zeros that stand for bytes still to be written: it is read again, from
+        // the file.
+        let after = match step {
+            Step::Record(span) => Some(span.offset),
+            Step::Skipped(region) => Some(region.begin).filter(|&begin| begin > at),
+            Step::NeedMore | Step::End(_) => None,
+        };
+        if let Some(offset) = after {
+            self.decoder.seek(offset);
+            return Step::NeedMore;
+        }
         let (end, block_end) = (at + there as u64, self.decoder.offset());
         if block_end <= end {
             return step;

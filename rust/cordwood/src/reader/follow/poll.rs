@@ -14,9 +14,9 @@ pub enum WaitReason {
     Incomplete,
     /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
     Zeros,
-    /// The next bytes belong to another log, or look damaged in a log that has a number: an older
-    /// log left them, and this one will be written over them. If none of the file is returned, it
-    /// may be a file that was renamed: readers go by the number in its name.
+    /// The next bytes belong to another log, or look damaged in a log that has a number, and so may
+    /// have been left by an older log: this one is written over it. If nothing at all is returned,
+    /// the file may have been renamed: readers go by the number in its name.
     Stale,
     /// The next bytes look damaged. They are read again before that is reported, since they may be
     /// a partly visible write.
