@@ -139,9 +139,9 @@ class WaitReason(StrEnum):
         IDLE: Everything in the file has been returned.
         INCOMPLETE: A record has begun and is not complete: it is being written, or its writer was killed.
         ZEROS: Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
-        STALE: The next bytes belong to another log, or look damaged in a log that has a number: an older log left them,
-            and this one will be written over them. If none of the file is returned, it may be a file that was renamed:
-            readers go by the number in its name.
+        STALE: The next bytes belong to another log, or look damaged in a log that has a number, and so may have been
+            left by an older log: this one is written over it. If nothing at all is returned, the file may have been
+            renamed: readers go by the number in its name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next block or, after
             damage at the beginning of the file, once what follows shows which log it is.

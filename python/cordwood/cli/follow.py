@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> Status:
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
         **reading_options(options),
     ) as follower:
-        is_log = _may_be_log(options)
+        is_log = _may_be_log(options, follower)
         records = follower.records()
         while True:
             try:
@@ -100,26 +100,29 @@ def run(options: argparse.Namespace) -> Status:
     return status if is_log or print_record or status else Status.FAILURE
 
 
-def _may_be_log(options: argparse.Namespace) -> bool:
+def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
     """Whether what is in the file so far may be the beginning of a log; if it is something else, reports it.
 
     A follower waits for more: only a file with the signature of another format is an error. It also waits at what
     another log has left in the file; if the file was renamed, it would wait forever, silently.
     """
-    if options.dialect or not os.path.isfile(options.source):  # noqa: PTH113 - pathlib is slow to import
+    if not os.path.isfile(options.source):  # noqa: PTH113 - pathlib is slow to import
         return True
-    try:
-        log = cordwood.detect(options.source)
-    except cordwood.DialectError as error:
-        if error.format not in ("text", "unknown"):
+    if options.dialect:
+        log = cordwood.LogFormat(follower.dialect, follower.log_number)
+    else:
+        try:
+            detected = cordwood.detect(options.source)
+        except cordwood.DialectError as error:
+            if error.format not in ("text", "unknown"):
+                return True
+            complain(with_options(str(error).replace("not a log: ", "no record so far: ", 1)))
+            return False
+        if detected is None:
             return True
-        complain(with_options(str(error).replace("not a log: ", "no record so far: ", 1)))
-        return False
-    if log is None:
-        return True
-    own = log.log_number if options.log_number is None else options.log_number
-    number = other_log(options.source, log._replace(log_number=own))
+        log = detected if options.log_number is None else detected._replace(log_number=options.log_number)
+    number = other_log(options.source, log)
     if number is not None:
-        _, says, hint = other_log_parts(own, number, is_named=options.log_number is not None)
+        _, says, hint = other_log_parts(log.log_number, number, is_named=options.log_number is not None)
         complain(f"{options.source}: no record so far: it begins with log {number}; {says}; {hint}")
     return True

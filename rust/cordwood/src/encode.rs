@@ -126,6 +126,11 @@ impl Encoder {
         self.offset += fragment.len() as u64;
     }
 
+    /// Whether records are compressed, so that their length in the file is not known beforehand.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.format.is_zstd()
+    }
+
     /// The length of the file, including everything encoded so far, in bytes.
     #[inline]
     pub fn offset(&self) -> u64 {
@@ -196,9 +201,10 @@ impl Encoder {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset)
     }
 
-    /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes, or
-    /// up to a record that is at least this long, or until there are no more. Returns how many were
-    /// encoded, and why it stopped. If most are short, it takes half the time of separate calls.
+    /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes or
+    /// there are no more records. Stops before a record that has `out_len` bytes or more and is
+    /// not one FULL fragment. Returns how many were encoded, and why it stopped. If most are short,
+    /// it takes half the time of separate calls.
     /// Fails at a record that is longer than `record_len_max` bytes or for which there is not
     /// enough memory; the records before it are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(

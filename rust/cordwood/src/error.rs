@@ -14,8 +14,8 @@ use crate::dialect::{Dialect, LogFormat, Unsupported};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file could not be opened or created, or the source could not be read. The call may be
-    /// repeated.
+    /// A file could not be opened or created, or the source could not be read: the call may be
+    /// repeated. Or an [`io::Error`] of another kind that was converted to this type.
     Io {
         /// The file, if its path is known.
         path: Option<PathBuf>,
@@ -386,8 +386,8 @@ pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Opt
     })
 }
 
-/// An error without a path, such as that of a [`Writer`](crate::Writer). An `Error` that was
-/// converted to an [`io::Error`] is restored.
+/// [`Error::Io`] without a path, unless the [`io::Error`] contains an `Error`, as those of a
+/// [`Writer`](crate::Writer) may: that is then the result.
 ///
 /// ```
 /// use std::io;
@@ -408,9 +408,9 @@ impl From<io::Error> for Error {
     }
 }
 
-/// The error from the operating system if there is nothing to add to it, that is, no path.
-/// Otherwise one with the same message and kind, from which [`io::Error::downcast`] returns the
-/// `Error`.
+/// For an [`Error::Io`] without a path, its source. Otherwise an error with the same message, from
+/// which [`io::Error::downcast`] returns the `Error`; for an error from the operating system, also
+/// with the same kind.
 ///
 /// ```
 /// use std::io;

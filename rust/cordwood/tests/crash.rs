@@ -431,6 +431,20 @@ fn a_record_of_several_blocks() {
     assert_checked(&check("several blocks", &session.close()), 400);
 }
 
+/// A record that is longer than the writer's buffer: its pieces are separate writes.
+#[test]
+fn a_record_in_pieces() {
+    let mut session = Session::create(None, options());
+    session.append_sync(100);
+    session.append(50);
+    session.append(300_000);
+    session.append_sync(10);
+    let history = session.close();
+    let writes = history.ops.iter().filter(|op| matches!(op, Op::Write { .. })).count();
+    assert_eq!(writes, 4);
+    assert_checked(&check("in pieces", &history), 1000);
+}
+
 #[test]
 fn every_append_synced() {
     let mut session = Session::create(None, options().with_sync(SyncPolicy::EveryAppend));

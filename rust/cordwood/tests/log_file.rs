@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood_log::codec::{Decoder, Encoder, RECORD_LEN_MAX};
+use cordwood_log::damage::Severity;
 use cordwood_log::write::Process;
 use cordwood_log::{
     Compression, Dialect, Error, FlushPolicy, FollowOptions, Follower, LogFile, LogFileOptions, LogFormat,
@@ -175,7 +176,7 @@ fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     Ok(())
 }
 
-/// A record that is longer than the buffer is written in pieces. If one of them fails, no part of it
+/// A record of more than 256 KiB is written in pieces. If one of them fails, no part of the record
 /// stays in the file, and everything before it does.
 #[test]
 fn a_long_record_of_which_any_piece_fails_is_taken_back() -> Result<(), Error> {
@@ -186,30 +187,87 @@ fn a_long_record_of_which_any_piece_fails_is_taken_back() -> Result<(), Error> {
         (LogFile::append_sync, &[]),
         (|log, record| log.extend([b"in extend", record]), &[b"in extend"]),
     ];
+    let formats = [
+        LogFormat::new(Dialect::LEVELDB),
+        LogFormat::new(Dialect::WANDB),
+        LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+    ];
     for options in [LogFileOptions::default(), buffered()] {
-        for (append, reached) in appends {
-            for (failing, whole_writes) in [0, 1, 2, 3].into_iter().enumerate() {
-                let double = Double::default();
-                let log = create(&double, options.clone());
-                log.append(b"one")?;
-                let mut faults = vec![Fault::None; whole_writes];
-                faults.extend([Fault::Short(100), Fault::ErrorAfter(50, ENOSPC)]);
-                double.state().write_faults = faults.into();
-                assert_eq!(write_error(append(&log, &long)), (Some(ENOSPC), 0, true));
-                // What reached the file together with the first piece is in the log.
-                let mut expected = vec![&b"one"[..]];
-                if failing > 0 {
-                    expected.extend(reached);
+        for format in formats {
+            let options = options.clone().with_format(format);
+            for (append, reached) in appends {
+                // The first record of the file is the long one, or not.
+                for before in [&[][..], &[&b"one"[..]]] {
+                    let start = || -> Result<_, Error> {
+                        let double = Double::default();
+                        let log = create(&double, options.clone());
+                        for record in before {
+                            log.append(record)?;
+                        }
+                        let write_count = double.ops().len();
+                        Ok((double, log, write_count))
+                    };
+                    let (double, log, write_count) = start()?;
+                    append(&log, &long)?;
+                    log.flush()?;
+                    let is_write = |op: &&Op| matches!(op, Op::Write { .. });
+                    let piece_count = double.ops()[write_count..].iter().filter(is_write).count();
+                    assert!(piece_count >= 4, "{piece_count} {format:?}");
+                    for failing in 0..piece_count {
+                        let (double, log, _) = start()?;
+                        let mut faults = vec![Fault::None; failing];
+                        faults.extend([Fault::Short(100), Fault::ErrorAfter(50, ENOSPC)]);
+                        double.state().write_faults = faults.into();
+                        assert_eq!(write_error(append(&log, &long)), (Some(ENOSPC), 0, true));
+                        // What reached the file together with the first piece is in the log.
+                        let mut expected = before.to_vec();
+                        if failing > 0 {
+                            expected.extend(reached);
+                        }
+                        log.append(b"two")?;
+                        log.append(&long)?;
+                        log.extend([&long[..], b"three", &long])?;
+                        log.flush()?;
+                        expected.extend([b"two", &long[..], &long, b"three", &long]);
+                        let read = ReadOptions::default().with_format(format);
+                        let (events, _) = read_all(&mut Reader::from_slice(&double.bytes(), read));
+                        let found = events.iter().filter_map(|event| match event {
+                            Found::Record { data, .. } => Some(&data[..]),
+                            Found::Skipped(region) => {
+                                assert_eq!(region.reason.severity(), Severity::Info, "{region}");
+                                None
+                            }
+                        });
+                        assert!(found.eq(expected), "{format:?} {failing}");
+                    }
                 }
-                let offset = expected.iter().map(|record| 7 + record.len() as u64).sum();
-                assert_eq!(log.offset(), offset, "{failing}");
-                assert_eq!(log.append(b"two")?, offset);
-                log.append(&long)?;
-                log.extend([&long[..], b"three", &long])?;
-                log.flush()?;
-                expected.extend([b"two", &long[..], &long, b"three", &long]);
-                assert!(records(&double.bytes()) == expected, "{failing}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// If the file cannot be cut after a piece has failed, nothing more is written to it.
+#[test]
+fn a_long_record_that_cannot_be_taken_back_ends_all_work() -> Result<(), Error> {
+    for options in [LogFileOptions::default(), buffered()] {
+        for failing in 0..4 {
+            let double = Double::default();
+            let log = create(&double, options.clone());
+            log.append(b"one")?;
+            let mut faults = vec![Fault::None; failing];
+            faults.push(Fault::ErrorAfter(50, ENOSPC));
+            double.state().write_faults = faults.into();
+            double.state().set_len_faults = [Fault::Error(EIO)].into();
+            assert_eq!(write_error(log.append(&[9; 1 << 20])), (Some(ENOSPC), 0, false));
+            assert!(log.has_failed());
+            let before = double.ops();
+            for refused in [log.append(b"two").map(drop), log.flush(), log.close()] {
+                let (_, durable_offset, is_undone) = write_error(refused);
+                assert_eq!((durable_offset, is_undone), (0, false));
+            }
+            drop(log);
+            assert_eq!(double.ops(), before);
         }
     }
     Ok(())
@@ -314,7 +372,7 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
 }
 
 /// When an append returns, the operating system has the record: one write for each, and one per 256
-/// KiB for the records of an `extend` and for a record that is longer.
+/// KiB for the records of an `extend`, or for a record of more than 256 KiB.
 #[test]
 fn by_default_each_append_is_one_write() -> Result<(), Error> {
     let double = Double::default();

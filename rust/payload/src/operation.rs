@@ -174,7 +174,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The key or, for a range, the first one. `None` if operations of this kind have none.
+    /// The key or, for a range, the first one; for an ingested table, the number of its file.
+    /// `None` if operations of this kind have none.
     pub const fn key(&self) -> Option<&'a [u8]> {
         match *self {
             Operation::Put { key, .. }

@@ -210,7 +210,7 @@ impl Decoder {
     }
 
     /// The file offset of the next byte that the decoder will read. Bytes before it are no longer
-    /// needed. It may be after the end of the window, such as where a range starts.
+    /// needed. It may be after the end of the window, for example at the start of a range.
     pub fn offset(&self) -> u64 {
         self.offset
     }

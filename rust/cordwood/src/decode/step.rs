@@ -57,7 +57,7 @@ pub enum Step {
     /// Call again with a window that contains the bytes from
     /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this one; or with
     /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason. Without a
-    /// reason, the last window of a file has this result only if it begins too late.
+    /// reason, it is the result for the last window of a file only if that begins too late.
     NeedMore,
     /// There are no more events. Every further call returns the same.
     End(End),

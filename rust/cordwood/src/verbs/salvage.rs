@@ -46,8 +46,8 @@ use crate::reader::{Reader, Source};
 /// * [`Error::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
 ///   exists ([`io::ErrorKind::AlreadyExists`]; it is then left as it is), cannot be written, or has
 ///   the name of another log.
-/// * [`Error::Unsupported`] if the log is compressed and this build has no feature `zstd`: no
-///   record of it could be read. Nothing is written.
+/// * [`Error::Unsupported`] if the log begins by declaring that it is compressed, and this build
+///   has no feature `zstd`: it can read no record of such a log. Nothing is written.
 /// * [`Error::OtherLog`] if all of `source` belongs to a log other than the one that its name or
 ///   the options state. Nothing is written.
 pub fn salvage(

@@ -140,7 +140,7 @@ impl<W: Sink> Writer<W> {
         Ok(offset)
     }
 
-    /// [`append`](Self::append) for a record that is longer than the buffer: written in pieces, so
+    /// [`append`](Self::append) for a record of [`BUFFER_LEN`] bytes or more: written in pieces, so
     /// that only one of them is copied at a time.
     #[cold]
     fn append_long(&mut self, record: &[u8]) -> io::Result<u64> {

@@ -39,8 +39,9 @@ pub enum SyncPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FlushPolicy {
-    /// Each append writes before it returns, in one write; an [`extend`](crate::LogFile::extend),
-    /// and a record that is longer, in one write per 256 KiB. What was appended survives the process, however it ends. LevelDB does
+    /// Each append writes before it returns, in one write; for an
+    /// [`extend`](crate::LogFile::extend), or a record of more than 256 KiB, in one write per 256
+    /// KiB. What was appended survives the process, however it ends. LevelDB does
     /// the same.
     #[default]
     EveryAppend,

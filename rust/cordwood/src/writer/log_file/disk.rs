@@ -34,7 +34,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Appends a record that is longer than the buffer, and returns its offset: what is in the
+    /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset: what is in the
     /// buffer and the record are written in pieces, so that only one of them is copied at a time.
     /// If that fails, removes the record, and what was appended since `before` and is not in the
     /// file.
@@ -44,7 +44,9 @@ impl LogFile {
 
     fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
         let begin = state.encoder.offset();
-        self.preallocate(state, begin.saturating_add(encoded_len(begin, record.len() as u64)));
+        if !state.encoder.is_compressed() {
+            self.preallocate(state, begin.saturating_add(encoded_len(begin, record.len() as u64)));
+        }
         let State {
             storage,
             encoder,
