@@ -66,8 +66,7 @@ impl Encoder {
     /// records are to be compressed and this build does not have the feature `zstd`.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
-        let checked = format.check_to_write();
-        unsupported(checked.map_err(|what| (format.dialect, what)), None)?;
+        unsupported(format.check_to_write(), None)?;
         Ok(Encoder::unchecked(file_len, format))
     }
 

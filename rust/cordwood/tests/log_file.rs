@@ -158,7 +158,6 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
 /// Acknowledged records are kept and refused ones are not there, however full the buffer is.
 #[test]
 fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
-    type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
     let appends: [Append; 3] = [LogFile::append_sync, LogFile::append, |log, record| {
         log.extend([b"part of extend", record])
     }];
@@ -176,12 +175,12 @@ fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     Ok(())
 }
 
+type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
+
 /// A record of more than 256 KiB is written in pieces. If one of them fails, no part of the record
 /// stays in the file, and everything before it does.
 #[test]
 fn a_long_record_of_which_any_piece_fails_is_taken_back() -> Result<(), Error> {
-    type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
-    let long: Vec<u8> = (0..1_u32 << 20).map(|i| (i / 251) as u8).collect();
     let appends: [(Append, &[&[u8]]); 3] = [
         (LogFile::append, &[]),
         (LogFile::append_sync, &[]),
@@ -192,57 +191,70 @@ fn a_long_record_of_which_any_piece_fails_is_taken_back() -> Result<(), Error> {
         LogFormat::new(Dialect::WANDB),
         LogFormat::new(Dialect::PEBBLE).with_log_number(7),
     ];
-    for options in [LogFileOptions::default(), buffered()] {
-        for format in formats {
-            let options = options.clone().with_format(format);
+    for format in formats {
+        for options in [LogFileOptions::default(), buffered()] {
             for (append, reached) in appends {
                 // The first record of the file is the long one, or not.
-                for before in [&[][..], &[&b"one"[..]]] {
-                    let start = || -> Result<_, Error> {
-                        let double = Double::default();
-                        let log = create(&double, options.clone());
-                        for record in before {
-                            log.append(record)?;
-                        }
-                        let write_count = double.ops().len();
-                        Ok((double, log, write_count))
-                    };
-                    let (double, log, write_count) = start()?;
-                    append(&log, &long)?;
-                    log.flush()?;
-                    let is_write = |op: &&Op| matches!(op, Op::Write { .. });
-                    let piece_count = double.ops()[write_count..].iter().filter(is_write).count();
-                    assert!(piece_count >= 4, "{piece_count} {format:?}");
-                    for failing in 0..piece_count {
-                        let (double, log, _) = start()?;
-                        let mut faults = vec![Fault::None; failing];
-                        faults.extend([Fault::Short(100), Fault::ErrorAfter(50, ENOSPC)]);
-                        double.state().write_faults = faults.into();
-                        assert_eq!(write_error(append(&log, &long)), (Some(ENOSPC), 0, true));
-                        // What reached the file together with the first piece is in the log.
-                        let mut expected = before.to_vec();
-                        if failing > 0 {
-                            expected.extend(reached);
-                        }
-                        log.append(b"two")?;
-                        log.append(&long)?;
-                        log.extend([&long[..], b"three", &long])?;
-                        log.flush()?;
-                        expected.extend([b"two", &long[..], &long, b"three", &long]);
-                        let read = ReadOptions::default().with_format(format);
-                        let (events, _) = read_all(&mut Reader::from_slice(&double.bytes(), read));
-                        let found = events.iter().filter_map(|event| match event {
-                            Found::Record { data, .. } => Some(&data[..]),
-                            Found::Skipped(region) => {
-                                assert_eq!(region.reason.severity(), Severity::Info, "{region}");
-                                None
-                            }
-                        });
-                        assert!(found.eq(expected), "{format:?} {failing}");
-                    }
-                }
+                check_each_piece(&options.clone().with_format(format), &[], append, reached)?;
+                check_each_piece(&options.clone().with_format(format), &[b"one"], append, reached)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Appends a long record after the records `before`, and makes each of its pieces fail in turn. The
+/// records `reached` are appended with it, and reach the file together with its first piece.
+fn check_each_piece(
+    options: &LogFileOptions,
+    before: &[&[u8]],
+    append: Append,
+    reached: &[&[u8]],
+) -> Result<(), Error> {
+    let long: Vec<u8> = (0..1_u32 << 20).map(|i| (i / 251) as u8).collect();
+    let start = || -> Result<_, Error> {
+        let double = Double::default();
+        let log = create(&double, options.clone());
+        for record in before {
+            log.append(record)?;
+        }
+        Ok((double, log))
+    };
+    let writes = |double: &Double| double.ops().iter().filter(|op| matches!(op, Op::Write { .. })).count();
+    let (double, log) = start()?;
+    let write_count = writes(&double);
+    append(&log, &long)?;
+    let piece_count = writes(&double) - write_count;
+    assert!(piece_count >= 4, "{piece_count} {options:?}");
+
+    for failing in 0..piece_count {
+        let (double, log) = start()?;
+        let mut faults = vec![Fault::None; failing];
+        faults.extend([Fault::Short(100), Fault::ErrorAfter(50, ENOSPC)]);
+        double.state().write_faults = faults.into();
+        assert_eq!(write_error(append(&log, &long)), (Some(ENOSPC), 0, true));
+        log.append(b"two")?;
+        log.append(&long)?;
+        log.extend([&long[..], b"three", &long])?;
+        log.flush()?;
+
+        let mut expected = before.to_vec();
+        if failing > 0 {
+            expected.extend(reached);
+        }
+        expected.extend([b"two", &long[..], &long, b"three", &long]);
+        let read = ReadOptions::default()
+            .with_dialect(options.dialect)
+            .with_log_number(options.log_number);
+        let (events, _) = read_all(&mut Reader::from_slice(&double.bytes(), read));
+        let found = events.iter().filter_map(|event| match event {
+            Found::Record { data, .. } => Some(&data[..]),
+            Found::Skipped(region) => {
+                assert_eq!(region.reason.severity(), Severity::Info, "{region}");
+                None
+            }
+        });
+        assert!(found.eq(expected), "{failing} {options:?}");
     }
     Ok(())
 }

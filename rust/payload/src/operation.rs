@@ -155,22 +155,7 @@ impl<'a> Operation<'a> {
             | Operation::PutBlobIndex { column_family, .. }
             | Operation::PutEntity { column_family, .. }
             | Operation::TimedPut { column_family, .. } => Some(column_family),
-            Operation::LogData { .. }
-            | Operation::Noop
-            | Operation::BeginPrepare
-            | Operation::BeginPersistedPrepare
-            | Operation::BeginUnprepare
-            | Operation::EndPrepare { .. }
-            | Operation::Commit { .. }
-            | Operation::CommitWithTimestamp { .. }
-            | Operation::Rollback { .. }
-            | Operation::DeleteSized { .. }
-            | Operation::RangeKeySet { .. }
-            | Operation::RangeKeyUnset { .. }
-            | Operation::RangeKeyDelete { .. }
-            | Operation::IngestSst { .. }
-            | Operation::IngestSstWithBlobs { .. }
-            | Operation::Excise { .. } => None,
+            _ => None,
         }
     }
 
@@ -193,15 +178,7 @@ impl<'a> Operation<'a> {
             | Operation::IngestSst { key }
             | Operation::IngestSstWithBlobs { key, .. }
             | Operation::Excise { key, .. } => Some(key),
-            Operation::LogData { .. }
-            | Operation::Noop
-            | Operation::BeginPrepare
-            | Operation::BeginPersistedPrepare
-            | Operation::BeginUnprepare
-            | Operation::EndPrepare { .. }
-            | Operation::Commit { .. }
-            | Operation::CommitWithTimestamp { .. }
-            | Operation::Rollback { .. } => None,
+            _ => None,
         }
     }
 

@@ -126,21 +126,21 @@ impl LogFormat {
     }
 
     /// Checks that the dialect supports the log number and the compression.
-    pub(crate) const fn check(&self) -> Result<(), Unsupported> {
+    pub(crate) const fn check(&self) -> Result<(), (Dialect, Unsupported)> {
         if self.log_number.is_some() && !self.dialect.has_log_numbers() {
-            return Err(Unsupported::LogNumber);
+            return Err((self.dialect, Unsupported::LogNumber));
         }
         if self.compression.is_some() && !self.dialect.has_compression() {
-            return Err(Unsupported::Compression);
+            return Err((self.dialect, Unsupported::Compression));
         }
         Ok(())
     }
 
     /// Checks that the dialect supports the log number and the compression, and that this build can
     /// write them.
-    pub(crate) const fn check_to_write(&self) -> Result<(), Unsupported> {
+    pub(crate) const fn check_to_write(&self) -> Result<(), (Dialect, Unsupported)> {
         match self.check() {
-            Ok(()) if self.is_zstd() && !cfg!(feature = "zstd") => Err(Unsupported::ZstdFeature),
+            Ok(()) if self.is_zstd() && !cfg!(feature = "zstd") => Err((self.dialect, Unsupported::ZstdFeature)),
             checked => checked,
         }
     }
@@ -217,9 +217,7 @@ impl Named {
 
     /// Checks that this dialect supports the given number and compression.
     pub(crate) fn check_in(self, dialect: Dialect) -> Result<(), (Dialect, Unsupported)> {
-        self.format(dialect)
-            .check()
-            .map_err(|unsupported| (dialect, unsupported))
+        self.format(dialect).check()
     }
 
     /// Whether the file may add to what is given: its dialect, its number, or its compression.

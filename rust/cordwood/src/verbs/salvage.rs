@@ -97,8 +97,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     // nothing.
     refuse_existing(destination).map_err(failed)?;
     let format = reader.format()?;
-    let checked = format.check_to_write();
-    unsupported(checked.map_err(|what| (format.dialect, what)), reader.path())?;
+    unsupported(format.check_to_write(), reader.path())?;
     let destination_number = log_number_of(destination);
     let mut copy = Copy::new(format);
     let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;

@@ -127,10 +127,10 @@ impl<W: Sink> Writer<W> {
         if record.len() as u64 > self.record_len_max {
             return Err(self.too_large(record.len()));
         }
-        if record.len() >= BUFFER_LEN {
-            return self.append_long(record);
-        }
         if record.len() >= BLOCK_LEN {
+            if record.len() >= BUFFER_LEN {
+                return self.append_long(record);
+            }
             self.encoder.try_reserve(record.len(), &mut self.buffer)?;
         }
         let offset = self.encoder.encode(record, &mut self.buffer);

@@ -41,8 +41,7 @@ pub enum SyncPolicy {
 pub enum FlushPolicy {
     /// Each append writes before it returns, in one write; for an
     /// [`extend`](crate::LogFile::extend), or a record of more than 256 KiB, in one write per 256
-    /// KiB. What was appended survives the process, however it ends. LevelDB does
-    /// the same.
+    /// KiB. What was appended survives the process, however it ends. LevelDB does the same.
     #[default]
     EveryAppend,
     /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short

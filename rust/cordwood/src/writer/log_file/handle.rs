@@ -170,8 +170,8 @@ impl LogFile {
     /// * [`Error::RecordTooLarge`] if it has more than
     ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
     /// * [`Error::Write`] if writing it, or a sync that the [policy](LogFileOptions::sync)
-    ///   requires, fails; or if there is no memory for the buffer ([`io::ErrorKind::OutOfMemory`]). See
-    ///   [Failures](LogFile#failures).
+    ///   requires, fails; or if there is no memory for the buffer
+    ///   ([`io::ErrorKind::OutOfMemory`]). See [Failures](LogFile#failures).
     /// * [`Error::Closed`], [`Error::Forked`].
     #[inline]
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {

@@ -17,16 +17,9 @@ use crate::writer::recover::{Recovered, cut, recover};
 use crate::writer::storage::{DiskFile, Storage};
 use crate::writer::unsynced;
 
-/// Refuses what the dialect does not support, or this build cannot write.
-fn check(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
-    let checked = format.check_to_write();
-    unsupported(checked.map_err(|what| (format.dialect, what)), path)
-}
-
 /// Refuses what the dialect does not support, and logs that are never appended to.
 fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
-    let checked = format.check();
-    unsupported(checked.map_err(|what| (format.dialect, what)), path)?;
+    unsupported(format.check(), path)?;
     if format.is_appended_to() {
         return Ok(());
     }
@@ -71,7 +64,7 @@ impl LogFile {
             path: Some(path.to_owned()),
             source,
         };
-        check(options.format(), Some(path))?;
+        unsupported(options.format().check_to_write(), Some(path))?;
         if let Some(number) = options.format().log_number {
             check_number(log_number_of(path), number).map_err(failed)?;
         }
@@ -156,7 +149,7 @@ impl LogFile {
     /// [`create`](Self::create), for tests.
     #[doc(hidden)]
     pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
-        check(options.format(), None)?;
+        unsupported(options.format().check_to_write(), None)?;
         Self::create_checked(storage, options)
     }
 
