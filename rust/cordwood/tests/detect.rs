@@ -454,6 +454,25 @@ fn a_valid_fragment_outranks_what_is_before_it() {
     }
 }
 
+/// A gzip file has the time of its data where a fragment has its length and its type: for some
+/// times, its first header may be that of a torn record.
+#[test]
+fn a_signature_outranks_a_header_that_may_be_torn() {
+    for kind in 0..=255 {
+        for (length, file_len) in [(0_u16, 30), (20, 30), (3_000, 30), (3_000, 4_000), (3_000, 200_000)] {
+            let [l0, l1] = length.to_le_bytes();
+            let mut file = vec![0x1f, 0x8b, 0x08, 0x08, l0, l1, kind, 0x6b, 0x00, 0x03];
+            file.extend(b"log\0");
+            file.resize(file_len, b'x');
+            assert_eq!(
+                detect(&file[..file_len.min(DETECT_LEN)]),
+                Err(Foreign::Gzip),
+                "{kind} {length} {file_len}"
+            );
+        }
+    }
+}
+
 /// A file with the name of an engine's log is damaged rather than not a log, unless it has another
 /// known format.
 #[test]

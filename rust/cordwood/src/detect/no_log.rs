@@ -12,18 +12,24 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
 /// [`DETECT_LEN`] may be the beginning of a longer file.
 ///
-/// A valid fragment, or a first header that may be that of a torn or damaged record, outranks
-/// signatures and text.
+/// A valid fragment outranks a signature. A signature outranks a header that may be that of a torn
+/// record: a gzip file has the time of its data in what would be the length and the type. That
+/// header outranks text.
 pub(super) fn no_log(head: &[u8]) -> Detection {
     let is_whole = head.len() < DETECT_LEN;
-    if may_be_log(head, is_whole) {
+    let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
+        return Detection::Unclear;
+    };
+    if head.iter().all(|&byte| byte == 0) || has_wrong_type(head) || has_fragment(head) {
         return Detection::Unclear;
     }
     if let Some(foreign) = foreign(head) {
         return Detection::Foreign(foreign);
     }
-    // There are at least seven bytes: with fewer, it may be a log.
-    let kind = head[HEADER_LEN - 1];
+    if may_be_torn(header, is_whole.then_some(head.len())) {
+        return Detection::Unclear;
+    }
+    let kind = header.kind;
     let weak = if is_text(head, is_whole) {
         Some(Foreign::Text)
     } else {
@@ -34,17 +40,6 @@ pub(super) fn no_log(head: &[u8]) -> Detection {
     } else {
         Detection::Longer(weak)
     }
-}
-
-/// Whether a file that begins with `head` may be a log whose first fragment is torn or damaged.
-fn may_be_log(head: &[u8], is_whole: bool) -> bool {
-    let Some(header) = head.first_chunk().map(Header::decode) else {
-        return true;
-    };
-    may_be_torn(header, is_whole.then_some(head.len()))
-        || head.iter().all(|&byte| byte == 0)
-        || has_wrong_type(head)
-        || has_fragment(head)
 }
 
 /// Whether this can be the first header of an incomplete record. One with a log number may be
