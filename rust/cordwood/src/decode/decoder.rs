@@ -159,7 +159,7 @@ impl Decoder {
         let format = options.named().or_leveldb();
         let dialect = format.dialect;
         let begin = dialect.block_begin(options.start);
-        Decoder {
+        let mut decoder = Decoder {
             format,
             info: LogInfo::new(format.compression),
             policy: Policy {
@@ -188,7 +188,10 @@ impl Decoder {
             salvaged: Salvaged::default(),
             recycled: Recycled::default(),
             ending: Ending::default(),
-        }
+        };
+        // Without the beginning of the log, the options alone say that it is compressed.
+        decoder.update_assembler();
+        decoder
     }
 
     /// The format of the log, with its number and compression as soon as they are known.

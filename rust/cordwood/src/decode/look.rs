@@ -233,7 +233,11 @@ impl Decoder {
     #[cold]
     fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
         let is_joined = span.data_at == DataAt::Joined;
-        let frame = if is_joined { self.assembler.joined() } else { payload };
+        let frame = match span.data_at {
+            DataAt::Joined => self.assembler.joined(),
+            DataAt::Window { .. } => payload,
+            DataAt::Parts | DataAt::Unpacked => unreachable!("a compressed record is joined, and unpacked once"),
+        };
         match self.unpacker.unpack(span, frame, self.info.has_known_compression()) {
             Unpacked::Record(span) => Step::Record(span),
             Unpacked::Skipped(region) => self.skip(region),
