@@ -473,6 +473,16 @@ fn a_signature_outranks_a_header_that_may_be_torn() {
     }
 }
 
+/// A tab, a line feed and a form feed are types that an engine writes.
+#[test]
+fn text_outranks_a_header_that_may_be_torn() {
+    for text in ["step 0\nstep 50\n", "offset\tlen\n", "29320z\n", "29320z\x0c"] {
+        assert_eq!(detect(text.as_bytes()), Err(Foreign::Text), "{text:?}");
+        let long = format!("{text}{}", "1\t20\n".repeat(4_000));
+        assert_eq!(detect(long.as_bytes()), Err(Foreign::Text), "{text:?}");
+    }
+}
+
 /// A file with the name of an engine's log is damaged rather than not a log, unless it has another
 /// known format.
 #[test]

@@ -12,9 +12,9 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
 /// [`DETECT_LEN`] may be the beginning of a longer file.
 ///
-/// A valid fragment outranks a signature. A signature outranks a header that may be that of a torn
-/// record: a gzip file has the time of its data in what would be the length and the type. That
-/// header outranks text.
+/// A valid fragment outranks a signature and text. These outrank a header that may be that of a
+/// torn record: a gzip file has the time of its data in what would be the length and the type, and
+/// a tab or a newline is a type.
 pub(super) fn no_log(head: &[u8]) -> Detection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
@@ -26,11 +26,12 @@ pub(super) fn no_log(head: &[u8]) -> Detection {
     if let Some(foreign) = foreign(head) {
         return Detection::Foreign(foreign);
     }
-    if may_be_torn(header, is_whole.then_some(head.len())) {
+    let is_text = is_text(head, is_whole);
+    if !is_text && may_be_torn(header, is_whole.then_some(head.len())) {
         return Detection::Unclear;
     }
     let kind = header.kind;
-    let weak = if is_text(head, is_whole) {
+    let weak = if is_text {
         Some(Foreign::Text)
     } else {
         (kind != 0 && !is_written(kind)).then_some(Foreign::Unknown)
