@@ -241,9 +241,9 @@ class Reader:
     continue reading independently, if the source is a path or memory.
 
     A path is opened once, and the file it named then is read to its end, even with several threads:
-    renaming, replacing or removing it changes nothing. A `MemoryError`, or an exception raised by a
-    signal handler, including that of Ctrl-C, loses no record: the next step returns what comes
-    next.
+    renaming, replacing or removing it changes nothing. If it is cut meanwhile, what is left is
+    returned, and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal
+    handler, including that of Ctrl-C, loses no record: the next step returns what comes next.
 
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
@@ -439,8 +439,9 @@ class Reader:
         stream can be read: `cordwood.scan` makes tables that can be read repeatedly.
 
         Args:
-            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
-                is that of the stream; the rest of the schema is ignored. Default: `None`.
+            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
+                `record_len_max` is less than about 2 GiB, so is that of the stream; the rest of the
+                schema is ignored. Default: `None`: `large_binary`.
 
         Returns:
             The capsule.

@@ -47,6 +47,14 @@ LARGE = pyarrow.schema(
 )
 
 
+def test_a_stream_whose_records_may_be_longer_than_2_gib_is_large_binary(path):
+    for record_len_max, schema in [(1 << 30, BINARY), ((1 << 31) - (1 << 20), BINARY), ((1 << 31) - 1, LARGE)]:
+        with cordwood.open(path, record_len_max=record_len_max) as reader:
+            stream = pyarrow.RecordBatchReader.from_stream(reader, schema=BINARY)
+            assert stream.schema == schema
+            assert stream.read_all()["record"].to_pylist() == RECORDS
+
+
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "some.log"

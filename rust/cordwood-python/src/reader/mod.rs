@@ -33,7 +33,7 @@ use crate::outcome::Outcome;
 use crate::read_ahead::{ReadAhead, StopOnDrop, batch_count_max};
 use crate::record::Record;
 use crate::record_batch::RecordBatch;
-use crate::scan::TARGET_LEN;
+use crate::scan::{TARGET_LEN, all_fit_binary};
 use crate::skipped_region::Listed;
 use crate::source::{OpenedReader, open_reader};
 use crate::value::not_pickled;
@@ -52,9 +52,9 @@ use crate::value::not_pickled;
 /// continue reading independently, if the source is a path or memory.
 ///
 /// A path is opened once, and the file it named then is read to its end, even with several threads:
-/// renaming, replacing or removing it changes nothing. A `MemoryError`, or an exception raised by a
-/// signal handler, including that of Ctrl-C, loses no record: the next step returns what comes
-/// next.
+/// renaming, replacing or removing it changes nothing. If it is cut meanwhile, what is left is
+/// returned, and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal
+/// handler, including that of Ctrl-C, loses no record: the next step returns what comes next.
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
@@ -302,8 +302,9 @@ impl Reader {
     /// stream can be read: `cordwood.scan` makes tables that can be read repeatedly.
     ///
     /// Args:
-    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
-    ///         is that of the stream; the rest of the schema is ignored. Default: `None`.
+    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
+    ///         `record_len_max` is less than about 2 GiB, so is that of the stream; the rest of the
+    ///         schema is ignored. Default: `None`: `large_binary`.
     ///
     /// Returns:
     ///     The capsule.
@@ -317,7 +318,7 @@ impl Reader {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let reader = slf.get();
-        reader.with_state(slf.py(), |_| Ok(()))?;
+        let record_len_max = reader.with_state(slf.py(), |state| Ok(state.options.record_len_max))?;
         if reader.is_streamed.load(Ordering::Relaxed) {
             return Err(PyRuntimeError::new_err(STREAMED));
         }
@@ -330,7 +331,7 @@ impl Reader {
                 pool: Arc::new(Pool::new(batch_count_max(threads, TARGET_LEN))),
                 read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
             },
-            is_binary: asks_for_binary(requested_schema, c"record")?,
+            is_binary: asks_for_binary(requested_schema, c"record")? && all_fit_binary(record_len_max),
             has_begun: false,
             failed: None,
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::open_log::TARGET_LEN;
 use super::source::Source;
 use crate::arrow::{Array, DataType, Field, Memory};
 use crate::batch_pool::PooledBatch;
@@ -91,6 +92,12 @@ pub(crate) fn record_column(batch: &Arc<PooledBatch>, is_binary: bool) -> Array 
 /// Whether the offsets of the batch fit in 32 bits.
 pub(crate) fn fits_binary(records: &cordwood::read::RecordBatch) -> bool {
     i32::try_from(records.data().len()).is_ok()
+}
+
+/// Whether the offsets of all batches of [`TARGET_LEN`] fit in 32 bits: the last record of a batch
+/// may have any length that is accepted.
+pub(crate) fn all_fit_binary(record_len_max: u64) -> bool {
+    record_len_max <= i32::MAX as u64 - TARGET_LEN as u64
 }
 
 /// The file offsets of the records of a batch as a column.
