@@ -82,6 +82,14 @@ def test_sync_len_counts_what_extend_appends(path):
         assert writer.durable_offset == 1070
 
 
+@pytest.mark.parametrize("flush", ["append", "close"])
+def test_what_extend_appended_before_a_record_that_is_too_long_is_synced(path, flush):
+    with cordwood.Writer(path, sync="append", flush=flush, record_len_max=5) as writer:
+        with pytest.raises(cordwood.RecordTooLargeError):
+            writer.extend([b"one", b"two", b"longer"])
+        assert (writer.tell(), writer.durable_offset) == (20, 20)
+
+
 def test_what_was_there_is_durable_after_the_first_sync(path):
     path.write_bytes(reference.encode([b"one"]))
     with cordwood.Writer(path, "a") as writer:

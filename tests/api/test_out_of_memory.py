@@ -154,6 +154,22 @@ assert [len(record) for record in follower] == [RECORD_LEN, 4]
     run(log, script, room)
 
 
+def test_appending_a_compressed_record(tmp_path):
+    script = """
+writer = cordwood.Writer(path, "w", dialect="rocksdb", compression="zstd", flush="close")
+writer.append(b"first")
+record = bytes(RECORD_LEN)
+line, = (line for line in open("/proc/self/status") if line.startswith("VmSize"))
+used = int(line.split()[1]) << 10
+for append in (lambda: writer.append(record), lambda: writer.extend([record])):
+    refused(append)
+writer.append(b"last")
+writer.close()
+assert list(cordwood.open(path)) == [b"first", b"last"]
+"""
+    run(tmp_path / "new.log", script, SMALL)
+
+
 # One of Python's allocations fails -------------------------------------------------------------
 
 _testcapi = pytest.importorskip("_testcapi")

@@ -3,6 +3,8 @@
 //!
 //! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
 
+use std::collections::TryReserveError;
+
 #[cfg(feature = "zstd")]
 use zstd_safe::{CCtx, CParameter};
 
@@ -125,7 +127,19 @@ impl Compressor {
         Compressor::default()
     }
 
-    /// The bytes to write for `record`: the record itself, or its compressed form in `frame`.
+    /// Reserves room in `frame` for the compressed form of a record of `record_len` bytes.
+    pub(crate) fn try_reserve(&self, record_len: usize, frame: &mut Vec<u8>) -> Result<(), TryReserveError> {
+        #[cfg(feature = "zstd")]
+        if self.zstd.is_some() {
+            frame.clear();
+            frame.try_reserve_exact(zstd_safe::compress_bound(record_len))?;
+        }
+        let _ = (record_len, frame);
+        Ok(())
+    }
+
+    /// The bytes to write for `record`: the record itself, or its compressed form in `frame`. Room
+    /// for the frame of a long record must be [reserved](Self::try_reserve).
     #[cfg(feature = "zstd")]
     pub(crate) fn compress<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(context) = self.zstd.as_mut().filter(|_| !record.is_empty()) else {
@@ -133,8 +147,8 @@ impl Compressor {
         };
         frame.clear();
         frame.reserve(zstd_safe::compress_bound(record.len()));
-        // With this much room, it can fail only for lack of memory, in which case Rust's own
-        // allocations also end the process.
+        // With this much room, it can fail only if zstd has no memory for its tables, which take
+        // about a megabyte.
         let compressed = context.compress2(frame, record);
         compressed.expect("memory for a zstd frame");
         frame

@@ -103,6 +103,11 @@ impl Encoder {
         out.try_reserve(record_len.saturating_add(header_len + APPEND_ROOM))
     }
 
+    /// Reserves room for the compressed form of a record, if records are compressed.
+    pub(crate) fn try_reserve_frame(&mut self, record_len: usize) -> Result<(), TryReserveError> {
+        self.compressor.try_reserve(record_len, &mut self.frame)
+    }
+
     /// Writes the following records with this log number or, without one, in types 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
@@ -238,6 +243,7 @@ impl Encoder {
                     if bytes.len() >= out_len {
                         return Ok((count, Stopped::At(record)));
                     }
+                    self.try_reserve_frame(bytes.len()).map_err(NotEncoded::NoMemory)?;
                     self.try_reserve(bytes.len(), out).map_err(NotEncoded::NoMemory)?;
                     self.encode_parts(bytes, out);
                     count += 1;

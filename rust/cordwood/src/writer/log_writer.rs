@@ -144,6 +144,7 @@ impl<W: Sink> Writer<W> {
     /// that only one of them is copied at a time.
     #[cold]
     fn append_long(&mut self, record: &[u8]) -> io::Result<u64> {
+        self.encoder.try_reserve_frame(record.len())?;
         self.encoder.try_reserve(BUFFER_LEN + BLOCK_LEN, &mut self.buffer)?;
         self.has_failed = true;
         let Writer {

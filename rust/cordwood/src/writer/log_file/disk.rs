@@ -175,7 +175,8 @@ impl LogFile {
             }
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
-                state.failure = Some(Failure {
+                // A write that could not be undone meanwhile is reported with what it left.
+                state.failure.get_or_insert(Failure {
                     what: "sync",
                     source,
                     undo_error: None,

@@ -234,7 +234,7 @@ impl LogFile {
     /// log; [`offset`](Self::offset) shows where it ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut state = self.usable()?;
-        let before = state.mark();
+        let (before, begin) = (state.mark(), state.encoder.offset());
         let mut records = records.into_iter();
         let mut count = 0;
         let encoded = loop {
@@ -261,12 +261,13 @@ impl LogFile {
         if self.writes_each() {
             self.write_out_since(&mut state, before)?;
         }
-        encoded?;
-        if count > 0 && self.is_due(&state, state.encoder.offset()) {
+        // Also if it stopped at a record that is too long: those before it are in the log.
+        let end = state.encoder.offset();
+        if end > begin && self.is_due(&state, end) {
             self.write_out_since(&mut state, before)?;
             self.wait_until_durable(state)?;
         }
-        Ok(count)
+        encoded.map(|()| count)
     }
 
     /// Appends a record if that requires no waiting, either for the operating system or for another
@@ -456,11 +457,11 @@ impl LogFile {
             return Ok(());
         }
         let State { encoder, buffer, .. } = state;
-        // A longer record is written in pieces.
-        match encoder.try_reserve(record_len.min(BUFFER_LEN + BLOCK_LEN), buffer) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.out_of_memory(state, error)),
-        }
+        let reserved = encoder
+            .try_reserve_frame(record_len)
+            // A longer record is written in pieces.
+            .and_then(|()| encoder.try_reserve(record_len.min(BUFFER_LEN + BLOCK_LEN), buffer));
+        reserved.map_err(|error| self.out_of_memory(state, error))
     }
 
     #[cold]
