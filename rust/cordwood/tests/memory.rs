@@ -53,6 +53,8 @@ fn a_long_record_is_not_held() {
         (Some(record_len), 1, 1)
     );
     assert_eq!((stat.middle_count, stat.stored_len), (block_count - 2, record_len));
+    let fragments = verbs::fragments_file(&path, None).unwrap();
+    assert_eq!(fragments.map(Result::unwrap).count() as u64, block_count);
     let log = LogFile::append_to(&path, LogFileOptions::default()).unwrap();
     assert_eq!(log.append(b"appended").unwrap(), 64 * MIB);
     log.close().unwrap();

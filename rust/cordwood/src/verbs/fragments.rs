@@ -58,7 +58,8 @@ pub struct Fragments<S> {
 /// assert!(fragments.next().is_none());
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
-pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
+pub fn fragments<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
+    reader.set_keeps_data(false);
     let begin = reader.offset();
     Fragments {
         ahead: reader,
