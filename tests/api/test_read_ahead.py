@@ -5,6 +5,7 @@ files here are long.
 """
 
 import contextlib
+import errno
 import gc
 import hashlib
 import itertools
@@ -274,18 +275,22 @@ with cordwood.open(sys.argv[1]) as reader:
     assert 0 < int(parent) < count
 
 
-def test_a_failing_read_is_raised_and_tried_again(path, tmp_path):
-    """The file was cut: what is left of it is read, and reading ends where the file ends."""
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_file_that_is_cut_while_it_is_read_is_an_error(path, tmp_path, threads):
+    """What is left of it is returned first. The error is raised again, not taken for the end."""
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
     cut = 9 * PART_LEN + 12_345
     with cordwood.open(copy) as reader:
-        batches = reader.record_batches(threads=2)
+        batches = reader.record_batches(threads=threads)
         found = list(next(batches))
         os.truncate(copy, cut)
-        for batch in batches:
-            found += batch
-        assert reader.outcome.kind == "torn_tail"
+        for _ in range(2):
+            with pytest.raises(OSError, match="the file was cut while it was read: ") as caught:
+                found.extend(record for batch in batches for record in batch)
+            assert f"it had {path.stat().st_size} bytes, and now nothing follows offset {cut};" in str(caught.value)
+            assert (caught.value.errno, caught.value.filename) == (errno.EIO, str(copy))
+        assert reader.outcome.kind == "unfinished"
     assert found == list(cordwood.open(copy))
 
 

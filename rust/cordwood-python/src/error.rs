@@ -240,8 +240,11 @@ fn attributes<'py>(
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised
 /// during the read or write.
 pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
+    let is_of_object = error
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>);
     // Created by this crate: errors of the system have a number.
-    if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() {
+    if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() && !is_of_object {
         let message = "not enough memory for the next record; nothing is lost: a further call tries again, or skip such records (record_len_max)";
         return PyMemoryError::new_err(with_path(message.to_owned(), path));
     }
@@ -254,6 +257,7 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
         // Some are created by this crate, and say what is wrong.
         (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => Some((EINVAL, error.to_string())),
         (None, io::ErrorKind::InvalidInput) => Some((EINVAL, "Invalid argument".to_owned())),
+        (None, io::ErrorKind::UnexpectedEof) if !is_of_object => Some((EIO, error.to_string())),
         _ => None,
     };
     match known {
@@ -266,6 +270,7 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
 const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
+const EIO: i32 = 5;
 
 /// The same exception as `fcntl.flock` raises in Python.
 fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {

@@ -268,6 +268,22 @@ impl<R: Read> StreamSource<R> {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
+    /// Fails if the file ends before the length that it had when it was opened: the records after
+    /// this end would be lost without a report.
+    fn check_end(&self) -> io::Result<()> {
+        let end = self.offset + self.filled as u64;
+        match self.file_len {
+            Some(file_len) if end < file_len => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!(
+                    "the file was cut while it was read: it had {file_len} bytes, and now nothing follows \
+                     offset {end}; open it again to read what is left"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads once into the free space of the buffer. A read that is interrupted by a signal is
     /// repeated.
     fn read_on(&mut self) -> io::Result<()> {
@@ -282,6 +298,9 @@ impl<R: Read> StreamSource<R> {
                 Ok(len) => {
                     // A `Read` that claims more bytes than fit must not cause a panic later.
                     self.filled = WINDOW_LEN.min(self.filled + len);
+                    if len == 0 {
+                        self.check_end()?;
+                    }
                     self.is_last = len == 0;
                     return Ok(());
                 }
