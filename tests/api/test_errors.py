@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import signal
+import socket
 from functools import partial
 from pathlib import Path
 
@@ -192,6 +193,11 @@ def test_an_unknown_mode(path, mode):
     with pytest.raises(ValueError, match=f"mode must be 'r', 'w', 'x' or 'a' to open a log, not '{re.escape(mode)}'"):
         cordwood.open(path, mode)
     assert not path.exists()
+
+
+def test_a_writer_has_no_mode_to_read(path):
+    with pytest.raises(ValueError, match=r"a writer has the modes 'w', 'x' and 'a': cordwood\.open\(path\)"):
+        cordwood.Writer(path, "r")
 
 
 def test_an_unknown_policy():
@@ -576,6 +582,40 @@ def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
     signal.signal(signal.SIGALRM, before)
     assert alarms
     assert found == records
+
+
+@pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.EIO, "mine"), KeyboardInterrupt()], ids=repr)
+def test_what_write_raises_comes_through(error):
+    class Failing:
+        def write(self, data):
+            raise error
+
+    writer = cordwood.Writer(Failing())
+    with pytest.raises(type(error)) as caught:
+        writer.append(bytes(1 << 20))
+    assert caught.value is error
+    with pytest.raises(OSError, match="an earlier write failed"):
+        writer.close()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_a_raw_sink_that_would_block(kind):
+    """It returns None if it has written nothing."""
+    if kind == "pipe":
+        begin, end = os.pipe()
+        os.set_blocking(end, False)
+        source, sink = open(begin, "rb"), open(end, "wb", buffering=0)  # noqa: SIM115, PTH123
+    else:
+        other, own = socket.socketpair()
+        own.setblocking(False)
+        source, sink = other.makefile("rb"), own.makefile("wb", buffering=0)
+        other.close(), own.close()
+    with source, sink:
+        writer = cordwood.Writer(sink)
+        with pytest.raises(BlockingIOError, match="blocking mode"):
+            writer.extend([bytes(10_000)] * 1_000)
+        with pytest.raises(OSError, match="an earlier write failed"):
+            writer.close()
 
 
 @pytest.mark.parametrize("answer", ["text", 1, [1, 2]])

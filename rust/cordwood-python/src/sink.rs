@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use cordwood::write::Sink;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyBlockingIOError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
@@ -58,6 +58,10 @@ impl Write for Showing<'_> {
     fn write(&mut self, rest: &[u8]) -> io::Result<usize> {
         let Showing(object, bytes) = self;
         call(|py| {
+            if rest.len() < bytes.len() {
+                // An object that writes only a part each time may take long.
+                py.check_signals()?;
+            }
             let unwritten = Unwritten {
                 bytes: Arc::clone(bytes),
                 begin: bytes.len() - rest.len(),
@@ -65,6 +69,14 @@ impl Write for Showing<'_> {
             let view = PyMemoryView::from(Bound::new(py, unwritten)?.as_any())?;
             let answer = object.bind(py).call_method1(intern!(py, "write"), (view,))?;
             if answer.is_none() {
+                // A class whose `write` returns nothing has written everything; Python's raw files
+                // and sockets have written nothing.
+                let raw = py.import(intern!(py, "io"))?.getattr(intern!(py, "RawIOBase"))?;
+                if object.bind(py).is_instance(&raw)? {
+                    return Err(PyBlockingIOError::new_err(
+                        "write() returned None: the sink must be in blocking mode",
+                    ));
+                }
                 return Ok(rest.len());
             }
             let written = answer.extract()?;

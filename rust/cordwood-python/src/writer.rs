@@ -207,6 +207,11 @@ impl Writer {
         #[pyo3(from_py_with = number)] preallocate_len: u64,
         #[pyo3(from_py_with = number)] record_len_max: u64,
     ) -> PyResult<Self> {
+        if mode == "r" {
+            return Err(PyValueError::new_err(
+                "a writer has the modes 'w', 'x' and 'a': cordwood.open(path) opens a log to read it",
+            ));
+        }
         if !matches!(mode, "x" | "w" | "a") {
             return Err(unknown_name(MODE, mode));
         }
