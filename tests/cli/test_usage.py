@@ -3,11 +3,13 @@
 import importlib
 import os
 import pty
+import stat
 import subprocess
 import sys
 
 import pytest
 
+import cordwood
 from cordwood.cli import main
 
 
@@ -18,6 +20,33 @@ def test_ctrl_c_while_a_verb_is_imported(monkeypatch, capfd):
     monkeypatch.setattr(importlib, "import_module", interrupted)
     assert main(["cat", "log"]) == 130
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=str)
+def test_salvage_replaces_no_pipe_and_no_device(options, tmp_path, capfd):
+    (tmp_path / "log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name in (pipe, "/dev/null"):
+        assert main(["salvage", *options, str(tmp_path / "log"), str(name)]) == 1
+        message = f"{name} is not a regular file, and a log is salvaged to one: choose another name"
+        assert message in capfd.readouterr().err
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("verb", ["cat", "convert", "fragments"])
+def test_a_log_that_is_cut_while_it_is_read(verb, tmp_path):
+    log = tmp_path / "log"
+    with cordwood.open(log, "x") as writer:
+        writer.extend([b"%020d" % number for number in range(500_000)])
+    with subprocess.Popen(
+        [sys.executable, "-m", "cordwood", verb, log], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.read(1)
+        os.truncate(log, 1 << 20)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.startswith(f"cordwood: {log}: the file was cut while it was read: it had 13501442 bytes".encode())
 
 
 def test_shtab_may_be_looked_for_in_vain(monkeypatch, tmp_path):

@@ -92,6 +92,9 @@ def run(options: argparse.Namespace) -> Status:
                 f"{salvaged[place]} has been salvaged to {destination}, where this one would also go; "
                 "salvage it on its own, to another folder"
             )
+        if os.path.exists(destination) and not os.path.isfile(destination):  # noqa: PTH110, PTH113
+            # A pipe or a device would be replaced by the new log.
+            raise SourceFailure(f"{destination} is not a regular file, and a log is salvaged to one: choose another name")
         check_destination(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
             os.makedirs(os.path.dirname(destination), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow to import
