@@ -225,12 +225,17 @@ impl RecordBatchIterator {
     /// enough memory: then the next call returns the same record.
     #[inline]
     fn next<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let index = self.index.fetch_add(1, Ordering::Relaxed);
-        let bytes = self.batch.records().get(index).and_then(|record| new_bytes(py, record));
-        if bytes.is_none() {
-            self.index.fetch_sub(1, Ordering::Relaxed);
+        loop {
+            let index = self.index.load(Ordering::Relaxed);
+            let bytes = new_bytes(py, self.batch.records().get(index)?)?;
+            // Without the interpreter's lock, another thread may have returned this record.
+            let next = self
+                .index
+                .compare_exchange(index, index + 1, Ordering::Relaxed, Ordering::Relaxed);
+            if next.is_ok() {
+                return Some(bytes);
+            }
         }
-        bytes
     }
 }
 

@@ -205,7 +205,11 @@ impl<T: Send + 'static> Pipeline<T> {
     pub fn next_within(&self, timeout: Duration) -> Next<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
-            Next::Result(Err(panic)) => resume_unwind(panic),
+            Next::Result(Err(panic)) => {
+                // Otherwise a caller that goes on would get the part after the one that is lost.
+                self.queue.stop();
+                resume_unwind(panic)
+            }
             Next::Waiting => Next::Waiting,
             Next::End => Next::End,
         }
@@ -350,6 +354,7 @@ mod tests {
             }
         }));
         assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"part 3"));
+        assert_eq!(pipeline.next_within(Duration::ZERO), Next::End);
     }
 
     /// A pipeline that is not read to its end leaves no thread running.
