@@ -359,3 +359,24 @@ fn each_type_byte() {
         }
     }
 }
+
+/// Two blocks are damaged, one after the other: the records after the damage in the second are also
+/// salvaged if the log has a number, so that another log might follow the damage in the first.
+#[test]
+fn what_follows_damage_in_two_blocks_is_salvaged() {
+    let records = |_: Wire, _: usize| {
+        let small = (0..1_000).map(|number| noise(100, number));
+        [noise(50_000, 8)].into_iter().chain(small).collect()
+    };
+    for log in logs(records) {
+        let mut bytes = log.bytes.clone();
+        bytes[32_700] ^= 1;
+        bytes[32_800] ^= 1;
+        for options in log.options() {
+            let seen = read(&log, &bytes, options.with_on_corruption(OnCorruption::Salvage));
+            assert_eq!(seen.records, Vec::from_iter(1..log.records.len()), "{:?}", log.wire);
+            let skipped_len: u64 = seen.skipped.iter().map(|region| region.end - region.begin).sum();
+            assert_eq!(skipped_len, log.records[0].1, "{:?}", log.wire);
+        }
+    }
+}

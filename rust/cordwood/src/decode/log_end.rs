@@ -2,7 +2,7 @@
 
 use super::decoder::Growth;
 use super::recycled::{Ambiguity, Resolution};
-use super::{Decoder, Step, Window};
+use super::{Decoder, OnCorruption, Step, Window};
 use crate::assemble::Interruption;
 use crate::damage::resync::{self, Evidence};
 use crate::damage::{Reason, SkippedRegion};
@@ -52,34 +52,28 @@ impl Decoder {
                 },
             }
         }
+        // All fragments of a log have the same form.
+        let is_stale = match found {
+            Found::Stale => true,
+            Found::Fragment { form, .. } => self.recycled.form.is_some_and(|own| own != form),
+            _ => false,
+        };
         match found {
             Found::Incomplete => return false,
             Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
             // What follows the range decides, as far as it is visible here. If the log continues
             // later, the range in which it does so reports the lost write.
-            Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.bounds.end => {
-                ambiguity.resolution = Some(if ambiguity.has_stale {
+            _ if self.offset >= self.bounds.end => {
+                let continues = !is_stale && !matches!(found, Found::Fault { .. } | Found::Trailer { .. });
+                ambiguity.resolution = Some(if ambiguity.has_stale && !continues {
                     Resolution::EndOfFile
                 } else {
                     Resolution::Damage
                 });
             }
-            Found::Fragment { form, .. }
-                if self.offset >= self.bounds.end && self.recycled.form.is_some_and(|own| own != form) =>
-            {
-                ambiguity.resolution = Some(if ambiguity.has_stale {
-                    Resolution::EndOfFile
-                } else {
-                    Resolution::Damage
-                });
-            }
-            _ if self.offset >= self.bounds.end => ambiguity.resolution = Some(Resolution::Damage),
             Found::Trailer { .. } => return false,
-            // All fragments of a log have the same form.
-            Found::Fragment { form, .. } if self.recycled.form.is_some_and(|own| own != form) => {
-                self.skip_stale(&mut ambiguity, bytes)
-            }
             Found::Stale => self.skip_stale(&mut ambiguity, bytes),
+            Found::Fragment { .. } if is_stale => self.skip_stale(&mut ambiguity, bytes),
             Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
                 ambiguity.resolution = Some(Resolution::Damage);
             }
@@ -89,14 +83,20 @@ impl Decoder {
                 ..
             } if self.carries_own_number(bytes) => ambiguity.resolution = Some(Resolution::Damage),
             Found::Fault { reason, .. } => {
-                // The whole block is lost in any case.
-                self.offset += bytes.len() as u64;
-                if reason != Reason::ZeroFill {
-                    ambiguity.end = self.offset;
-                    match resync::evidence(&self.format, self.recycled.form, bytes) {
-                        Evidence::OfThisLog => ambiguity.resolution = Some(Resolution::Damage),
-                        Evidence::OfAnother => ambiguity.has_stale = true,
-                        Evidence::None => {}
+                let evidence = match reason {
+                    Reason::ZeroFill => Evidence::None,
+                    _ => resync::evidence(&self.format, self.recycled.form, bytes),
+                };
+                let is_of_this_log = evidence == Evidence::OfThisLog;
+                if is_of_this_log {
+                    ambiguity.resolution = Some(Resolution::Damage);
+                }
+                ambiguity.has_stale |= evidence == Evidence::OfAnother;
+                // The whole block is lost, unless its fragments are salvaged.
+                if !(is_of_this_log && self.policy.on_corruption == OnCorruption::Salvage) {
+                    self.offset += bytes.len() as u64;
+                    if reason != Reason::ZeroFill {
+                        ambiguity.end = self.offset;
                     }
                 }
             }
