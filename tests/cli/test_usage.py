@@ -29,7 +29,7 @@ def test_salvage_replaces_no_pipe_and_no_device(options, tmp_path, capfd):
     os.mkfifo(pipe)
     for name in (pipe, "/dev/null"):
         assert main(["salvage", *options, str(tmp_path / "log"), str(name)]) == 1
-        message = f"{name} is not a regular file, and a log is salvaged to one: choose another name"
+        message = f"{name} is not a regular file, as the new log will be: choose another name"
         assert message in capfd.readouterr().err
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

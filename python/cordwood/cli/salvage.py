@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> Status:
             )
         if os.path.exists(destination) and not os.path.isfile(destination):  # noqa: PTH110, PTH113
             # A pipe or a device would be replaced by the new log.
-            raise SourceFailure(f"{destination} is not a regular file, and a log is salvaged to one: choose another name")
+            raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
         check_destination(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
             os.makedirs(os.path.dirname(destination), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow to import

@@ -274,7 +274,8 @@ impl Writer {
 
     /// Appends all records of an iterable.
     ///
-    /// If it raises, the records before that point are in the log.
+    /// If it raises, the records before that point are in the log. After a failed write, those that had
+    /// not reached the file, perhaps all of them, are not: `tell` returns where the log ends.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers.

@@ -30,7 +30,8 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// The error of the read. The window is unchanged, and a further call tries again.
+    /// The error of the read. The window still contains what it had from `from` on, and a further
+    /// call tries again.
     fn fill(&mut self, from: u64) -> io::Result<()>;
 
     /// [`fill`](Self::fill) for a reader of a range that ends at the file offset `end`: what lies

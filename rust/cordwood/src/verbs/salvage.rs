@@ -25,7 +25,8 @@ use crate::reader::{Reader, Source};
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written next to it
 /// under a temporary name, synced, and renamed last: a file with the final name is complete. If
-/// anything fails, what was written is removed.
+/// anything fails, what was written is removed; but if only the last sync fails, that of the name,
+/// the new log stays.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -93,8 +94,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         path: Some(destination.to_owned()),
         source,
     };
-    // An early check, so that nothing is read needlessly; the guarantee is that `publish` replaces
-    // nothing.
+    // An early check, so that nothing is read needlessly; `publish` replaces nothing.
     refuse_existing(destination).map_err(failed)?;
     let format = reader.format()?;
     unsupported(format.check_to_write(), reader.path())?;
@@ -269,7 +269,8 @@ impl Temporary {
     /// Gives the file its final name, which must not exist yet.
     fn publish(self, destination: &Path) -> io::Result<()> {
         // A link fails if the name exists; a rename would replace the existing file. Not every file
-        // system has links.
+        // system has links: there, a file that is created between the check and the rename is
+        // replaced.
         match fs::hard_link(&self.path, destination) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
