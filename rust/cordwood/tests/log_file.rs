@@ -339,6 +339,27 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
+/// Otherwise a crash could leave bytes of the failed write after those of the next.
+#[test]
+fn what_is_left_of_a_failed_write_is_cut_off_and_that_is_synced() -> Result<(), Error> {
+    for options in [LogFileOptions::default(), buffered()] {
+        let double = Double::default();
+        let log = create(&double, options);
+        log.append(b"one")?;
+        log.flush()?;
+        double.state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
+        let failed = log.append(b"two").map(drop).and_then(|()| log.flush());
+        assert_eq!(write_error(failed), (Some(ENOSPC), 0, true));
+        assert!(
+            double.ops().ends_with(&[Op::SetLen(10), Op::SyncData]),
+            "{:?}",
+            double.ops()
+        );
+        log.close()?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
     let double = Double::default();

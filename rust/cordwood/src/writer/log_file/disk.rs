@@ -10,6 +10,7 @@ use super::{LogFile, MutexGuard};
 use crate::error::Error;
 use crate::format::encoded_len;
 use crate::writer::BUFFER_LEN;
+use crate::writer::recover::cut;
 use crate::writer::storage::{Storage, copy_of, write_all};
 use crate::writer::unsynced;
 
@@ -86,11 +87,14 @@ impl LogFile {
         }
     }
 
-    /// Truncates the file to the end of the last record that was written completely. The buffer is
-    /// kept.
+    /// Truncates the file to the end of the last record that was written completely, and syncs that,
+    /// as opening does for a torn record. The buffer is kept.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
-        let undone = state.storage.as_ref().map(|storage| storage.set_len(state.written));
+        let undone = state
+            .storage
+            .as_ref()
+            .map(|storage| cut(&**storage, state.written, state.durable));
         match undone.unwrap_or(Ok(())) {
             Ok(()) => state.allocated = state.allocated.map(|_| state.written),
             // The end of the file is then unknown: whatever is written may follow a partial record.
