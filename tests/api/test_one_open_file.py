@@ -1,5 +1,6 @@
 """A reader reads the file that it opened, whatever its path names later and whoever moves the file's cursor."""
 
+import functools
 import os
 import threading
 from pathlib import Path
@@ -122,6 +123,18 @@ def test_a_forked_process_does_not_move_the_reader(folder):
             os._exit(0 if count == COUNT - 1 else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert [record[:1] for record in reader] == [b"a"] * (COUNT - 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fdinfo").exists(), reason="the system does not show cursors here")
+@pytest.mark.parametrize("opened", [cordwood.Reader, functools.partial(cordwood.follow, timeout=0)])
+def test_the_cursor_of_the_file_stays_where_it_is(folder, opened):
+    """A fork shares the cursor, so a process that reads at it reads what the other one has moved it to."""
+    path = folder / "a"
+    with opened(path) as reader:
+        assert sum(1 for _ in reader) == COUNT
+        (descriptor,) = [name.name for name in DESCRIPTORS.iterdir() if name.exists() and name.samefile(path)]
+        fields = dict(line.split(":") for line in Path("/proc/self/fdinfo", descriptor).read_text().splitlines())
+        assert int(fields["pos"]) == 0
 
 
 def test_a_log_that_is_cut_while_threads_read_it_is_torn(tmp_path):

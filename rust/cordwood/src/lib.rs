@@ -82,6 +82,7 @@ mod detect;
 mod dialect;
 mod encode;
 mod error;
+mod file;
 pub mod format;
 mod fragment;
 #[doc(hidden)]
@@ -128,6 +129,8 @@ pub mod read {
 /// The types that [`LogFile`] and its options use.
 pub mod write {
     #[doc(hidden)]
-    pub use crate::writer::{FileId, Process, Storage};
+    pub use crate::file::FileId;
     pub use crate::writer::{LogStatus, Sink};
+    #[doc(hidden)]
+    pub use crate::writer::{Process, Storage};
 }

@@ -5,6 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::file;
+
 /// An open file with its own read position, which no other user of the same open file, such as
 /// another thread or a forked process, can move.
 ///
@@ -46,6 +48,12 @@ impl FileReader {
             None => Ok(None),
         }
     }
+
+    /// Fills `buffer` from the file offset `offset` on, as far as the file goes, and returns how
+    /// many bytes it read. The position stays where it is.
+    pub(super) fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file::read_full_at(&self.file, buffer, offset)
+    }
 }
 
 impl Read for FileReader {
@@ -53,13 +61,7 @@ impl Read for FileReader {
         let Some(position) = &mut self.position else {
             return self.file.as_ref().read(buffer);
         };
-        // No file has bytes at offsets from `i64::MAX` on, and operating systems reject such reads.
-        let room = usize::try_from((i64::MAX as u64).saturating_sub(*position)).unwrap_or(usize::MAX);
-        let wanted = buffer.len().min(room);
-        if wanted == 0 {
-            return Ok(0);
-        }
-        let len = read_at(&self.file, &mut buffer[..wanted], *position)?;
+        let len = file::read_at(&self.file, buffer, *position)?;
         *position += len as u64;
         Ok(len)
     }
@@ -78,14 +80,4 @@ impl Seek for FileReader {
         *position = new.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(*position)
     }
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }

@@ -360,18 +360,7 @@ impl<R: Read> Source for StreamSource<R> {
 
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(file) = &self.aside else { return Ok(0) };
-        let mut file = file.clone();
-        file.seek(SeekFrom::Start(offset))?;
-        let mut done = 0;
-        while done < buffer.len() {
-            match file.read(&mut buffer[done..]) {
-                Ok(0) => break,
-                Ok(len) => done += len,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(done)
+        file.read_full_at(buffer, offset)
     }
 }
 

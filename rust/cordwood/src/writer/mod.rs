@@ -15,7 +15,7 @@ pub use log_writer::Writer;
 pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
 pub use process::Process;
 pub use sink::Sink;
-pub use storage::{FileId, Storage};
+pub use storage::Storage;
 
 /// The number of bytes buffered before they are written: few enough to stay in the processor's
 /// cache together with the records.

@@ -2,21 +2,13 @@
 //! record them and make them fail.
 
 use std::fmt::Debug;
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::process::Process;
 use crate::error::Error;
-
-/// The identity of a file, whatever its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId {
-    /// The device that contains it.
-    pub device: u64,
-    /// Its number on the device.
-    pub inode: u64,
-}
+use crate::file::{self, FileId};
 
 /// A file with one writer: nothing else changes the file meanwhile.
 pub trait Storage: Debug + Send + Sync {
@@ -95,7 +87,7 @@ impl DiskFile {
         Ok(DiskFile {
             file,
             is_regular: metadata.is_file(),
-            identity: identity_of(&metadata),
+            identity: FileId::of(&metadata),
             owner: Process::current().number(),
             folder: open_folder_of(path),
         })
@@ -118,41 +110,6 @@ impl Drop for DiskFile {
     }
 }
 
-#[cfg(unix)]
-fn identity_of(metadata: &Metadata) -> Option<FileId> {
-    use std::os::unix::fs::MetadataExt;
-    metadata.is_file().then(|| FileId {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-    })
-}
-
-/// On other systems the standard library does not identify the file.
-#[cfg(not(unix))]
-fn identity_of(_metadata: &Metadata) -> Option<FileId> {
-    None
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
-}
-
 /// The folder that contains the name of the file; if the path is a symbolic link, that of its
 /// target.
 fn open_folder_of(path: &Path) -> io::Result<File> {
@@ -170,12 +127,12 @@ impl Storage for DiskFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        read_at(&self.file, buffer, offset)
+        file::read_at(&self.file, buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         if self.is_regular {
-            write_at(&self.file, bytes, offset)
+            file::write_at(&self.file, bytes, offset)
         } else {
             (&self.file).write(bytes)
         }

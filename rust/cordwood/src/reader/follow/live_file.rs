@@ -1,10 +1,12 @@
 //! A growing file, and what has been read of it.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::decode::Window;
+use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
 
 /// Bytes requested per read when there is a backlog.
@@ -28,7 +30,7 @@ pub(super) struct LiveFile {
     /// The absolute path, so that a change of the working directory does not matter.
     absolute: PathBuf,
     file: File,
-    id: FileId,
+    identity: Identity,
     /// The bytes from the file offset `offset` on; the first `len` are those of the file.
     buffer: Vec<u8>,
     offset: u64,
@@ -54,7 +56,7 @@ impl LiveFile {
         Ok(LiveFile {
             absolute: std::path::absolute(path)?,
             path: path.to_owned(),
-            id: file_id(&file.metadata()?),
+            identity: identity_of(&file.metadata()?),
             file,
             buffer: Vec::new(),
             offset: 0,
@@ -65,7 +67,7 @@ impl LiveFile {
 
     pub(super) fn look(&self) -> io::Result<Look> {
         let (metadata, is_rotated) = match fs::metadata(&self.absolute) {
-            Ok(metadata) if file_id(&metadata) == self.id => (metadata, false),
+            Ok(metadata) if identity_of(&metadata) == self.identity => (metadata, false),
             Ok(_) => (self.file.metadata()?, true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => (self.file.metadata()?, true),
             Err(error) => return Err(error),
@@ -108,18 +110,8 @@ impl LiveFile {
     }
 
     /// Fills `buffer` from the file offset `offset` on, as far as the file goes.
-    pub(super) fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.seek(SeekFrom::Start(offset))?;
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match self.file.read(&mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(len) => filled += len,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
+    pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        read_full_at(&self.file, buffer, offset)
     }
 
     /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
@@ -137,22 +129,12 @@ impl LiveFile {
     }
 }
 
-/// Identifies the file even if another one takes its name. No other file gets its number while this
-/// one is open.
-#[cfg(unix)]
-type FileId = (u64, u64);
+/// Identifies the file even if another one takes its name.
+type Identity = (Option<FileId>, Option<SystemTime>);
 
-#[cfg(unix)]
-fn file_id(metadata: &Metadata) -> FileId {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino())
-}
-
-/// The standard library provides no file number here; the creation time comes closest.
-#[cfg(not(unix))]
-type FileId = Option<std::time::SystemTime>;
-
-#[cfg(not(unix))]
-fn file_id(metadata: &Metadata) -> FileId {
-    metadata.created().ok()
+fn identity_of(metadata: &Metadata) -> Identity {
+    let id = FileId::of(metadata);
+    // Where the standard library provides no file number, the creation time comes closest.
+    let created = if id.is_none() { metadata.created().ok() } else { None };
+    (id, created)
 }
