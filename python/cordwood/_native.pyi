@@ -238,7 +238,9 @@ class Reader:
     `next(reader)`, which returns the next record.
 
     Threads may share a reader; each record goes to one of them. After a fork, both processes may
-    continue reading independently, if the source is a path or memory.
+    continue reading independently, if the source is a path or memory. If another thread was using
+    the reader at the fork, the child cannot use its copy: `close` does nothing, and everything else
+    raises `OSError`.
 
     A path is opened once, and the file it named then is read to its end, even with several threads:
     renaming, replacing or removing it changes nothing. If it is cut meanwhile, what is left is
@@ -647,6 +649,8 @@ class Follower:
 
     Threads may share a follower, even while one of them waits; if another closes it, the waiting
     thread gets a `ClosedError`. After a fork, both processes may continue following independently.
+    If another thread was polling the file at the fork, the child cannot use its copy: `close` does
+    nothing, and everything else raises `OSError`.
 
     Args:
         path: The file. It must exist; it may be empty.

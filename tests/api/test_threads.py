@@ -2,8 +2,10 @@
 
 import io
 import os
+import signal
 import sys
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -280,3 +282,137 @@ def test_other_threads_run_while_a_reader_waits_for_a_pipe(no_switches):
         assert list(reader) == records
     os.close(read_end)
     thread.join(TIMEOUT)
+
+
+# Forks -------------------------------------------------------------------------------------------
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+ignores_warning = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+
+def end_child(work):
+    """Ends a forked process with status 0 if `work` returns; by a signal if it hangs."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(TIMEOUT // 4)
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:  # noqa: BLE001 - shown, and the status says it
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def assert_ends_well(child):
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Slow:
+    """A source whose first read waits."""
+
+    def __init__(self, file):
+        self.file = io.BytesIO(file)
+        self.is_reading, self.may_read = threading.Event(), threading.Event()
+
+    def read(self, size):
+        self.is_reading.set()
+        assert self.may_read.wait(TIMEOUT)
+        return self.file.read(size)
+
+
+USES = [
+    next,
+    list,
+    cordwood.Reader.tell,
+    cordwood.Reader.batches,
+    lambda reader: reader.seek(0),
+    lambda reader: reader.skipped,
+    lambda reader: reader.outcome,
+    lambda reader: reader.closed,
+    lambda reader: reader.dialect,
+]
+
+
+@needs_fork
+@ignores_warning
+def test_a_copy_of_a_reader_that_another_thread_is_using_raises_in_a_forked_process():
+    """No thread of the child will ever finish the step that a thread of the parent has begun."""
+    records = numbered(100)
+    source = Slow(reference.encode(records))
+    reader = cordwood.open(source)
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(reader), daemon=True)
+    thread.start()
+    assert source.is_reading.wait(TIMEOUT)
+
+    def use():
+        for use in USES:
+            for _ in range(2):
+                with pytest.raises(OSError, match="reopen in this process"):
+                    use(reader)
+            reader.close()
+        with pytest.raises(OSError, match="reopen in this process"), reader:
+            pass
+        in_threads(lambda _: reader.close())
+
+    child = os.fork()
+    if child == 0:
+        end_child(use)
+    assert_ends_well(child)
+    source.may_read.set()
+    thread.join(TIMEOUT)
+    assert found == records
+    assert reader.outcome.kind == "clean"
+
+
+@needs_fork
+@ignores_warning
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_threads_of_a_forked_process_share_a_reader(frequent_switches, is_begun):
+    """They wait for each other, from the first use in that process on."""
+    records = numbered(20_000)
+    reader = cordwood.open(reference.encode(records))
+    begun = [next(reader)] if is_begun else []
+
+    def use():
+        shares = in_threads(lambda thread: TAKE[thread % len(TAKE)](reader))
+        assert sorted([*begun, *(record for share in shares for record in share)]) == records
+
+    child = os.fork()
+    if child == 0:
+        end_child(use)
+    assert_ends_well(child)
+    assert [*begun, *reader] == records
+
+
+@needs_fork
+@ignores_warning
+def test_a_source_that_forks():
+    """The step that forked is in both processes, and ends in both."""
+    records = numbered(1_000)
+
+    class Forking(io.BytesIO):
+        child = None
+
+        def read(self, size):
+            if self.child is None:
+                self.child = os.fork()
+                with pytest.raises(RuntimeError, match="already in use by this thread"):
+                    reader.tell()
+            return super().read(size)
+
+    source = Forking(reference.encode(records))
+    reader = cordwood.open(source)
+
+    def use():
+        assert found == records[0]
+        shares = in_threads(lambda _: list(reader))
+        assert sorted(record for share in shares for record in share) == records[1:]
+        reader.close()
+
+    found = next(reader)
+    if source.child == 0:
+        end_child(use)
+    assert_ends_well(source.child)
+    assert [found, *reader] == records

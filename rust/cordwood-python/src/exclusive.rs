@@ -1,20 +1,30 @@
 //! A value that one thread uses at a time.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
 
-use pyo3::exceptions::PyRuntimeError;
+use cordwood::write::Process;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-/// A mutex that releases the interpreter while it waits, and that refuses a thread that already
-/// holds it: reading from or writing to a Python object runs Python code, which may call this
-/// module again.
+/// A mutex that releases the interpreter while it waits, and that refuses two threads that would
+/// wait forever:
+///
+/// * One that already holds it: reading from or writing to a Python object runs Python code, which
+///   may call this module again.
+/// * One of a forked process, if another thread held it at the fork: the process has a copy of the
+///   locked mutex, and not the thread that would release it.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 for none.
     owner: AtomicUsize,
+    /// Twice the number of the process that `is_lost` is about; plus 1 while one of its threads
+    /// determines it.
+    process: AtomicU64,
+    /// Whether the lock was held at the fork by a thread that this process does not have.
+    is_lost: AtomicBool,
 }
 
 impl<T> Exclusive<T> {
@@ -22,6 +32,8 @@ impl<T> Exclusive<T> {
         Exclusive {
             value: Mutex::new(value),
             owner: AtomicUsize::new(0),
+            process: AtomicU64::new(2 * Process::current().number()),
+            is_lost: AtomicBool::new(false),
         }
     }
 
@@ -30,6 +42,14 @@ impl<T> Exclusive<T> {
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
         match self.try_lock() {
             Some(value) => Ok(value),
+            None => self.wait(py)?.ok_or_else(lost),
+        }
+    }
+
+    /// The same, or `None` if another thread was using the value when this process was forked.
+    pub(crate) fn lock_unless_lost(&self, py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
+        match self.try_lock() {
+            Some(value) => Ok(Some(value)),
             None => self.wait(py),
         }
     }
@@ -37,6 +57,10 @@ impl<T> Exclusive<T> {
     /// The same, or `None` if the value is in use.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        let process = Process::current().number();
+        if self.process.load(Ordering::Acquire) != 2 * process {
+            self.enter(process);
+        }
         match self.value.try_lock() {
             Ok(value) => Some(value),
             // A panic under the lock has already been raised; the value's own state shows what
@@ -46,14 +70,48 @@ impl<T> Exclusive<T> {
         }
     }
 
+    /// Records whether the lock was held when this process was forked. No thread takes the lock in
+    /// this process before one of them has recorded it.
     #[cold]
-    fn wait(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
+    fn enter(&self, process: u64) {
+        loop {
+            let seen = self.process.load(Ordering::Acquire);
+            if seen == 2 * process {
+                return;
+            }
+            let looking = 2 * process + 1;
+            if seen == looking {
+                // The other thread needs nothing for the next lines, not even the interpreter.
+                thread::yield_now();
+                continue;
+            }
+            let entered = self
+                .process
+                .compare_exchange(seen, looking, Ordering::Acquire, Ordering::Relaxed);
+            if entered.is_ok() {
+                let is_taken = matches!(self.value.try_lock(), Err(TryLockError::WouldBlock));
+                // A source or sink may itself have forked: then this thread holds the lock, also
+                // here.
+                let is_own = self.owner.load(Ordering::Relaxed) == this_thread();
+                self.is_lost.store(is_taken && !is_own, Ordering::Relaxed);
+                self.process.store(2 * process, Ordering::Release);
+            }
+        }
+    }
+
+    #[cold]
+    fn wait(&self, py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
+        if self.is_lost.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         if self.owner.load(Ordering::Relaxed) == this_thread() {
             return Err(PyRuntimeError::new_err(
                 "the reader or writer is already in use by this thread: its source or sink must not use it",
             ));
         }
-        Ok(self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner))
+        Ok(Some(
+            self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner),
+        ))
     }
 
     /// To be called by the thread that holds the lock, before work that may run Python code. It is
@@ -62,6 +120,11 @@ impl<T> Exclusive<T> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)
     }
+}
+
+#[cold]
+fn lost() -> PyErr {
+    PyOSError::new_err("another thread was using it when this process was forked: reopen in this process")
 }
 
 /// While this lives, its thread cannot take the lock.
@@ -73,8 +136,10 @@ impl Drop for Owner<'_> {
     }
 }
 
-/// A number that no other living thread has: the address of a thread-local.
+/// A number that no other thread has: not after this one has ended, and not in a forked process,
+/// where new threads may have the addresses of those that were not copied.
 fn this_thread() -> usize {
-    thread_local!(static OWN: Cell<u8> = const { Cell::new(0) });
-    OWN.with(|own| std::ptr::from_ref(own).addr())
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: usize = COUNT.fetch_add(1, Ordering::Relaxed) + 1);
+    OWN.with(|own| *own)
 }

@@ -37,6 +37,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Threads may share a follower, even while one of them waits; if another closes it, the waiting
 /// thread gets a `ClosedError`. After a fork, both processes may continue following independently.
+/// If another thread was polling the file at the fork, the child cannot use its copy: `close` does
+/// nothing, and everything else raises `OSError`.
 ///
 /// Args:
 ///     path: The file. It must exist; it may be empty.
@@ -312,7 +314,10 @@ impl Follower {
     /// `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and `compression` can still be
     /// read.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let mut state = self.state.lock(py)?;
+        // The copy in a forked child that can never be used stays as it is.
+        let Some(mut state) = self.state.lock_unless_lost(py)? else {
+            return Ok(());
+        };
         let State::Open(open) = &mut *state else { return Ok(()) };
         let summary = open.logged.summary();
         *state = State::Closed {

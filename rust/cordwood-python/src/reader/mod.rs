@@ -49,7 +49,9 @@ use crate::value::not_pickled;
 /// `next(reader)`, which returns the next record.
 ///
 /// Threads may share a reader; each record goes to one of them. After a fork, both processes may
-/// continue reading independently, if the source is a path or memory.
+/// continue reading independently, if the source is a path or memory. If another thread was using
+/// the reader at the fork, the child cannot use its copy: `close` does nothing, and everything else
+/// raises `OSError`.
 ///
 /// A path is opened once, and the file it named then is read to its end, even with several threads:
 /// renaming, replacing or removing it changes nothing. If it is cut meanwhile, what is left is
@@ -496,7 +498,10 @@ impl Reader {
     /// >>> reader.closed, reader.skipped
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let mut state = self.state.lock(py)?;
+        // The copy in a forked child that can never be used stays as it is.
+        let Some(mut state) = self.state.lock_unless_lost(py)? else {
+            return Ok(());
+        };
         let open = state.close();
         // Dropped without the lock: releasing a Python object may run Python code.
         drop(state);
