@@ -154,26 +154,22 @@ def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None
 
 @contextlib.contextmanager
 def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
-    """The file to be written, which is removed if it does not become complete; for `-`, stdout.
+    """The file to be written, which gets its name once it is complete; for `-`, stdout.
 
-    With `overwrite`, an existing file is replaced once the new one is complete.
+    With `overwrite`, an existing file is then replaced; what is not a regular file, such as a pipe, is written to.
     """
     if name == "-":
         yield stdout()
-    elif overwrite and os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
-        with replacement(name) as partial, new_file(partial) as file:
-            yield file
-    else:
-        file = open(name, "wb" if overwrite else "xb")  # noqa: PTH123, SIM115 - closing it may fail, too
+        return
+    is_stream = os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113 - pathlib is slow to import
+    with contextlib.nullcontext(name) if is_stream else unfinished(name, overwrite=overwrite) as path:
         try:
-            with file:
+            # Closing it may fail, too.
+            with open(path, "wb" if overwrite else "xb") as file:  # noqa: PTH123
                 yield file
-        except BaseException as error:
-            # What is not a regular file stays: a link, a device.
-            if stat.S_ISREG(os.lstat(name).st_mode):
-                os.unlink(name)  # noqa: PTH108
+        except OSError as error:
             # The error of a failed write has no file name. No read raises these.
-            if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            if error.errno in _NO_ROOM and error.filename is None:
                 error.filename = name
             raise
 
@@ -182,10 +178,11 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 @contextlib.contextmanager
-def replacement(name: str) -> Generator[str]:
-    """The name of a file to write, which then replaces the file `name`, if there is one, in one step.
+def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
+    """The name of a file to write. Once it is complete, it becomes the file `name`, in one step.
 
-    It is in a folder of its own, and has the same base name, which may state the number of a log.
+    With `overwrite`, it replaces an existing file; without, one that appeared in the meantime is an error. The file is
+    in a folder of its own, and has the same base name, which may state the number of a log.
     """
     target = os.path.realpath(name)
     folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
@@ -193,9 +190,12 @@ def replacement(name: str) -> Generator[str]:
     try:
         os.mkdir(folder)  # noqa: PTH102 - pathlib is slow to import
         yield partial
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
-        os.replace(partial, target)  # noqa: PTH105
+        if overwrite:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
+            os.replace(partial, target)  # noqa: PTH105
+        else:
+            _rename_to_new(partial, target)
     except OSError as error:
         if error.filename in {folder, partial}:
             error.filename = name
@@ -205,3 +205,16 @@ def replacement(name: str) -> Generator[str]:
             os.unlink(partial)  # noqa: PTH108
         with contextlib.suppress(FileNotFoundError):
             os.rmdir(folder)  # noqa: PTH106
+
+
+def _rename_to_new(old: str, new: str) -> None:
+    """Renames a file, or, where the file system has links, gives it a second name. Nothing may have the new name."""
+    try:
+        # A link fails if the name exists; a rename would replace the existing file.
+        os.link(old, new)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), old) from None
+        os.rename(old, new)  # noqa: PTH104

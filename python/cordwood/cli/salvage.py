@@ -30,7 +30,7 @@ from cordwood.cli._options import (
     complete_file_names,
     reading_options,
 )
-from cordwood.cli._output import check_destination, replacement
+from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> Status:
         check_destination(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
             os.makedirs(os.path.dirname(destination), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow to import
-        target = replacement(destination) if options.overwrite else contextlib.nullcontext(destination)
+        target = unfinished(destination, overwrite=True) if options.overwrite else contextlib.nullcontext(destination)
         try:
             with target as new, Progress(name) as progress:
                 report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
