@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._messages import Failure, Status, complain, escaped, guess
-from cordwood.cli._output import terminal_width
+from cordwood.cli._output import open_stdout, terminal_width
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -198,6 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None:
             arguments = sys.argv[1:]
         _open_closed_streams()
+        open_stdout()
         # A path need not be valid text: what cannot be shown is escaped.
         for stream in sys.stdout, sys.stderr:
             if isinstance(stream, io.TextIOWrapper):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 import stat
 import sys
 from collections.abc import Generator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import cordwood
 from cordwood._remote import local_path
 from cordwood.cli._messages import escaped
 from cordwood.cli._names import is_engine_name
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class Output(Protocol):
@@ -26,6 +30,55 @@ class Output(Protocol):
 
     def flush(self) -> None:
         """Passes on what was written."""
+
+
+STDOUT = "<stdout>"
+"""Its name in messages."""
+
+
+class _Stdout(io.BufferedWriter):
+    """A buffer before stdout. `write` takes all of the data or raises an error, as `flush` does, that names stdout."""
+
+    def __init__(self, old: io.TextIOWrapper) -> None:
+        super().__init__(open(old.fileno(), "wb", buffering=0, closefd=False))  # noqa: SIM115
+        # It may close the descriptor when nothing refers to it.
+        self._old = old
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+
+def open_stdout() -> None:
+    """Gives `sys.stdout` a buffer of its own.
+
+    With PYTHONUNBUFFERED, Python's stdout has none: a write may then take only a part of the data, as the last one
+    that fits on a disk does, and reports that only by its result, which neither `print` nor pyarrow looks at.
+    """
+    is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
+    old = cast("io.TextIOWrapper", sys.stdout)
+    # What a notebook or a test has in its place may not write to a descriptor.
+    if not is_text_of_bytes or isinstance(old.buffer, _Stdout):
+        return
+    with contextlib.suppress(io.UnsupportedOperation):
+        sys.stdout = io.TextIOWrapper(
+            _Stdout(old),
+            encoding=old.encoding,
+            errors=old.errors,
+            # Unbuffered text is passed on at the end of each line, as on a terminal.
+            line_buffering=old.line_buffering or old.write_through,
+        )
+        old.flush()
 
 
 def stdout() -> Output:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Generator
 from typing import IO, TYPE_CHECKING
 
 from cordwood._remote import is_url
 from cordwood.cli._messages import Failure
+from cordwood.cli._sources import stdin
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -70,7 +70,7 @@ def reopenable(name: str) -> Generator[Reopenable]:
             yield Reopenable(name, None, is_path=False)
             return
         is_path = name != "-" and os.path.isfile(name)  # noqa: PTH113 - pathlib is slow to import
-        file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))  # noqa: PTH123
+        file: IO[bytes] = stdin() if name == "-" else stack.enter_context(open(name, "rb"))  # noqa: PTH123
         if not file.seekable():
             import shutil
             import tempfile

@@ -6,17 +6,19 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast, get_args
 
 import cordwood
 from cordwood._remote import is_url, local_path, source_of
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
 from cordwood.cli._names import is_log_name, is_of_export
-from cordwood.cli._output import has_flipped_bit, print_json
+from cordwood.cli._output import STDOUT, has_flipped_bit, print_json
 from cordwood.typing import DialectName
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from cordwood.typing import Source
 
 Identity: TypeAlias = tuple[int, int] | str
@@ -94,13 +96,27 @@ class Tally:
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
 
 
+def stdin() -> BufferedReader:
+    """stdin, for data.
+
+    Raises:
+        OSError: It is closed, or a folder.
+    """
+    try:
+        os.read(sys.stdin.fileno(), 0)
+    except OSError as error:
+        error.filename = source_name("-")
+        raise
+    return cast("BufferedReader", sys.stdin.buffer)
+
+
 def stdin_or_path(name: str) -> Source:
     """What to pass to a reader for a source that the user named."""
     if name != "-":
         return name
     # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
     # its system calls only when they are there.
-    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    return stdin().raw
 
 
 def is_stream(name: str) -> bool:
@@ -386,12 +402,12 @@ def _attempt(
     except BrokenPipeError:
         raise
     except OSError as error:
-        # stdout: the others would fail in the same way.
-        if error.filename is None and name != "-":
+        # The output: the others would fail in the same way.
+        if error.filename == STDOUT or (error.filename is None and name != "-"):
             raise
         complain(error)
         # An error of `salvage` may be about the new log.
-        is_other = error.filename is not None and error.filename != name and error.strerror
+        is_other = error.filename not in (None, source_name(name)) and error.strerror
         text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
     except (cordwood.CordwoodError, SourceFailure) as error:
         if file.is_in_folder and isinstance(error, cordwood.DialectError):

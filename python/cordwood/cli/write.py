@@ -11,16 +11,13 @@ import contextlib
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING, cast
 
 import cordwood
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
 from cordwood.cli._output import print_json
-
-if TYPE_CHECKING:
-    from io import BufferedReader
+from cordwood.cli._sources import stdin
 
 EXAMPLES = """\
   journalctl --output json --follow | cordwood write --append journal.log
@@ -82,12 +79,11 @@ def run(options: argparse.Namespace) -> Status:
         return Status.USAGE
     if options.on_torn_tail != "refuse" and options.mode != "a":
         raise ValueError("--on-torn-tail is for the end of a log that is there, with --append")
-    stdin = cast("BufferedReader", sys.stdin.buffer)
-    # If stdin is closed or a folder, no log is created.
-    os.read(stdin.fileno(), 0)
+    # If it cannot be read, no log is created.
+    records = stdin()
     with contextlib.suppress(FileNotFoundError):
         log = os.stat(options.destination)  # noqa: PTH116
-        if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(stdin.fileno())):
+        if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(records.fileno())):
             raise Failure(f"{options.destination}: input file is output file")
     # A pipe or a device has no disk to wait for. (pathlib is slow to import.)
     is_stream = os.path.exists(options.destination) and not os.path.isfile(options.destination)  # noqa: PTH110, PTH113
@@ -106,8 +102,8 @@ def run(options: argparse.Namespace) -> Status:
     record_count = 0
     with writer:
         try:
-            for records in records_from(stdin, options.format):
-                record_count += writer.extend(records)
+            for some in records_from(records, options.format):
+                record_count += writer.extend(some)
                 if options.flush == "append":
                     writer.flush()
             end_offset = writer.tell()
