@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -100,13 +101,18 @@ def stdin() -> BufferedReader:
     """stdin, for data.
 
     Raises:
-        OSError: It is closed, or a folder.
+        OSError: It is closed, or a folder, or its reads do not block.
     """
+    name = source_name("-")
     try:
         os.read(sys.stdin.fileno(), 0)
     except OSError as error:
-        error.filename = source_name("-")
+        error.filename = name
         raise
+    # Many readers, Python's among them, take a read that found nothing yet for the end.
+    if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
+        text = "it is in non-blocking mode, where a read may find nothing before the end"
+        raise OSError(errno.EAGAIN, text, name)
     return cast("BufferedReader", sys.stdin.buffer)
 
 
