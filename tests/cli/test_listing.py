@@ -1,5 +1,6 @@
 """Which files a command reads: pipes, folders that change meanwhile, and logs with very many skipped regions."""
 
+import glob
 import os
 import struct
 import subprocess
@@ -159,3 +160,39 @@ def test_what_comes_after_all_that_is_listed_counts(verb, end, tmp_path, capsys)
     [line] = [line for line in capsys.readouterr().err.splitlines() if "more than" in line]
     expected = f"cordwood: {path}: more than 100,000 regions were left out; for the sums: cordwood verify --json"
     assert line == expected
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Folders with files, in which the tests run."""
+    for name in ("y.log", "a/x.log", "a/b/z.log", "a/[b]/z.log", "s/t/u/d.log", "s/t/e.txt", ".h/h.log", "s/.h.log"):
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_bytes(name.encode())
+    monkeypatch.chdir(tmp_path / "tree")
+    return tmp_path / "tree"
+
+
+PATTERNS = ["**/*.log", "**", "./**/*.log", "a/**", "*/**/*.log", "s/**/u/*", "**/t/**", "**/**/*.log", "**.log", "**/"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_two_stars_match_what_is_in_folders(pattern, tree):
+    matches = set(glob.glob(pattern, recursive=True))  # noqa: PTH207
+    expected = sorted(name for name in matches if not (tree / name).is_dir())
+    assert [file.name for file in named_files([pattern])] == expected
+    if not pattern.startswith("./"):
+        absolute = sorted(str(tree / name) for name in expected)
+        assert [file.name for file in named_files([f"{tree}/{pattern}"])] == absolute
+
+
+def test_two_stars_do_not_go_through_links(tree):
+    """One that leads up would be followed 40 times, and one that leads elsewhere gives files strange names."""
+    before = {pattern: named_files([pattern]) for pattern in PATTERNS}
+    (tree.parent / "other").mkdir()
+    (tree.parent / "other/ext.log").write_bytes(b"ext")
+    (tree / "a/up").symlink_to("..")
+    (tree / "s/t/link").symlink_to("../../../other")
+    assert {pattern: named_files([pattern]) for pattern in PATTERNS} == before
+    # Unless the link is named.
+    assert [file.name for file in named_files(["s/t/link/**"])] == ["s/t/link/ext.log"]
+    assert [file.name for file in named_files(["s/t/*/**/*.log"])] == ["s/t/link/ext.log", "s/t/u/d.log"]

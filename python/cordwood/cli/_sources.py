@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast, get_args
 
 import cordwood
@@ -251,9 +252,27 @@ _MAGIC = frozenset("*?[")
 
 
 def _matches(pattern: str) -> list[str]:
+    """What a pattern matches, in sorted order."""
+    return sorted(set(_unsorted_matches(pattern)))
+
+
+def _unsorted_matches(pattern: str) -> Iterator[str]:
     import glob
 
-    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - keeps names
+    two_stars = re.fullmatch(rf"(?s)((?:.*?{_SEPARATOR})??)\*\*(?:{_SEPARATOR}+(.*))?", pattern)
+    if not two_stars:
+        yield from glob.glob(pattern)  # noqa: PTH207 - keeps names
+        return
+    # `glob` itself goes through links that `**` matches, in circles, too. A shell does not.
+    above, below = two_stars.groups("*")
+    for top in glob.glob(above) if above else [""]:  # noqa: PTH207
+        for path, folders, _ in os.walk(top or os.curdir):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            folder = os.path.join(path, "")  # noqa: PTH118
+            yield from _unsorted_matches(glob.escape(folder if top else folder[len("./") :]) + below)
+
+
+_SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 
 
 def _without_magic(pattern: str) -> str:
