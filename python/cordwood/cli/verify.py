@@ -118,13 +118,16 @@ def run(options: argparse.Namespace) -> Status:
             names_other_log=not options.start,
             must_be_complete=options.strict,
         )
-        is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
-        return Status.DAMAGE if not report.ok or (options.strict and is_torn) else Status.CLEAN
+        return Status.CLEAN if _is_ok(report, must_be_complete=options.strict) else Status.DAMAGE
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
     files = named_files(options.sources)
     with ReadAhead(files, read, options.threads) as read_ahead:
         return for_each_source_with_totals(options, check, totals, files=files, names_others=True, damaged=damaged)
+
+
+def _is_ok(report: cordwood.Report, *, must_be_complete: bool) -> bool:
+    return report.ok and not (must_be_complete and report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL)
 
 
 def print_report(
@@ -161,7 +164,7 @@ def print_report(
                 "dialect": report.dialect,
                 "log_number": report.log_number,
                 "other_log_number": report.other_log_number,
-                "ok": report.ok,
+                "ok": _is_ok(report, must_be_complete=must_be_complete),
                 "record_count": report.record_count,
                 "salvaged_count": report.salvaged_count,
                 "payload_len": report.payload_len,
