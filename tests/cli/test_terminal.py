@@ -159,3 +159,23 @@ def test_a_pipe_is_opened_once(tmp_path):
         os.close(main)
         os.close(terminal)
     assert (done.returncode, done.stdout) == (0, b"one\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the names are those of POSIX, and the commands are for its shells")
+@pytest.mark.parametrize(
+    "name", ["-dash.log", "-ldb", "new\nline.log", b"bad\xff\xfe1.log", NAME, "it's.log", "\\n\t'\x01.log"]
+)
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_commands_to_be_copied(name, is_damaged, tmp_path):
+    """What `info` offers names the same file to a shell, and shows nothing that controls a terminal."""
+    file = bytearray(reference.encode([b"one", b"two"]))
+    file[17] ^= is_damaged
+    (tmp_path / os.fsdecode(name)).write_bytes(file)
+    status, out, _ = run("info", "--", name, cwd=tmp_path)
+    assert status == (3 if is_damaged else 0)
+    assert all(line.isprintable() for line in out.splitlines())
+    command = next(line for line in out.splitlines() if line.startswith("  more"))[len("  more") :]
+    script = f'cordwood() {{ "{sys.executable}" -m cordwood "$@"; }}; {command}'
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (status, b"")
+    assert b"1 record" in done.stdout if is_damaged else done.stdout == b"one\ntwo\n"

@@ -314,9 +314,7 @@ def _commands(
     name: str, damaged_count: int, payloads: dict[str, int], numbers: list[tuple[int | None, int]]
 ) -> list[str]:
     """The commands that show more: where the damage is, and what the records contain."""
-    import shlex
-
-    path = display_name(shlex.quote(name))
+    path = _shell_word(name)
     if numbers and is_one_file([name]):
         return [f"cordwood cat --log-number {numbers[0][1]} {path}"]
     verify = f"cordwood verify {path}"
@@ -328,6 +326,27 @@ def _commands(
     if payload == "wandb":
         return [*damage, f"cordwood convert --as wandb-history {path}"]
     return [*damage, f"cordwood cat {path}" if payload == "other" else f"cordwood cat --as {payload} {path}"]
+
+
+def _shell_word(path: str) -> str:
+    """A path as an argument in a shell: it is not taken for an option, and shows no control characters."""
+    import shlex
+
+    if path.startswith("-"):
+        path = f"./{path}"
+    if path.isprintable():
+        return shlex.quote(path)
+    return "$'" + "".join(map(_shell_character, path)) + "'"
+
+
+def _shell_character(character: str) -> str:
+    """A character between `$'` and `'`."""
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    # A digit may follow, which would belong to a shorter number.
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
 
 
 def _time(seconds: float) -> str:
