@@ -2023,8 +2023,7 @@ class EntityBuilder:
         int,
         bool,
         list[tuple[int, PayloadError | str]],
-        str | None,
-        str | None,
+        int | None,
         list[str],
         int,
         tuple[object, object],
@@ -2034,15 +2033,14 @@ class EntityBuilder:
         Args:
             batch: The records.
             begin: The index of the first record to use.
-            learner: If given, it learns from the records, and the rows end after one with a name
-                that no column has. Several calls may use it at the same time.
+            learner: If given, it learns from the records. Several calls may use it at the same time.
 
         Returns:
             The index of the record to continue with; whether the learner found anything that it had
-            not seen before; the indices of the records that were left out, as from `learn`; a name
-            that no column has, or `None`; the name of a column that a value does not fit, or
-            `None`; the names of the columns that have values; the number of rows; and capsules of
-            the Arrow C data interface that contain the rows.
+            not seen before; the indices of the records that were left out, as from `learn`; the
+            index of a record with a value that does not fit its column or is in none, or `None`:
+            there are then no rows; the names of the columns that have values; the number of rows;
+            and capsules of the Arrow C data interface that contain the rows.
         """
 
 def batch_crc(batch: RecordBatch, crc: int, /) -> int:

@@ -33,6 +33,23 @@ def table_of(source, *options, form="entity", status=0):
     return pq.read_table(to)
 
 
+def test_fields_that_would_have_the_same_name(tmp_path, capfd):
+    """A lone surrogate is escaped in a table, and one field must not take the place of another."""
+    path = tmp_path / "log"
+    for record in rb'{"s":{"\ud800":1,"\\ud800":2}}', rb'{"\ud800":1,"\\ud800":2}':
+        path.unlink(missing_ok=True)
+        exported(path, record)
+        to = tmp_path / "log.parquet"
+        assert main(["convert", "--as", "json", str(path), str(to)]) == 1
+        message = r"have the name '\\ud800'; --to ndjson keeps them apart" + "\n"
+        assert capfd.readouterr().err.endswith(message)
+        assert not to.exists()
+        with pytest.raises(ValueError, match="have the name"):
+            pa.table(cordwood.scan(path, decode="json"))
+        assert main(["convert", "--as", "json", str(path)]) == 0
+        assert json.loads(capfd.readouterr().out) == json.loads(record)
+
+
 def test_keys_are_columns(tmp_path):
     path = tmp_path / "output-0"
     exported(

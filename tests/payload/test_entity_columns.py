@@ -21,7 +21,7 @@ from cordwood._tables.entities import SHAPES
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, NewColumnsError, is_native
 from cordwood._tables.learner import Columns
 from cordwood._tables.rows import all_columns, json_of, rows_as
-from cordwood._tables.schema import ListOf, TooManyColumnsError
+from cordwood._tables.schema import ListOf, MisfitError, StructOf, TooManyColumnsError
 from cordwood.errors import PayloadError
 
 pa = pytest.importorskip("pyarrow")
@@ -342,14 +342,17 @@ def test_many_records_are_left_out():
 def test_a_value_that_its_column_cannot_have():
     """Possible only if the file has changed since its columns were determined."""
     types = {"n": "int", "m": ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
-    columns = all_columns("entity", types)
+    columns = all_columns("entity", {**types, "s": StructOf((("x", "int"),))})
     time = datetime(2020, 1, 1, tzinfo=UTC)
     numbers = [{"n": "one"}, {"n": 0.5}, {"n": time}, {"f": 2**53 + 1}, {"f": time}, {"d": 5}]
-    for wrong in (*numbers, {"m": ["a", 1]}, {"m": "a"}, {"m": [b"\xff"]}, {"t": b"\xff"}, {"b": "a"}):
-        batches = Batches(columns, json_of("entity"), SHAPES)
-        [batch] = cordwood.Reader(written([entities.entity([("T", 1)], wrong)])).record_batches()
-        with pytest.raises(ValueError, match=r"the column [a-z] is .*, and cannot have this: the file has changed"):
+    others = [{"m": ["a", 1]}, {"m": "a"}, {"m": [b"\xff"]}, {"t": b"\xff"}, {"b": "a"}, {"s": 1}, {"s": {"y": 1}}]
+    for wrong in [*numbers, *others, {"new": 1}]:
+        batches = Batches(columns, json_of("entity"), SHAPES, columns)
+        log = written([entities.entity([("T", 1)], values) for values in ({"n": 1}, wrong)])
+        [batch] = cordwood.Reader(log).record_batches()
+        with pytest.raises(MisfitError, match=r"the column '[a-z.\[\]]+' (is .*, and cannot|was not there)") as caught:
             list(batches.of(EntityRecords(batch, {}, Left())))
+        assert caught.value.offset == batch.record_offsets[1]
 
 
 def test_what_changes_no_type_ends_no_batch():

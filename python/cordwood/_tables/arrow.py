@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from cordwood._tables.json_text import Streamed, json_pieces, json_text
-from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf, ToJson, leaf_count
+from cordwood._tables.arrays import Arrays, Make, check_names, new_column, utf8
+from cordwood._tables.schema import ColumnType, MisfitError, Shapes, ToJson, leaf_count
 
 if TYPE_CHECKING:
     from cordwood._tables.entity_batches import EntityBatches, EntityRecords
 
-_Cell: TypeAlias = Callable[[Any], object]
-
-_SAME = frozenset(("bool", "int", "uint", "float", "bytes", "time"))
-"""Types whose values pyarrow accepts as they are."""
-
 # With fewer, the table would need more room for what Parquet records about each column of each row group.
 _CELL_COUNT_MAX = 1 << 22
-
-
-def utf8(text: str) -> str:
-    """Escapes lone surrogates, which JSON can contain and UTF-8 cannot."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class Batches:
@@ -40,28 +29,45 @@ class Batches:
         columns: Mapping[str, ColumnType] | Any,
         to_json: ToJson,
         shapes: Shapes | None = None,
-        known: Iterable[str] = (),
+        known: Collection[str] | None = None,
     ) -> None:
-        """`columns` are those of `Columns`, or a `pyarrow.Schema`. All else in rows, `known` or not, is left out."""
+        """`columns` are those of `Columns`, or a `pyarrow.Schema`. All else in rows is left out.
+
+        If `known` is given, it has the names of all columns that were found, and a row with any other is an error.
+
+        Raises:
+            SameNamesError: Two columns, or two fields of one, have the same name in Arrow.
+        """
         pa: Any = import_module("pyarrow")
         self._pa = pa
-        self._fields_of = (shapes or Shapes()).fields_of
-        self._to_json = to_json
-        self._known = known
+        self._known = None if known is None else frozenset(known)
+        arrays = Arrays(pa, to_json, shapes or Shapes())
+        self._check_nulls = arrays.check_nulls
+        found: Mapping[str, ColumnType | None]
         if isinstance(columns, pa.Schema):
             self.schema: Any = columns
-            self._types = {field.name: field.type for field in self.schema}
-            self._cells = {name: self._given_cell(kind) for name, kind in self._types.items()}
-            self._leaf_counts = dict.fromkeys(self._types, 1)
+            found = dict.fromkeys(self.schema.names)
+            check_names(self.schema.names, "columns")
+            self._leaf_counts = dict.fromkeys(found, 1)
         else:
-            self._types = {name: self._arrow_type(kind) for name, kind in columns.items()}
-            self._cells = {name: self._cell(kind) for name, kind in columns.items()}
+            self.schema = pa.schema([(utf8(name), arrays.type_of(kind)) for name, kind in columns.items()])
+            found = columns
+            check_names(self.schema.names, "columns")
             self._leaf_counts = {name: leaf_count(kind) for name, kind in columns.items()}
-            self.schema = pa.schema([(utf8(name), kind) for name, kind in self._types.items()])
+        self._makers: dict[str, tuple[Any, Make]] = {
+            name: (field, arrays.maker(name, field.type, kind))
+            for field, (name, kind) in zip(self.schema, found.items(), strict=True)
+        }
         self._columns = columns
 
-    def of(self, rows: list[dict[str, Any]] | EntityRecords) -> Iterator[Any]:
-        """The rows in batches, none with very many cells: a column that is in any row takes room in each."""
+    def of(self, rows: list[dict[str, Any]] | EntityRecords, offsets: Sequence[int] = ()) -> Iterator[Any]:
+        """The rows in batches, none with very many cells: a column that is in any row takes room in each.
+
+        `offsets` are the file offsets of their records, for errors.
+
+        Raises:
+            MisfitError: A value does not fit its column.
+        """
         if not isinstance(rows, list):
             yield from self._entity_batches.of(rows)
             return
@@ -71,14 +77,14 @@ class Batches:
             new = row.keys() - names
             wider = width + sum(self._leaf_counts.get(name, 0) for name in new)
             if (index + 1 - begin) * wider > _CELL_COUNT_MAX and index > begin:
-                yield self._batch(rows[begin:index], names)
+                yield self._batch(rows[begin:index], names, offsets[begin:index])
                 begin, names = index, set(row)
                 width = sum(self._leaf_counts.get(name, 0) for name in names)
             elif new:
                 names |= new
                 width = wider
         if rows[begin:]:
-            yield self._batch(rows[begin:], names)
+            yield self._batch(rows[begin:], names, offsets[begin:])
 
     def of_all(self, all_records: Iterable[EntityRecords]) -> Iterator[Any]:
         """The rows of all records in batches, which are made ahead in threads."""
@@ -88,107 +94,54 @@ class Batches:
     def _entity_batches(self) -> EntityBatches:
         from cordwood._tables.entity_batches import EntityBatches
 
-        columns = {**dict.fromkeys(self._known), **self._columns}
-        return EntityBatches(self._pa, self.schema, columns, _CELL_COUNT_MAX)
+        columns = {**dict.fromkeys(self._known or ()), **self._columns}
+        return EntityBatches(self._pa, self.schema, columns, _CELL_COUNT_MAX, lambda row: self._batch([row], set(row)))
 
-    def _batch(self, rows: list[dict[str, Any]], names: set[str]) -> Any:
+    def _batch(self, rows: list[dict[str, Any]], names: set[str], offsets: Sequence[int] = ()) -> Any:
         """A batch of rows that have values only in these columns. All other columns share one array for each type."""
+        if self._known is not None and (new := names - self._known):
+            name, index = min((name, index) for index, row in enumerate(rows) for name in new & row.keys())
+            raise _at(new_column(name), offsets, index)
         nulls: dict[Any, Any] = {}
         arrays: list[Any] = []
         # One column at a time: cells are larger as Python objects than in Arrow.
-        for name, kind in self._types.items():
-            if name in names:
-                cell = self._cells[name]
-                values = [row.get(name) for row in rows]
-                try:
-                    if cell is not None:
-                        values = [None if value is None else cell(value) for value in values]
-                    arrays.append(self._pa.array(values, kind))
-                except (self._pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-                    raise ValueError(f"the column {name} is {kind}, and cannot have this: {error}") from error
+        for name, (field, _) in self._makers.items():
+            if name in names or not field.nullable:
+                arrays.append(self._array(name, [row.get(name) for row in rows], offsets))
             else:
-                if kind not in nulls:
-                    nulls[kind] = self._pa.nulls(len(rows), kind)
-                arrays.append(nulls[kind])
+                if field.type not in nulls:
+                    nulls[field.type] = self._pa.nulls(len(rows), field.type)
+                arrays.append(nulls[field.type])
         return self._pa.record_batch(arrays, schema=self.schema)
 
-    def _arrow_type(self, kind: ColumnType) -> Any:
-        pa = self._pa
-        if isinstance(kind, ListOf):
-            return pa.list_(self._arrow_type(kind.item))
-        if isinstance(kind, StructOf):
-            return pa.struct([(utf8(name), self._arrow_type(inside)) for name, inside in kind.fields])
-        return {
-            "bool": pa.bool_,
-            "int": pa.int64,
-            "uint": pa.uint64,
-            "float": pa.float64,
-            "text": pa.string,
-            "bytes": pa.binary,
-            "time": lambda: pa.timestamp("us", tz="UTC"),
-            "json": pa.string,
-        }[kind]()
+    def _array(self, name: str, values: list[Any], offsets: Sequence[int]) -> Any:
+        field, make = self._makers[name]
 
-    def _cell(self, kind: ColumnType) -> _Cell | None:
-        """The function that converts a value other than `None` to what pyarrow accepts; `None` if none is needed."""
-        if isinstance(kind, ListOf):
-            return self._list_cell(self._cell(kind.item))
-        if isinstance(kind, StructOf):
-            return self._struct_cell([(name, utf8(name), self._cell(inside)) for name, inside in kind.fields])
-        return None if kind in _SAME else self._json_cell if kind == "json" else _text_cell
+        def made(begin: int, end: int) -> Any:
+            self._check_nulls(name, field, values[begin:end])
+            return make(values[begin:end])
 
-    def _given_cell(self, kind: Any) -> _Cell | None:  # noqa: PLR0911 - one for each type
-        """The same for an Arrow type."""
-        types = self._pa.types
-        if types.is_struct(kind):
-            return self._struct_cell([(field.name, field.name, self._given_cell(field.type)) for field in kind])
-        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-            return self._list_cell(self._given_cell(kind.value_type))
-        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-            return lambda value: utf8(value) if isinstance(value, str) else self._json_cell(value)
-        # pyarrow would change values of these types.
-        if types.is_integer(kind):
-            return lambda value: _exactly(value, not isinstance(value, float) or value.is_integer())
-        if types.is_floating(kind):
-            return lambda value: _exactly(value, not isinstance(value, bool))
-        if types.is_timestamp(kind):
-            divisor = {"s": 1_000_000, "ms": 1_000}.get(kind.unit, 1)
-            return lambda value: _exactly(value, isinstance(value, datetime) and value.microsecond % divisor == 0)
-        if types.is_temporal(kind):
-            return lambda value: _exactly(value, False)  # noqa: FBT003 - there are no other times
-        return None
-
-    def _list_cell(self, cell: _Cell | None) -> _Cell | None:
-        if cell is None:
-            return None
-        return lambda items: [None if item is None else cell(item) for item in items]
-
-    def _struct_cell(self, fields: list[tuple[str, str, _Cell | None]]) -> _Cell:
-        fields_of = self._fields_of
-
-        def struct(value: Any) -> object:
-            values = fields_of(value) or {}
-            found: dict[str, object] = {}
-            for name, shown, cell in fields:
-                item = values.get(name)
-                if item is not None:
-                    found[shown] = item if cell is None else cell(item)
-            return found
-
-        return struct
-
-    def _json_cell(self, value: Any) -> object:
-        if type(value) is Streamed:
-            array: list[object] = []
-            return utf8("".join(json_pieces(array, array, value)))
-        return utf8(json_text(self._to_json(value)))
+        try:
+            return made(0, len(values))
+        except MisfitError as error:
+            # Which record it is in: that of the first row that does not fit, in the first half that does not fit.
+            first, begin, end = error, 0, len(values)
+            while end - begin > 1:
+                middle = (begin + end) // 2
+                try:
+                    made(begin, middle)
+                except MisfitError as earlier:
+                    first, end = earlier, middle
+                else:
+                    begin = middle
+            try:
+                made(begin, end)
+            except MisfitError as alone:
+                first = alone
+            raise _at(first, offsets, begin) from None
 
 
-def _exactly(value: object, is_exact: bool) -> object:  # noqa: FBT001 - the only thing to say of it
-    if not is_exact:
-        raise ValueError(f"{value!r} would be changed")
-    return value
-
-
-def _text_cell(value: Any) -> object:
-    return utf8(str(value))
+def _at(error: MisfitError, offsets: Sequence[int], index: int) -> MisfitError:
+    if offsets:
+        error.offset = offsets[index]
+    return error

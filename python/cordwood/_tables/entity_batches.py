@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
 
-from cordwood._native import EntityBuilder, EntityLearner, RecordBatch
+from cordwood._native import EntityBuilder, EntityLearner, Record, RecordBatch
 from cordwood._tables.entities import SHAPES, reserved_name
 from cordwood._tables.learner import COLUMN_COUNT_MAX, FIELD_COUNT_MAX, LEVEL_COUNT_MAX, Columns
-from cordwood._tables.schema import ColumnType, ListOf, StructOf, TooManyColumnsError
+from cordwood._tables.rows import entity_rows
+from cordwood._tables.schema import ColumnType, ListOf, MisfitError, StructOf, TooManyColumnsError
 from cordwood.errors import PayloadError
 
 ROW_COUNT_MAX = 1 << 16
@@ -44,8 +45,6 @@ class EntityRecords(NamedTuple):
     first: Mapping[str, str | None]
     """What each row begins with."""
     leave_out: LeaveOut
-    check_name: Callable[[str], None] = lambda _: None
-    """Called with a name that no column has; it may raise."""
     learner: EntityColumns | None = None
     """If there is one, it learns from the records; further columns are a `NewColumnsError`."""
 
@@ -135,8 +134,7 @@ class _Chunk(NamedTuple):
     next: int
     is_new: bool
     left_out: list[tuple[int, Any]]
-    unknown: str | None
-    misfit: str | None
+    misfit: int | None
     names: list[str]
     row_count: int
     capsules: tuple[object, object]
@@ -149,9 +147,20 @@ def _build(builder: EntityBuilder, records: EntityRecords, begin: int) -> _Chunk
 class EntityBatches:
     """Makes batches of entities, with the columns of a table."""
 
-    def __init__(self, pa: Any, schema: Any, columns: Mapping[str, ColumnType | None], cell_count_max: int) -> None:
-        """Those of `columns` that have no type are known, but not in the table."""
+    def __init__(
+        self,
+        pa: Any,
+        schema: Any,
+        columns: Mapping[str, ColumnType | None],
+        cell_count_max: int,
+        convert: Callable[[dict[str, Any]], object],
+    ) -> None:
+        """Those of `columns` that have no type are known, but not in the table.
+
+        `convert` makes a batch of one row, or raises the error for a value that does not fit its column.
+        """
         self._pa = pa
+        self._convert = convert
         self._schema = schema
         self._columns = columns
         self._cell_count_max = cell_count_max
@@ -162,7 +171,7 @@ class EntityBatches:
 
         Raises:
             NewColumnsError: There is a learner, and it found other columns.
-            ValueError: A value does not fit its column.
+            MisfitError: A value does not fit its column, or is in none.
         """
         return self._made(records, _build(self._builder_of(records), records, 0))
 
@@ -173,7 +182,7 @@ class EntityBatches:
 
         Raises:
             NewColumnsError: There is a learner, and it found other columns.
-            ValueError: A value does not fit its column.
+            MisfitError: A value does not fit its column, or is in none.
         """
         ahead: deque[tuple[EntityRecords, Future[_Chunk]]] = deque()
         with ThreadPoolExecutor(_THREAD_COUNT) as threads:
@@ -196,20 +205,29 @@ class EntityBatches:
         """The batches of all records, the first of which is already built."""
         while True:
             # What is new may already have been learned for another batch, which comes after this one.
-            if records.learner and (chunk.is_new or chunk.unknown is not None or chunk.misfit is not None):
+            if records.learner and (chunk.is_new or chunk.misfit is not None):
                 records.learner.check_settled()
             leave_out_all(records.batch, chunk.left_out, records.leave_out)
-            if chunk.unknown is not None:
-                records.check_name(chunk.unknown)
             if chunk.misfit is not None:
-                kind = self._schema.field(chunk.misfit).type
-                raise ValueError(f"the column {chunk.misfit} is {kind}, and cannot have this: the file has changed")
+                raise self._misfit(records.batch, chunk.misfit)
             if chunk.row_count:
                 found = dict(zip(chunk.names, self._columns_of(chunk.capsules), strict=True))
                 yield self._whole(found, chunk.row_count, records.first)
             if chunk.next >= len(records.batch):
                 return
             chunk = _build(self._builder_of(records), records, chunk.next)
+
+    def _misfit(self, batch: RecordBatch, index: int) -> MisfitError:
+        """The error for a record with a value that does not fit its column, as the naive counterpart finds it."""
+        record = Record(offset=batch.record_offsets[index], end_offset=batch.record_offsets[index], data=batch[index])
+        error = MisfitError("the record has a value that its column cannot have")
+        for row in entity_rows()(record):
+            try:
+                self._convert(row)
+            except MisfitError as found:
+                error = found
+        error.offset = record.offset
+        return error
 
     def _columns_of(self, capsules: tuple[object, object]) -> list[Any]:
         columns: list[Any] = self._pa.record_batch(_Capsules(capsules)).columns

@@ -22,6 +22,13 @@ _EXACT_MAX = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
+_SHOWN = {
+    "large": "int",
+    "huge": "int of more than 64 bits",
+    "json": f"value of more than {LEVEL_COUNT_MAX} levels",
+}
+"""Kinds that have other names in messages."""
+
 _KINDS: dict[type, str] = {
     bool: "bool",
     str: "text",
@@ -72,7 +79,8 @@ class Columns:
     """
 
     def __init__(self, shapes: Shapes | None = None) -> None:
-        self._fields_of, self._fixed = shapes or Shapes()
+        self._shapes = shapes or Shapes()
+        self._fields_of, self._fixed = self._shapes
         self._roots: dict[str, _Node] = {}
         # The number of fields of each column that has any. Nothing more is learned about columns that have too many.
         self._field_counts: dict[str, int] = {}
@@ -90,7 +98,7 @@ class Columns:
             if root is None:
                 root = self._roots[name] = _Node()
             if value is not None and name not in self._overfull:
-                kind = self._kind_of(value)
+                kind = _kind_of(value, self._shapes)
                 root.seen.add(kind)
                 if kind in ("list", "object") and not self._learn(name, root, value, LEVEL_COUNT_MAX):
                     self._overfull.add(name)
@@ -121,7 +129,7 @@ class Columns:
     def _learn_one(self, name: str, node: _Node, value: Any, level_count: int) -> bool:
         if value is None:
             return True
-        kind = self._kind_of(value)
+        kind = _kind_of(value, self._shapes)
         if kind in ("list", "object"):
             if level_count == 1:
                 kind = "json"
@@ -153,7 +161,7 @@ class Columns:
         while nodes:
             name, node = nodes.pop(0)
             if len(node.seen) > 1 and _common(node.seen) == "json":
-                found[name] = sorted({"int" if kind == "large" else kind for kind in node.seen})
+                found[name] = sorted({_SHOWN.get(kind, kind) for kind in node.seen})
             elif node.item is not None:
                 nodes.insert(0, (f"{name}[]", node.item))
             else:
@@ -164,20 +172,6 @@ class Columns:
     def overfull(self) -> list[str]:
         """The columns that are JSON because they would have too many fields."""
         return sorted(self._overfull)
-
-    def _kind_of(self, value: object) -> str:
-        if (kind := _KINDS.get(type(value))) is not None:
-            return kind
-        # A bool, which is an int to Python, is among those.
-        if isinstance(value, int):
-            return "int" if -_EXACT_MAX <= value <= _EXACT_MAX else "large" if value in _INT64 else "json"
-        # For example, an enumeration.
-        for known, kind in _KINDS.items():
-            if isinstance(value, known):
-                return kind
-        if fixed := self._fixed.get(type(value)):
-            return fixed[0]
-        return "json" if self._fields_of(value) is None else "object"
 
     def _type_of(self, node: _Node) -> ColumnType:
         kind = _common(node.seen)
@@ -190,6 +184,27 @@ class Columns:
         return next((fixed for name, fixed in self._fixed.values() if name == kind), kind)
 
 
+def _kind_of(value: object, shapes: Shapes) -> str:
+    if (kind := _KINDS.get(type(value))) is not None:
+        return kind
+    # A bool, which is an int to Python, is among those.
+    if isinstance(value, int):
+        return "int" if -_EXACT_MAX <= value <= _EXACT_MAX else "large" if value in _INT64 else "huge"
+    # For example, an enumeration.
+    for known, kind in _KINDS.items():
+        if isinstance(value, known):
+            return kind
+    if fixed := shapes.fixed.get(type(value)):
+        return fixed[0]
+    return "json" if shapes.fields_of(value) is None else "object"
+
+
+def shown_kind(value: object, shapes: Shapes) -> str:
+    """The type of a value, for messages."""
+    kind = "null" if value is None else _kind_of(value, shapes)
+    return _SHOWN.get(kind, kind)
+
+
 def _common(seen: set[str]) -> str:
     match sorted(seen):
         case []:
@@ -198,6 +213,8 @@ def _common(seen: set[str]) -> str:
             return "int"
         case ["float", "int"]:
             return "float"
+        case ["huge"]:
+            return "json"
         case [alone]:
             return alone
         case _:

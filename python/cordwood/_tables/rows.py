@@ -136,7 +136,7 @@ def rows_as(
         "wandb-config": lambda: _wandb_values("config", leave_out),
         "wandb-metrics": lambda: Rows(_wandb_metrics(leave_out)),
         "wandb-output": _wandb_lines,
-        "entity": lambda: Rows(_entity()),
+        "entity": lambda: Rows(entity_rows()),
         "json": lambda: Rows(_json()),
     }
     rows = makers[form]()
@@ -320,7 +320,8 @@ def _wandb_lines() -> Rows:
     return Rows(rows, lambda: [line(stream) for stream in list(unfinished)])
 
 
-def _entity() -> RowsOf:
+def entity_rows() -> RowsOf:
+    """Returns the function that turns the record of an entity into its row."""
     from cordwood._tables.entities import KEY_COLUMNS, key_columns, reserved_name
     from cordwood.payload.entity import decode, other_fields
 

@@ -57,6 +57,11 @@ class DecodedScan:
         self._raises: bool = options["on_corruption"] == "raise"
         # All columns, where they were inferred.
         self._known: Mapping[str, ColumnType] | None = None
+        self._advice = (
+            "give the column another type in schema="
+            if schema is not None
+            else "the file has changed: make a new scan, or pass schema="
+        )
         self._batches: Batches | None = None if schema is None else self._batches_of(schema)
         self._lock = Lock()
         self._latest: list[_Log] = []
@@ -141,7 +146,7 @@ class DecodedScan:
         from cordwood._tables.arrow import Batches
         from cordwood._tables.rows import json_of, shapes_of
 
-        return Batches(columns, json_of(self._decode), shapes_of(self._decode), self._known or ())
+        return Batches(columns, json_of(self._decode), shapes_of(self._decode), self._known)
 
     @property
     def _is_native(self) -> bool:
@@ -179,7 +184,7 @@ class DecodedScan:
             return entities
         found = Columns(shapes_of(self._decode))
         for log in self._logs():
-            for rows in log.rows():
+            for rows, _ in log.rows():
                 for row in rows:
                     found.add(row)
         return found
@@ -193,25 +198,21 @@ class DecodedScan:
         return {name: known[name] for name in self._columns}
 
     def _stream(self, batches: Batches) -> Iterator[Any]:
+        from cordwood._tables.schema import MisfitError
+
         logs = self._logs()
         self._latest = logs
         is_native = self._is_native
         for log in logs:
-            if is_native:
-                for records in log.entities():
-                    yield from batches.of(records)
-                continue
-            for rows in log.rows():
-                self._check(rows, log)
-                yield from batches.of(rows)
-
-    def _check(self, rows: list[Row], log: _Log) -> None:
-        if self._known is None:
-            return
-        for row in rows:
-            if not row.keys() <= self._known.keys():
-                [name, *_] = row.keys() - self._known.keys()
-                raise _new_column(log, name)
+            try:
+                if is_native:
+                    for records in log.entities():
+                        yield from batches.of(records)
+                else:
+                    for rows, offsets in log.rows():
+                        yield from batches.of(rows, offsets)
+            except MisfitError as error:
+                raise ValueError(f"{log.name}: the record at offset {error.offset}: {error}; {self._advice}") from None
 
     def _logs(self) -> list[_Log]:
         return [
@@ -235,14 +236,15 @@ class DecodedScan:
 
         return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
 
-    def _rows_of(self, reader: Reader, log: _Log) -> Iterator[list[Row]]:
-        """The rows of a log, many at a time."""
+    def _rows_of(self, reader: Reader, log: _Log) -> Iterator[tuple[list[Row], list[int]]]:
+        """The rows of a log, many at a time, and the file offset of the record of each."""
         from cordwood._tables.rows import rows_as
 
         first = self._first(reader)
         policy = self._options["on_corruption"]
         maker = rows_as(self._decode, reader.dialect, log.leave_out, lambda _: None, on_corruption=policy)
         rows: list[Row] = []
+        offsets: list[int] = []
         rows_len = 0
         for record in reader.records():
             try:
@@ -254,34 +256,25 @@ class DecodedScan:
                 if self._origin and self._origin in row:
                     raise _has_column(log, self._origin)
                 rows.append({**first, **row} if first else row)
+                offsets.append(record.offset)
                 if len(rows) >= _BATCH_COUNT:
-                    yield rows
-                    rows, rows_len = [], 0
+                    yield rows, offsets
+                    rows, offsets, rows_len = [], [], 0
             rows_len += len(record.data)
             if rows_len >= _BATCH_LEN:
-                yield rows
-                rows, rows_len = [], 0
-        rows.extend({**first, **row} for row in maker.at_end())
+                yield rows, offsets
+                rows, offsets, rows_len = [], [], 0
+        # None of these forms has rows that are complete only after the last record.
         if rows:
-            yield rows
+            yield rows, offsets
 
     def _entities_of(self, reader: Reader, log: _Log) -> Iterator[EntityRecords]:
         """The records of a log, many at a time."""
         from cordwood._tables.entity_batches import EntityRecords
 
-        def check_name(name: str) -> None:
-            raise _new_column(log, name)
-
         first = self._first(reader)
         for batch in reader.record_batches(target_len=_BATCH_LEN):
-            yield EntityRecords(batch, first, log.leave_out, check_name)
-
-
-def _new_column(log: _Log, name: str) -> ValueError:
-    return ValueError(
-        f"{log.name}: the column {name!r} was not there when the columns were found: the file has changed; "
-        "make a new scan, or pass schema="
-    )
+            yield EntityRecords(batch, first, log.leave_out)
 
 
 def _has_column(log: _Log, name: str | None) -> ValueError:
@@ -294,7 +287,7 @@ class _Log:
     def __init__(
         self,
         open_: Callable[[], Reader],
-        rows_of: Callable[[Reader, _Log], Iterator[list[Row]]],
+        rows_of: Callable[[Reader, _Log], Iterator[tuple[list[Row], list[int]]]],
         entities_of: Callable[[Reader, _Log], Iterator[EntityRecords]],
         number: int,
         *,
@@ -312,7 +305,7 @@ class _Log:
     def name(self) -> str:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
-    def rows(self) -> Iterator[list[Row]]:
+    def rows(self) -> Iterator[tuple[list[Row], list[int]]]:
         with self._open() as reader:
             self.reader = reader
             yield from self._rows_of(reader, self)

@@ -44,6 +44,20 @@ class TooManyColumnsError(ValueError):
     """A log whose table would have too many columns."""
 
 
+class MisfitError(ValueError):
+    """A value that its column cannot have.
+
+    Attributes:
+        offset: The file offset of the record, if it is known.
+    """
+
+    offset: int | None = None
+
+
+class SameNamesError(ValueError):
+    """Two columns of a table, or two fields of a structure in it, would have the same name."""
+
+
 def leaf_count(kind: ColumnType) -> int:
     """How many Parquet columns a column of this type becomes."""
     if isinstance(kind, ListOf):

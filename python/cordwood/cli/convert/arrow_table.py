@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cordwood._tables.arrow import Batches
-from cordwood._tables.schema import ColumnType, Shapes, ToJson
+from cordwood._tables.schema import ColumnType, SameNamesError, Shapes, ToJson
+from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
     from cordwood._tables.entity_batches import EntityRecords
@@ -31,7 +32,10 @@ class ArrowTable:
         *,
         is_stream: bool,
     ) -> None:
-        self._batches = Batches(columns, to_json, shapes)
+        try:
+            self._batches = Batches(columns, to_json, shapes)
+        except SameNamesError as error:
+            raise Failure(f"{error}; --to ndjson keeps them apart") from error
         self._threads: Any = import_module("concurrent.futures").ThreadPoolExecutor(1)
         self._pending: Any = None
         self._form = "stream" if form == "arrow" and is_stream else form

@@ -12,7 +12,7 @@ import cordwood
 from cordwood._remote import is_url
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord, NewColumnsError, is_native
 from cordwood._tables.rows import all_columns, json_of, shapes_of
-from cordwood._tables.schema import ColumnType, TooManyColumnsError
+from cordwood._tables.schema import ColumnType, MisfitError, TooManyColumnsError
 from cordwood.cli._messages import complain
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
@@ -116,7 +116,7 @@ class _AtOnce:
         """
         try:
             table.write_all(self._records())
-        except (NewColumnsError, cordwood.CordwoodError) as error:
+        except (NewColumnsError, MisfitError, cordwood.CordwoodError) as error:
             raise _Again from error
         self.found.finish()
 
@@ -133,7 +133,7 @@ class _AtOnce:
                 position = reader.tell()
                 first = {self._origin: origin_value(name, self._origin)}
                 for batch in reader.record_batches(target_len=BATCH_LEN):
-                    yield EntityRecords(batch, first, _refuse, _ignore, self.found)
+                    yield EntityRecords(batch, first, _refuse, self.found)
                     progress(reader.tell() - position)
                     position = reader.tell()
                 if not reader.ok or reader.outcome.kind != "clean":
@@ -142,7 +142,3 @@ class _AtOnce:
 
 def _refuse(_: LeftOutRecord, error: PayloadError) -> NoReturn:
     raise _Again from error
-
-
-def _ignore(name: str) -> None:
-    """No name is unknown to a learner."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cordwood._tables.rows import json_of, shapes_of
-from cordwood._tables.schema import ColumnType
+from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood.cli._messages import Failure, Status
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
@@ -104,3 +104,5 @@ def write_rows(table: Table, rows: Any, source: str) -> None:
         table.write(rows)
     except Failure as error:
         raise Failure(f"{source_name(source)}: {error}") from error
+    except MisfitError as error:
+        raise changed_meanwhile(source_name(source), "rewritten") from error

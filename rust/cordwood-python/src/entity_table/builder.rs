@@ -42,10 +42,8 @@ struct Chunk {
     columns: Vec<Option<Column>>,
     /// The number of Parquet columns of these columns.
     width: usize,
-    /// A name that no column has.
-    unknown: Option<String>,
-    /// The column that a value does not fit.
-    misfit: Option<String>,
+    /// The index of a record with a value that does not fit its column, or is in none.
+    misfit: Option<usize>,
     /// Whether the rows contain anything that no earlier row did.
     is_new: bool,
 }
@@ -75,15 +73,14 @@ impl EntityBuilder {
     /// Args:
     ///     batch: The records.
     ///     begin: The index of the first record to use.
-    ///     learner: If given, it learns from the records, and the rows end after one with a name
-    ///         that no column has. Several calls may use it at the same time.
+    ///     learner: If given, it learns from the records. Several calls may use it at the same time.
     ///
     /// Returns:
     ///     The index of the record to continue with; whether the learner found anything that it had
-    ///     not seen before; the indices of the records that were left out, as from `learn`; a name
-    ///     that no column has, or `None`; the name of a column that a value does not fit, or
-    ///     `None`; the names of the columns that have values; the number of rows; and capsules of
-    ///     the Arrow C data interface that contain the rows.
+    ///     not seen before; the indices of the records that were left out, as from `learn`; the
+    ///     index of a record with a value that does not fit its column or is in none, or `None`:
+    ///     there are then no rows; the names of the columns that have values; the number of rows;
+    ///     and capsules of the Arrow C data interface that contain the rows.
     #[pyo3(signature = (batch, begin, learner, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
@@ -96,8 +93,7 @@ impl EntityBuilder {
         usize,
         bool,
         Vec<(usize, Py<PyAny>)>,
-        Option<String>,
-        Option<String>,
+        Option<usize>,
         Vec<&str>,
         usize,
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
@@ -126,7 +122,6 @@ impl EntityBuilder {
             chunk.next,
             chunk.is_new,
             left_out,
-            chunk.unknown,
             chunk.misfit,
             names,
             chunk.row_count,
@@ -143,7 +138,6 @@ impl EntityBuilder {
             row_count: 0,
             columns: self.types.iter().map(|_| None).collect(),
             width: 0,
-            unknown: None,
             misfit: None,
             is_new: false,
         };
@@ -151,7 +145,6 @@ impl EntityBuilder {
             && chunk.left_out.len() < LEFT_OUT_MAX
             && chunk.row_count < self.row_count_max
             && chunk.misfit.is_none()
-            && (chunk.unknown.is_none() || learner.is_none())
         {
             match decode(record) {
                 Ok(entity) => {
@@ -210,11 +203,11 @@ impl EntityBuilder {
                         Column::new(kind, seen.map(|node| node.unwrap_or(&nothing)))
                     });
                     if column.set(chunk.row_count, value, &mut is_new) == Err(Misfit) {
-                        chunk.misfit = Some(name.to_owned());
+                        chunk.misfit = Some(chunk.next);
                     }
                 }
             } else {
-                chunk.unknown.get_or_insert_with(|| name.to_owned());
+                chunk.misfit = Some(chunk.next);
             }
             if is_new && let Some(mut learner) = learner() {
                 learner.is_new = false;

@@ -127,7 +127,8 @@ enum Values {
     },
 }
 
-/// A value does not fit the type of its column, or there is more than a column can contain.
+/// A value does not fit the type of its column, which has no such field, or there is more than a
+/// column can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Misfit;
 
@@ -258,15 +259,14 @@ impl Column {
                 let mut fits = Ok(());
                 let mut hint = 0;
                 value.all_fields(|name, value| {
-                    match fields.names.find(name, hint) {
-                        Some(number) => {
-                            hint = number + 1;
-                            fits = columns[number].set(index, value, is_new);
-                        }
-                        None => *is_new = true,
-                    }
+                    fits = fields.names.find(name, hint).ok_or(Misfit).and_then(|number| {
+                        hint = number + 1;
+                        columns[number].set(index, value, is_new)
+                    });
                     fits.is_ok()
                 });
+                // A field that the column lacks may be new to the learner.
+                *is_new |= fits.is_err();
                 fits?;
             }
             _ => return Err(Misfit),

@@ -1,0 +1,320 @@
+"""Arrow arrays of values, none of which is changed: a value that does not fit the type is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from itertools import accumulate, chain
+from typing import Any, TypeAlias
+
+from cordwood._tables.json_text import Streamed, json_pieces, json_text
+from cordwood._tables.learner import shown_kind
+from cordwood._tables.schema import ColumnType, ListOf, MisfitError, SameNamesError, Shapes, StructOf, ToJson
+
+Make: TypeAlias = Callable[[list[Any]], Any]
+"""Makes an array of values; `None` is null."""
+
+_Classes: TypeAlias = tuple[type, ...]
+
+_CLASSES: dict[ColumnType, _Classes] = {
+    "bool": (bool,),
+    "int": (int,),
+    "uint": (int,),
+    "float": (int, float),
+    "text": (str,),
+    "bytes": (bytes,),
+    "time": (datetime,),
+}
+"""What a column of a type that was found can have."""
+
+
+def utf8(text: str) -> str:
+    """Escapes lone surrogates, which JSON can contain and UTF-8 cannot."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+class Arrays:
+    """Makes arrays of the values of columns, one column at a time.
+
+    pyarrow's own conversion is for values that have the type already: it takes 1.5 for the integer 1, and text for a
+    list of its letters. So the classes of all values are compared with those that the type accepts, which costs little:
+    few columns have values of more than one class.
+    """
+
+    def __init__(self, pa: Any, to_json: ToJson, shapes: Shapes) -> None:
+        self._pa = pa
+        self._to_json = to_json
+        self._shapes = shapes
+
+    def type_of(self, found: ColumnType) -> Any:
+        """The Arrow type of a column that was found."""
+        pa = self._pa
+        if isinstance(found, ListOf):
+            return pa.list_(self.type_of(found.item))
+        if isinstance(found, StructOf):
+            return pa.struct([(utf8(name), self.type_of(inside)) for name, inside in found.fields])
+        return {
+            "bool": pa.bool_,
+            "int": pa.int64,
+            "uint": pa.uint64,
+            "float": pa.float64,
+            "text": pa.string,
+            "bytes": pa.binary,
+            "time": lambda: pa.timestamp("us", tz="UTC"),
+            "json": pa.string,
+        }[found]()
+
+    def maker(self, path: str, kind: Any, found: Any = None) -> Make:  # noqa: PLR0911 - one for each type
+        """Returns what makes the arrays of a column, of its items or of a field.
+
+        Args:
+            path: Its name in messages: `a.b` is a field of `a`, and `a[]` are its items.
+            kind: Its Arrow type.
+            found: The `ColumnType`, if it was found and not given. The column then accepts only what would not have
+                changed its type.
+        """
+        types = self._pa.types
+        if types.is_struct(kind):
+            return self._struct(path, kind, found)
+        if types.is_map(kind):
+            return self._map(path, kind)
+        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+            return self._list(path, kind, None if found is None else found.item)
+        if found == "json":
+            return lambda values: self._pa.array([self._json(value) for value in values], kind)
+        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+            return self._text(path, kind, is_found=found is not None)
+        if found is not None:
+            return self._leaf(path, kind, _CLASSES[found])
+        return self._given(path, kind)
+
+    def _given(self, path: str, kind: Any) -> Make:  # noqa: PLR0911 - one for each type
+        """The same for a type that only a schema that was given can have."""
+        pa, types = self._pa, self._pa.types
+        if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+            return self._recoded(path, kind, kind.value_type)
+        if types.is_list_view(kind):
+            return self._recoded(path, kind, pa.list_(kind.value_field))
+        if types.is_large_list_view(kind):
+            return self._recoded(path, kind, pa.large_list(kind.value_field))
+        if types.is_boolean(kind):
+            return self._leaf(path, kind, (bool,))
+        if types.is_integer(kind):
+            return self._integers(path, kind)
+        if types.is_floating(kind):
+            return self._floats(path, kind)
+        if types.is_decimal(kind):
+            return self._leaf(path, kind, (int,))
+        if types.is_timestamp(kind):
+            return self._times(path, kind)
+        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+            return self._leaf(path, kind, (bytes, str))
+        # No value has any other type.
+        return self._leaf(path, kind, (bytes,) if types.is_fixed_size_binary(kind) else ())
+
+    def check_nulls(self, path: str, field: Any, values: list[Any]) -> None:
+        """Raises `MisfitError` if there is a null, and the field must not have any."""
+        if not field.nullable and any(value is None for value in values):
+            raise self._misfit(path, field.type, None)
+
+    def _misfit(self, path: str, kind: Any, value: object, why: object = None) -> MisfitError:
+        name = shown_kind(value, self._shapes)
+        reason = "" if why is None else f": {why}"
+        return MisfitError(f"the column {path!r} is {kind}, and cannot have a value of type {name}{reason}")
+
+    def _check(self, path: str, kind: Any, values: list[Any], classes: _Classes) -> None:
+        for cls in set(map(type, values)):
+            # A bool is an int to Python.
+            is_accepted = issubclass(cls, classes) and (cls is not bool or bool in classes)
+            if not is_accepted and cls is not type(None):
+                raise self._misfit(path, kind, next(value for value in values if type(value) is cls))
+
+    def _array(self, path: str, kind: Any, values: list[Any]) -> Any:
+        errors = (self._pa.ArrowException, OverflowError, TypeError, ValueError)
+        try:
+            return self._pa.array(values, kind)
+        except errors:
+            for value in values:
+                try:
+                    self._pa.array([value], kind)
+                except errors as error:
+                    raise self._misfit(path, kind, value, error) from None
+            raise
+
+    def _leaf(self, path: str, kind: Any, classes: _Classes) -> Make:
+        def make(values: list[Any]) -> Any:
+            self._check(path, kind, values, classes)
+            return self._array(path, kind, values)
+
+        return make
+
+    def _integers(self, path: str, kind: Any) -> Make:
+        def integer(value: Any) -> Any:
+            if not isinstance(value, float):
+                return value
+            if not value.is_integer():
+                raise self._misfit(path, kind, value, f"{value!r} would be changed")
+            return int(value)
+
+        def make(values: list[Any]) -> Any:
+            self._check(path, kind, values, (int, float))
+            return self._array(path, kind, [integer(value) for value in values])
+
+        return make
+
+    def _floats(self, path: str, kind: Any) -> Make:
+        is_narrow = kind.bit_width < self._pa.float64().bit_width
+
+        def make(values: list[Any]) -> Any:
+            self._check(path, kind, values, (int, float))
+            array = self._array(path, kind, values)
+            # pyarrow refuses only integers that would be rounded. NaN is not equal to itself.
+            for value, stored in zip(values, array.to_pylist(), strict=True) if is_narrow else ():
+                if value != stored and value == value:  # noqa: PLR0124
+                    raise self._misfit(path, kind, value, f"{value!r} would be changed")
+            return array
+
+        return make
+
+    def _times(self, path: str, kind: Any) -> Make:
+        divisor = {"s": 1_000_000, "ms": 1_000}.get(kind.unit, 1)
+
+        def make(values: list[Any]) -> Any:
+            self._check(path, kind, values, (datetime,))
+            for value in values if divisor > 1 else ():
+                if value is not None and value.microsecond % divisor:
+                    raise self._misfit(path, kind, value, f"{value.isoformat()} would be changed")
+            return self._array(path, kind, values)
+
+        return make
+
+    def _text(self, path: str, kind: Any, *, is_found: bool) -> Make:
+        def make(values: list[Any]) -> Any:
+            if is_found:
+                self._check(path, kind, values, (str,))
+            else:
+                values = [value if isinstance(value, str) else self._json(value) for value in values]
+            try:
+                return self._pa.array(values, kind)
+            except UnicodeEncodeError:
+                return self._pa.array([None if value is None else utf8(value) for value in values], kind)
+
+        return make
+
+    def _json(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        if type(value) is Streamed:
+            array: list[object] = []
+            return utf8("".join(json_pieces(array, array, value)))
+        return utf8(json_text(self._to_json(value)))
+
+    def _recoded(self, path: str, kind: Any, plain: Any) -> Make:
+        """For a type with another memory layout than `plain`, which has the same values."""
+        make_plain = self.maker(path, plain)
+        return lambda values: self._array(path, kind, make_plain(values).to_pylist())
+
+    def _fields(self, path: str, kind: Any, values: list[Any]) -> list[Mapping[str, Any] | None]:
+        if set(map(type, values)) <= {dict, type(None)}:
+            return values
+        found: list[Mapping[str, Any] | None] = []
+        for value in values:
+            fields = None if value is None else self._shapes.fields_of(value)
+            if fields is None and value is not None:
+                raise self._misfit(path, kind, value)
+            found.append(fields)
+        return found
+
+    def _struct(self, path: str, kind: Any, found: StructOf | None) -> Make:
+        pa = self._pa
+        fields = list(kind)
+        insides: list[tuple[str, Any]] = [(f.name, None) for f in fields] if found is None else list(found.fields)
+        check_names((field.name for field in fields), f"fields of the column {path!r}")
+        parts = [
+            (name, f"{path}.{name}", field, self.maker(f"{path}.{name}", field.type, inside))
+            for field, (name, inside) in zip(fields, insides, strict=True)
+        ]
+        names = {name for name, _ in insides}
+
+        def make(values: list[Any]) -> Any:
+            rows = self._fields(path, kind, values)
+            present = [row for row in rows if row is not None]
+            if found is not None and (new := set[str]().union(*present) - names):
+                raise new_column(f"{path}.{min(new)}")
+            arrays: list[Any] = []
+            for name, inside, field, make_inside in parts:
+                if not field.nullable:
+                    self.check_nulls(inside, field, [row.get(name) for row in present])
+                arrays.append(make_inside([None if row is None else row.get(name) for row in rows]))
+            if not arrays:
+                return pa.array([None if row is None else {} for row in rows], kind)
+            mask = None if len(present) == len(rows) else pa.array([row is None for row in rows])
+            return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+        return make
+
+    def _starts(self, parts: list[Any], kind: Any) -> Any:
+        """Where each part begins among the items of all, and where the last one ends; null for one that is null."""
+        ends = list(accumulate((0 if part is None else len(part) for part in parts), initial=0))
+        starts = [None if part is None else start for part, start in zip(parts, ends, strict=False)]
+        return self._pa.array([*starts, ends[-1]], kind)
+
+    def _list(self, path: str, kind: Any, found: ColumnType | None) -> Make:
+        pa = self._pa
+        field, inside = kind.value_field, f"{path}[]"
+        make_items = self.maker(inside, field.type, found)
+
+        def make(values: list[Any]) -> Any:
+            self._check(path, kind, values, (list,))
+            items = list(chain.from_iterable(value for value in values if value is not None))
+            self.check_nulls(inside, field, items)
+            if pa.types.is_large_list(kind):
+                return pa.LargeListArray.from_arrays(self._starts(values, pa.int64()), make_items(items), type=kind)
+            return pa.ListArray.from_arrays(self._starts(values, pa.int32()), make_items(items), type=kind)
+
+        def make_fixed(values: list[Any]) -> Any:
+            self._check(path, kind, values, (list,))
+            for value in values:
+                if value is not None and len(value) != kind.list_size:
+                    raise self._misfit(path, kind, value, f"it has {len(value)} items")
+            self.check_nulls(inside, field, list(chain.from_iterable(value for value in values if value is not None)))
+            nulls = [None] * kind.list_size
+            items = list(chain.from_iterable(nulls if value is None else value for value in values))
+            mask = pa.array([value is None for value in values], pa.bool_())
+            return pa.FixedSizeListArray.from_arrays(make_items(items), type=kind, mask=mask)
+
+        return make_fixed if pa.types.is_fixed_size_list(kind) else make
+
+    def _map(self, path: str, kind: Any) -> Make:
+        pa = self._pa
+        field, inside = kind.item_field, f"{path}[]"
+        make_keys, make_items = self.maker(inside, kind.key_type), self.maker(inside, kind.item_type)
+
+        def make(values: list[Any]) -> Any:
+            rows = self._fields(path, kind, values)
+            present = [row for row in rows if row is not None]
+            keys = list(chain.from_iterable(present))
+            items = list(chain.from_iterable(row.values() for row in present))
+            self.check_nulls(inside, field, items)
+            starts = self._starts(rows, pa.int32())
+            return pa.MapArray.from_arrays(starts, make_keys(keys), make_items(items), type=kind)
+
+        return make
+
+
+def new_column(path: str) -> MisfitError:
+    """The error for a column, or a field of one, that was not found."""
+    return MisfitError(f"the column {path!r} was not there when the columns were found")
+
+
+def check_names(names: Any, what: str) -> None:
+    """Checks the names of columns or fields as they are in Arrow.
+
+    Raises:
+        SameNamesError: Two are the same.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SameNamesError(f"two {what} have the name {name!r}")
+        seen.add(name)
