@@ -433,3 +433,32 @@ def test_an_iterator_is_free_while_an_error_is_made():
     finally:
         sys.setprofile(None)
     assert steps == ["over"]
+
+
+def test_sequence_numbers_have_56_bits():
+    """An internal key has room for no more, and the next one is not 0."""
+    operations, last = b"\x00\x01a\x00\x01b", (1 << 56) - 1
+
+    def record(sequence, count):
+        return sequence.to_bytes(8, "little") + count.to_bytes(4, "little") + operations
+
+    assert [operation.sequence for operation in WriteBatch(record(last - 1, 2))] == [last - 1, last]
+    built = WriteBatch.build(last - 1, [Operation("delete", key=b"a"), Operation("delete", key=b"b")])
+    assert bytes(built) == record(last - 1, 2)
+    for sequence in last, last + 1, (1 << 64) - 1:
+        with pytest.raises(PayloadError, match=r"no program writes \(8 bytes at offset 0 of the payload\)") as caught:
+            WriteBatch(record(sequence, 2))
+        assert (caught.value.offset, caught.value.length, caught.value.reason) == (0, 8, "non_canonical")
+        with pytest.raises(PayloadError) as caught:
+            WriteBatch.build(sequence, list(built))
+        assert caught.value.reason == "too_large"
+
+
+def test_a_count_of_one_is_in_the_singular():
+    for count, deletes, message in (
+        (1, 2, "the header states 1 operation, but there are 2 (4 bytes at offset 8 of the payload)"),
+        (2, 1, "the header states 2 operations, but there is 1 (4 bytes at offset 8 of the payload)"),
+    ):
+        with pytest.raises(PayloadError) as caught:
+            list(WriteBatch(bytes(8) + count.to_bytes(4, "little") + b"\x00\x01a" * deletes))
+        assert str(caught.value) == message

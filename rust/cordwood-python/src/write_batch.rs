@@ -26,7 +26,8 @@ use crate::value::NewArgs;
 ///         one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 ///
 /// Raises:
-///     PayloadError: The record is shorter than the header of a batch.
+///     PayloadError: The record is shorter than the header of a batch, or a sequence number would
+///         have more than 56 bits.
 ///     TypeError: `record` is not bytes-like.
 ///     ValueError: There is no such engine.
 ///
@@ -229,9 +230,7 @@ impl Position {
         let Some((operation, end_offset)) = batch.operation_at(self.offset)? else {
             return batch.check_count(self.found).map(|()| None);
         };
-        let sequence = operation
-            .is_counted()
-            .then(|| batch.sequence().wrapping_add(self.found));
+        let sequence = operation.is_counted().then(|| batch.sequence() + self.found);
         let offset = self.offset;
         self.found += u64::from(operation.is_counted());
         self.offset = end_offset;

@@ -50,6 +50,10 @@ fn write_batch(record: &[u8], engine: Engine) {
             Err(found) => error = Some(found),
         }
     }
+    if batch.sequence() >> 55 == 1 {
+        // There may be more operations than the header states, and too few sequence numbers for them.
+        return;
+    }
     let encoded = WriteBatch::encode(batch.sequence(), &operations, engine).expect("it was decoded");
     assert_eq!(encoded[..8], record[..8]);
     assert!(record[12..].starts_with(&encoded[12..]), "{operations:?}");

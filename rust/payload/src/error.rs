@@ -24,7 +24,8 @@ pub enum PayloadReason {
     /// A variable-length number that continues after 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
     /// Readable by an engine, but written by none: a number with more bytes or bits than it needs,
-    /// an explicit column family 0, a boolean other than 0 and 1, a repeated value.
+    /// an explicit column family 0, a boolean other than 0 and 1, a repeated value, a batch whose
+    /// sequence numbers have more than 56 bits.
     NonCanonical,
     /// A tag that is unknown to the engine, or not allowed in this kind of record.
     UnknownTag {
@@ -91,7 +92,9 @@ impl fmt::Display for PayloadReason {
             PayloadReason::BadLength => write!(f, "a field whose length does not match its content"),
             PayloadReason::BadKey => write!(f, "an internal key that is shorter than 8 bytes"),
             PayloadReason::WrongCount { stated, found } => {
-                write!(f, "the header states {stated} operations, but there are {found}")
+                let operations = if *stated == 1 { "operation" } else { "operations" };
+                let are = if *found == 1 { "is" } else { "are" };
+                write!(f, "the header states {stated} {operations}, but there {are} {found}")
             }
             PayloadReason::BadWireType => write!(f, "a field of the wrong wire type"),
             PayloadReason::MissingField { tag } => write!(f, "the required field {tag} is missing"),

@@ -40,14 +40,24 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than the header.
+    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than the header,
+    /// [`NonCanonical`](PayloadReason::NonCanonical) if the sequence number of an operation would
+    /// have more than 56 bits.
     pub fn new(record: &'a [u8], engine: Engine) -> Result<Self, PayloadError> {
         let mut cursor = Cursor::new(record, 0);
+        let (sequence, count) = (cursor.fixed64()?, cursor.fixed32()?);
+        if !has_room(sequence, count) {
+            return Err(PayloadError {
+                offset: 0,
+                len: 8,
+                reason: PayloadReason::NonCanonical,
+            });
+        }
         Ok(WriteBatch {
             record,
             engine,
-            sequence: cursor.fixed64()?,
-            count: cursor.fixed32()?,
+            sequence,
+            count,
         })
     }
 
@@ -118,8 +128,8 @@ impl<'a> WriteBatch<'a> {
     /// # Errors
     ///
     /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know,
-    /// [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, or for 2^32
-    /// operations or more.
+    /// [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, for 2^32
+    /// operations or more, or for a sequence number of more than 56 bits.
     pub fn encode<'b>(
         sequence: u64,
         operations: impl IntoIterator<Item = &'b Operation<'b>>,
@@ -134,9 +144,20 @@ impl<'a> WriteBatch<'a> {
             }
             operation.encode(&mut record, engine)?;
         }
+        if !has_room(sequence, count) {
+            return Err(too_large(&[], 8));
+        }
         record[8..Self::HEADER_LEN].copy_from_slice(&count.to_le_bytes());
         Ok(record)
     }
+}
+
+/// The last sequence number: internal keys have 56 bits for it.
+const SEQUENCE_MAX: u64 = (1 << 56) - 1;
+
+/// Whether the sequence numbers of as many operations, from this one on, are all possible.
+fn has_room(sequence: u64, count: u32) -> bool {
+    sequence.saturating_add(u64::from(count.saturating_sub(1))) <= SEQUENCE_MAX
 }
 
 /// The operations of a batch. Iteration ends at the first error; a [wrong

@@ -359,3 +359,25 @@ fn what_is_wrong_with_a_batch_is_said_with_its_place() {
     rocksdb(&record(1, b"\x05\x00\x01k\x01v"), 12, 2, PayloadReason::NonCanonical);
     rocksdb(&record(1, b"\x18\x01k\x071234567"), 15, 8, PayloadReason::BadLength);
 }
+
+#[test]
+fn sequence_numbers_have_56_bits() {
+    let last = (1_u64 << 56) - 1;
+    let of =
+        |sequence: u64, count: u32| [&sequence.to_le_bytes()[..], &count.to_le_bytes(), b"\x00\x01a\x00\x01b"].concat();
+    assert_eq!(decode(&of(last - 1, 2), Engine::RocksDb).unwrap().len(), 2);
+    for sequence in [last, last + 1, u64::MAX] {
+        is_wrong(
+            decode(&of(sequence, 2), Engine::RocksDb),
+            0,
+            8,
+            PayloadReason::NonCanonical,
+        );
+        let deletes = [Operation::Delete {
+            column_family: 0,
+            key: b"a",
+        }; 2];
+        let error = WriteBatch::encode(sequence, &deletes, Engine::RocksDb).unwrap_err();
+        assert_eq!((error.offset, error.len, error.reason), (0, 8, PayloadReason::TooLarge));
+    }
+}
