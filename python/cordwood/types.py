@@ -239,7 +239,7 @@ class PayloadReason(StrEnum):
         NOT_UTF8: Text that is not UTF-8.
         RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
         TOO_DEEP: More levels of nesting than any program writes.
-        TOO_LARGE: More than the format has room for.
+        TOO_LARGE: More than the format has room for, or an integer in JSON with more digits than Python accepts.
     """
 
     TRUNCATED = "truncated"

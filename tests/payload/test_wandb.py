@@ -292,6 +292,11 @@ def test_one_bad_value_does_not_drop_the_step(tmp_path):
             assert text in line
 
 
+def test_one_byte_is_in_the_singular():
+    with pytest.raises(PayloadError, match=r"\(1 byte at offset 0 of the payload\)"):
+        wandb.to_dict(b"\xff")
+
+
 def test_an_integer_of_thousands_of_digits():
     history = HistoryRecord()
     item(history.item, "a", "1" * 5_000)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf
 from cordwood.errors import PayloadError
+from cordwood.payload._error import payload_error
 from cordwood.payload.entity import Entity, GeoPoint, Key, User
 from cordwood.types import PayloadReason
 
@@ -42,8 +43,7 @@ def key_columns(key: Key | None) -> dict[str, Any]:
 def reserved_name(name: str, record: bytes) -> PayloadError:
     """The error for a record that has a property of this name, which is that of a column for the key."""
     message = f"a property has the name {name}, which a table has for the key"
-    message += f" ({len(record)} bytes at offset 0 of the payload)"
-    return PayloadError(message, offset=0, length=len(record), reason=PayloadReason.RESERVED_NAME)
+    return payload_error(message, record, PayloadReason.RESERVED_NAME)
 
 
 def _id_or_name(last: int | str | None, around: str = "") -> dict[str, int | str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, cast
 
-from cordwood.errors import PayloadError
+from cordwood.payload._error import payload_error
 from cordwood.types import PayloadReason
 
 DEPTH_MAX = 100
@@ -34,15 +34,26 @@ def _object(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-_parsed_strictly = json.JSONDecoder(parse_int=_int, object_pairs_hook=_object).decode
+class _TooManyDigitsError(Exception):
+    """An integer has more digits than Python converts: the time for that is quadratic."""
+
+
+def _int_only(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise _TooManyDigitsError(f"an integer of {len(text.lstrip('-')):,} digits") from None
+
+
+_parsed_strictly = json.JSONDecoder(parse_int=_int_only, object_pairs_hook=_object).decode
 
 
 def document(record: bytes) -> Any:
     """The value of a record that is JSON text. NaN and the infinities, as Python writes them, are JSON.
 
     Raises:
-        PayloadError: The record is not JSON, an object in it has two values of the same name, or it is nested too
-            deeply.
+        PayloadError: The record is not JSON, an object in it has two values of the same name, it is nested too deeply,
+            or it has an integer with more digits than Python accepts, usually 4,300.
     """
     offset = 0
     try:
@@ -51,15 +62,15 @@ def document(record: bytes) -> Any:
         message, reason, offset = "text that is not UTF-8", PayloadReason.NOT_UTF8, error.start
     except RecursionError:
         message, reason = f"JSON of more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP
+    except _TooManyDigitsError as error:
+        message, reason = str(error), PayloadReason.TOO_LARGE
     except ValueError as error:
         message, reason = f"not JSON: {error}", PayloadReason.NON_CANONICAL
     else:
         if not is_too_deep(value):
             return value
         message, reason = f"JSON of more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP
-    length = len(record) - offset
-    message = f"{message} ({length} byte{'' if length == 1 else 's'} at offset {offset} of the payload)"
-    raise PayloadError(message, offset=offset, length=length, reason=reason)
+    raise payload_error(message, record, reason, offset)
 
 
 def is_too_deep(value: Any) -> bool:

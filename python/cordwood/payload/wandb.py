@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, cast
 
 from cordwood._native import Reader, decode_wandb
 from cordwood.errors import PayloadError
+from cordwood.payload._error import payload_error
 from cordwood.payload._json_parser import DEPTH_MAX, is_too_deep, parsed
 from cordwood.types import PayloadReason
 
@@ -52,14 +53,14 @@ def to_dict(record: bytes) -> dict[str, object]:
     try:
         message.ParseFromString(record)
     except protobuf.DecodeError as error:
-        raise _error(record, f"not a record of wandb: {error}", PayloadReason.BAD_WIRE_TYPE) from error
+        raise payload_error(f"not a record of wandb: {error}", record, PayloadReason.BAD_WIRE_TYPE) from error
     record_len = message.ByteSize()
     message.DiscardUnknownFields()
     try:
         out: dict[str, object] = json_format.MessageToDict(message, preserving_proto_field_name=True)
     except (json_format.Error, ValueError) as error:
         # For example, a time before the year 1 or after the year 9999.
-        raise _error(record, f"a value that JSON cannot have: {error}", PayloadReason.NON_CANONICAL) from error
+        raise payload_error(f"a value that JSON cannot have: {error}", record, PayloadReason.NON_CANONICAL) from error
     unknown_len = record_len - message.ByteSize()
     return {**out, "unknown_len": unknown_len} if unknown_len else out
 
@@ -300,7 +301,7 @@ def _row(record: bytes, items: _Items, leave_out: _LeaveOut | None, prefix: str 
             value = _value(record, name, text)
             for leaf, inside in _leaves(name, value) if prefix else [(name, value)]:
                 if leaf in row:
-                    raise _error(record, f"two values have the name {leaf!r}", PayloadReason.NON_CANONICAL)
+                    raise payload_error(f"two values have the name {leaf!r}", record, PayloadReason.NON_CANONICAL)
                 row[leaf] = inside
         except PayloadError as error:
             _leave(error, leave_out)
@@ -327,16 +328,13 @@ def _value(record: bytes, name: str, text: str) -> Any:
     except RecursionError as error:
         raise _too_deep(record, name) from error
     except ValueError as error:
-        raise _error(record, f"the value of {name!r} is not JSON: {error}", PayloadReason.NON_CANONICAL) from error
+        raise payload_error(
+            f"the value of {name!r} is not JSON: {error}", record, PayloadReason.NON_CANONICAL
+        ) from error
     if is_too_deep(value):
         raise _too_deep(record, name)
     return value
 
 
 def _too_deep(record: bytes, name: str) -> PayloadError:
-    return _error(record, f"the value of {name!r} has more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP)
-
-
-def _error(record: bytes, message: str, reason: PayloadReason) -> PayloadError:
-    message = f"{message} ({len(record)} bytes at offset 0 of the payload)"
-    return PayloadError(message, offset=0, length=len(record), reason=reason)
+    return payload_error(f"the value of {name!r} has more than {DEPTH_MAX} levels", record, PayloadReason.TOO_DEEP)
