@@ -358,6 +358,64 @@ def test_a_column_without_nulls(tmp_path):
         cordwood.scan(path, decode="json", schema=pa.schema([("s", pa.struct([field, field]))]))
 
 
+@pytest.mark.parametrize("decode", ["json", "entity"])
+@pytest.mark.parametrize("policy", ["raise", "skip"])
+def test_two_streams_of_a_file_object(decode, policy, tmp_path):
+    """They would move each other's position: the one that has begun first fails, as in a scan of bytes."""
+    text = "x" * 10_000
+    lines = [json.dumps({"i": i, "text": text}).encode() for i in range(600)]
+    if decode == "entity":
+        lines = [entities.entity([("T", i + 1)], {"i": i, "text": text}) for i in range(600)]
+    path = written(tmp_path / "log", lines)
+    with path.open("rb") as file:
+        for source in file, io.BytesIO(path.read_bytes()):
+            scan = cordwood.scan(source, decode=decode, on_corruption=policy)
+            first, second = (pa.RecordBatchReader.from_stream(scan) for _ in range(2))
+            first.read_next_batch()
+            rows = second.read_next_batch().num_rows
+            with pytest.raises(OSError, match="another stream has started reading the same file object: read the"):
+                first.read_all()
+            # The other is not disturbed, and so is one after the other.
+            assert rows + second.read_all().num_rows == 600
+            assert pa.table(scan)["i"].to_pylist() == list(range(600))
+    for source in path, path.read_bytes():
+        scan = cordwood.scan(source, decode=decode)
+        first, second = (pa.RecordBatchReader.from_stream(scan) for _ in range(2))
+        rows = [stream.read_next_batch().num_rows for stream in (first, second)]
+        assert [rows[0] + first.read_all().num_rows, rows[1] + second.read_all().num_rows] == [600, 600]
+
+
+def test_a_name_with_a_nul(tmp_path):
+    """Names in Arrow's C interface end there."""
+    for line in rb'{"a\u0000b":1,"a":2,"c":3}', rb'{"s":{"a\u0000b":1,"a":2},"c":3}':
+        path = written(tmp_path / "log", [line])
+        scan = cordwood.scan(path, decode="json")
+        assert scan.columns == tuple(json.loads(line))
+        for read in pa.table, pa.schema:
+            with pytest.raises(
+                ValueError, match=r"the name of the column '(a\\x00b|s)', or of a field in it, has a NUL"
+            ):
+                read(scan)
+        assert pa.table(cordwood.scan(path, decode="json", columns=["c"])).to_pylist() == [{"c": 3}]
+        schema = pa.schema([("a", pa.int8()), ("s", pa.struct([("a", pa.int8())]))])
+        [row] = pa.table(cordwood.scan(path, decode="json", schema=schema)).to_pylist()
+        assert row == ({"a": 2, "s": None} if line.startswith(b'{"a') else {"a": None, "s": {"a": 2}})
+    with pytest.raises(ValueError, match="has a NUL"):
+        pa.table(cordwood.scan(path, decode="json", schema=pa.schema([("a\0b", pa.int8())])))
+
+
+def test_an_integer_of_thousands_of_digits_is_not_decoded(tmp_path):
+    """It would become text. The largest that Python converts is JSON text."""
+    lines = [b'{"a":' + b"9" * 4_300 + b"}", b'{"a":[-' + b"9" * 4_301 + b"]}", b'{"a":"x"}']
+    path = written(tmp_path / "log", lines)
+    with pytest.raises(cordwood.errors.PayloadError, match=r"offset 4313: an integer of 4,301 digits \(4310 bytes"):
+        pa.table(cordwood.scan(path, decode="json"))
+    scan = cordwood.scan(path, decode="json", on_corruption="skip")
+    assert pa.table(scan)["a"].to_pylist() == ["9" * 4_300, '"x"']
+    [[(offset, error)]] = scan.left_out
+    assert (offset, error.reason) == (4313, "too_large")
+
+
 def test_what_is_something_else(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]
@@ -408,7 +466,14 @@ def test_options(exports, tmp_path):
         cordwood.scan(path, decode="entity", schema=[])
     with pytest.raises(ValueError, match="schema names the columns"):
         cordwood.scan(path, decode="entity", schema=pa.schema([]), columns=["n"])
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="schema must name at least one column"):
+        cordwood.scan(path, decode="entity", schema=pa.schema([]))
+    for options in {}, {"decode": "entity"}:
+        with pytest.raises(ValueError, match="columns must name at least one column"):
+            cordwood.scan(path, columns=[], **options)
+        with pytest.raises(TypeError, match=r"columns must be a list of names, not a str: columns=\['n'\]"):
+            cordwood.scan(path, columns="n", **options)
+    with pytest.raises(ValueError, match="columns names 'n' twice"):
         cordwood.scan(path, decode="entity", columns=["n", "n"])
     with pytest.raises(FileNotFoundError):
         pa.table(cordwood.scan(tmp_path / "missing", decode="entity"))

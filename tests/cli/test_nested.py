@@ -328,3 +328,12 @@ def test_any_documents_make_a_table_that_parquet_can_hold(documents):
         kind = table.schema.field(name).type
         for found, document in zip(table[name].to_pylist(), documents, strict=True):
             assert is_same(kind, found, document.get(name)), (kind, found, document.get(name))
+
+
+def test_an_integer_of_more_than_64_bits_has_a_name_in_messages(tmp_path, capfd):
+    path = tmp_path / "log"
+    exported(path, b'{"a":0.5,"b":9223372036854775808}', b'{"a":9223372036854775808}')
+    table = table_of(path, form="json")
+    assert table.to_pydict() == {"a": ["0.5", "9223372036854775808"], "b": ["9223372036854775808", None]}
+    message = "cordwood: the column a has values of several types, and is stored as JSON: "
+    assert capfd.readouterr().err == message + "float, int of more than 64 bits\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, get_args
 
 from cordwood._native import Outcome, Reader, Record, SkippedRegion
 from cordwood.errors import PayloadError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _BATCH_COUNT = 1 << 16
 _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
+
+_Part = TypeVar("_Part")
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool]
 """What to pass to `Reader`, the position to seek to first, if any, and whether it can be read only once."""
@@ -49,7 +51,8 @@ class DecodedScan:
         from threading import Lock
 
         self._sources = sources
-        self._opened: set[int] = set()
+        # How many times each was opened.
+        self._openings = [0] * len(sources)
         self._decode = decode
         self._origin = origin
         self._columns = columns
@@ -76,6 +79,7 @@ class DecodedScan:
             The capsule, which reads the sources from their beginning.
         """
         batches = self._inferred()
+        _check_exportable(batches.schema)
         reader: Any = import_module("pyarrow").RecordBatchReader.from_batches(batches.schema, self._stream(batches))
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -85,7 +89,9 @@ class DecodedScan:
         Returns:
             The capsule.
         """
-        return self._inferred().schema.__arrow_c_schema__()
+        schema = self._inferred().schema
+        _check_exportable(schema)
+        return schema.__arrow_c_schema__()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -216,19 +222,31 @@ class DecodedScan:
 
     def _logs(self) -> list[_Log]:
         return [
-            _Log(functools.partial(self._open, number), self._rows_of, self._entities_of, number, raises=self._raises)
+            _Log(
+                functools.partial(self._open, number),
+                functools.partial(self._opening, number),
+                self._rows_of,
+                self._entities_of,
+                number,
+                raises=self._raises,
+            )
             for number in range(len(self._sources))
         ]
 
     def _open(self, number: int) -> Reader:
         """A reader of a source, from its beginning."""
         source, begin, is_read_once = self._sources[number]
+        if is_read_once and self._openings[number]:
+            raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
+        self._openings[number] += 1
         if begin is not None:
             source.seek(begin)
-        if is_read_once and number in self._opened:
-            raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
-        self._opened.add(number)
         return Reader(source, **self._options)
+
+    def _opening(self, number: int) -> int:
+        """Changes when another stream begins to read a source, if that moves the position of this one."""
+        _, begin, _ = self._sources[number]
+        return 0 if begin is None else self._openings[number]
 
     def _first(self, reader: Reader) -> dict[str, str | None]:
         """What each row of a log begins with."""
@@ -277,6 +295,21 @@ class DecodedScan:
             yield EntityRecords(batch, first, log.leave_out)
 
 
+def _check_exportable(schema: Any) -> None:
+    """Checks that Arrow's C interface, whose strings end at a NUL, leaves the schema as it is.
+
+    Raises:
+        ValueError: It does not.
+    """
+    exported: Any = import_module("pyarrow").schema(schema)
+    for field, other in zip(schema, exported, strict=True):
+        if field != other:
+            raise ValueError(
+                f"the name of the column {field.name!r}, or of a field in it, has a NUL, and a scan cannot represent "
+                "it: leave it out with columns= or schema=, or use cordwood convert"
+            )
+
+
 def _has_column(log: _Log, name: str | None) -> ValueError:
     return ValueError(f"{log.name}: the rows have a column {name!r} of their own: scan each on its own")
 
@@ -287,6 +320,7 @@ class _Log:
     def __init__(
         self,
         open_: Callable[[], Reader],
+        opening: Callable[[], int],
         rows_of: Callable[[Reader, _Log], Iterator[tuple[list[Row], list[int]]]],
         entities_of: Callable[[Reader, _Log], Iterator[EntityRecords]],
         number: int,
@@ -294,6 +328,7 @@ class _Log:
         raises: bool,
     ) -> None:
         self._open = open_
+        self._opening = opening
         self._rows_of = rows_of
         self._entities_of = entities_of
         self._number = number
@@ -306,14 +341,28 @@ class _Log:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
     def rows(self) -> Iterator[tuple[list[Row], list[int]]]:
-        with self._open() as reader:
-            self.reader = reader
-            yield from self._rows_of(reader, self)
+        yield from self._each(self._rows_of)
 
     def entities(self) -> Iterator[EntityRecords]:
+        yield from self._each(self._entities_of)
+
+    def _each(self, parts_of: Callable[[Reader, _Log], Iterator[_Part]]) -> Iterator[_Part]:
         with self._open() as reader:
             self.reader = reader
-            yield from self._entities_of(reader, self)
+            opening = self._opening()
+            for part in parts_of(reader, self):
+                # Between two parts, and in other threads at any time.
+                self._check_alone(opening)
+                yield part
+                self._check_alone(opening)
+            self._check_alone(opening)
+
+    def _check_alone(self, opening: int) -> None:
+        if self._opening() != opening:
+            raise OSError(
+                "another stream has started reading the same file object: read the streams one after the other, or "
+                "scan a path"
+            )
 
     def leave_out(self, record: Record | LeftOutRecord, error: PayloadError) -> None:
         if self._raises:
@@ -355,7 +404,10 @@ def decoded_scan(
         raise TypeError(f"schema must be a pyarrow.Schema, not {type(schema).__name__}")
     if schema is not None and columns is not None:
         raise ValueError("schema names the columns: pass it without columns")
-    if columns is not None and len(set(columns)) < len(columns):
-        raise ValueError("columns names one twice")
+    for name in columns or ():
+        if columns and columns.count(name) > 1:
+            raise ValueError(f"columns names {name!r} twice")
+    if schema is not None and not schema.names:
+        raise ValueError("schema must name at least one column")
     origin = origin_column(decode) if are_several else None
     return DecodedScan(sources, decode, schema=schema, columns=columns, origin=origin, options=options)

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicU64;
 
 use cordwood::damage::Severity;
 use cordwood::{OnCorruption, ReadOptions};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
 use super::columns::{Column, Paths};
 use super::open_log::TARGET_LEN;
@@ -206,7 +206,7 @@ impl Scan {
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn scan<'py>(
     sources: &Bound<'py, PyAny>,
-    columns: Option<Vec<String>>,
+    #[pyo3(from_py_with = names_of)] columns: Option<Vec<String>>,
     decode: Option<&Bound<'py, PyAny>>,
     schema: Option<&Bound<'py, PyAny>>,
     dialect: Option<&Bound<'py, PyAny>>,
@@ -265,6 +265,21 @@ pub(crate) fn scan<'py>(
     Ok(Bound::new(py, scan)?.into_any())
 }
 
+/// The argument `columns`.
+fn names_of(names: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
+    if let Ok(name) = names.cast::<PyString>() {
+        return Err(PyTypeError::new_err(format!(
+            "columns must be a list of names, not a str: columns=[{}]",
+            name.repr()?
+        )));
+    }
+    let names: Option<Vec<String>> = names.extract()?;
+    if names.as_ref().is_some_and(Vec::is_empty) {
+        return Err(PyValueError::new_err("columns must name at least one column"));
+    }
+    Ok(names)
+}
+
 fn columns_of(names: &[String]) -> PyResult<Vec<Column>> {
     let mut columns = Vec::new();
     for name in names {
@@ -273,9 +288,6 @@ fn columns_of(names: &[String]) -> PyResult<Vec<Column>> {
             return Err(PyValueError::new_err(format!("columns names '{name}' twice")));
         }
         columns.push(column);
-    }
-    if columns.is_empty() {
-        return Err(PyValueError::new_err("columns must name at least one column"));
     }
     Ok(columns)
 }
