@@ -360,7 +360,7 @@ fn each_type_byte() {
     }
 }
 
-/// Two blocks are damaged, one after the other: the records after the damage in the second are also
+/// Two adjacent blocks are damaged: the records after the damage in the second are also
 /// salvaged if the log has a number, so that another log might follow the damage in the first.
 #[test]
 fn what_follows_damage_in_two_blocks_is_salvaged() {
