@@ -1342,8 +1342,7 @@ class WriteBatch:
             one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:
-        PayloadError: The record is shorter than the header of a batch, or a sequence number would
-            have more than 56 bits.
+        PayloadError: The record is shorter than the header of a batch.
         TypeError: `record` is not bytes-like.
         ValueError: There is no such engine.
 

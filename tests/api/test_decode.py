@@ -375,7 +375,7 @@ def test_two_streams_of_a_file_object(decode, policy, tmp_path):
             rows = second.read_next_batch().num_rows
             with pytest.raises(OSError, match="another stream has started reading the same file object: read the"):
                 first.read_all()
-            # The other is not disturbed, and so is one after the other.
+            # The other is not disturbed, and neither is the next one.
             assert rows + second.read_all().num_rows == 600
             assert pa.table(scan)["i"].to_pylist() == list(range(600))
     for source in path, path.read_bytes():

@@ -183,19 +183,19 @@ def test_an_export_is_no_run_without_steps(tmp_path):
 def test_operations_have_the_same_columns_in_every_log(tmp_path):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
-        writer.append(bytes.fromhex("ffffffffffffffff 01000000 01036b65790576616c7565"))
+        writer.append(bytes.fromhex("ffffffffffffff00 01000000 01036b65790576616c7565"))
     table = read("arrow", io.BytesIO(convert("--as", "write-batch", "--to", "arrow", path)))
     assert table.num_rows == 1
     row = {name: value for name, value in table.to_pylist()[0].items() if value is not None}
     assert row == {
         "offset": 0,
-        "sequence": 2**64 - 1,
+        "sequence": 2**56 - 1,
         "kind": "put",
         "column_family": 0,
         "key": b"key",
         "value": b"value",
     }
-    assert str(table.schema.field("xid").type) == "binary"
+    assert [str(table.schema.field(name).type) for name in ("sequence", "xid")] == ["uint64", "binary"]
 
 
 def test_columns_have_the_type_of_their_values():

@@ -447,7 +447,7 @@ def test_sequence_numbers_have_56_bits():
     assert bytes(built) == record(last - 1, 2)
     for sequence in last, last + 1, (1 << 64) - 1:
         with pytest.raises(PayloadError, match=r"no program writes \(8 bytes at offset 0 of the payload\)") as caught:
-            WriteBatch(record(sequence, 2))
+            list(WriteBatch(record(sequence, 2)))
         assert (caught.value.offset, caught.value.length, caught.value.reason) == (0, 8, "non_canonical")
         with pytest.raises(PayloadError) as caught:
             WriteBatch.build(sequence, list(built))

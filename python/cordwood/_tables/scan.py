@@ -407,7 +407,7 @@ def decoded_scan(
     for name in columns or ():
         if columns and columns.count(name) > 1:
             raise ValueError(f"columns names {name!r} twice")
-    if schema is not None and not schema.names:
+    if schema is not None and schema == pa.schema([]):
         raise ValueError("schema must name at least one column")
     origin = origin_column(decode) if are_several else None
     return DecodedScan(sources, decode, schema=schema, columns=columns, origin=origin, options=options)

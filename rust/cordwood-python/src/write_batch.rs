@@ -26,8 +26,7 @@ use crate::value::NewArgs;
 ///         one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 ///
 /// Raises:
-///     PayloadError: The record is shorter than the header of a batch, or a sequence number would
-///         have more than 56 bits.
+///     PayloadError: The record is shorter than the header of a batch.
 ///     TypeError: `record` is not bytes-like.
 ///     ValueError: There is no such engine.
 ///
@@ -230,7 +229,9 @@ impl Position {
         let Some((operation, end_offset)) = batch.operation_at(self.offset)? else {
             return batch.check_count(self.found).map(|()| None);
         };
-        let sequence = operation.is_counted().then(|| batch.sequence() + self.found);
+        let sequence = operation
+            .is_counted()
+            .then(|| batch.sequence().saturating_add(self.found));
         let offset = self.offset;
         self.found += u64::from(operation.is_counted());
         self.offset = end_offset;

@@ -50,8 +50,8 @@ fn write_batch(record: &[u8], engine: Engine) {
             Err(found) => error = Some(found),
         }
     }
-    if batch.sequence() >> 55 == 1 {
-        // There may be more operations than the header states, and too few sequence numbers for them.
+    if batch.sequence() >> 55 > 0 {
+        // There may be too few sequence numbers for the operations.
         return;
     }
     let encoded = WriteBatch::encode(batch.sequence(), &operations, engine).expect("it was decoded");

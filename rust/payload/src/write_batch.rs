@@ -40,24 +40,14 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than the header,
-    /// [`NonCanonical`](PayloadReason::NonCanonical) if the sequence number of an operation would
-    /// have more than 56 bits.
+    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than the header.
     pub fn new(record: &'a [u8], engine: Engine) -> Result<Self, PayloadError> {
         let mut cursor = Cursor::new(record, 0);
-        let (sequence, count) = (cursor.fixed64()?, cursor.fixed32()?);
-        if !has_room(sequence, count) {
-            return Err(PayloadError {
-                offset: 0,
-                len: 8,
-                reason: PayloadReason::NonCanonical,
-            });
-        }
         Ok(WriteBatch {
             record,
             engine,
-            sequence,
-            count,
+            sequence: cursor.fixed64()?,
+            count: cursor.fixed32()?,
         })
     }
 
@@ -103,24 +93,32 @@ impl<'a> WriteBatch<'a> {
     }
 
     /// The check at the end of the record: compares the count in the header with `found`, the
-    /// number of counted operations found.
+    /// number of counted operations found, and checks that all have a sequence number.
     ///
     /// # Errors
     ///
     /// [`WrongCount`](PayloadReason::WrongCount) if they differ. LevelDB and RocksDB then refuse
-    /// the batch.
+    /// the batch. [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have
+    /// more than 56 bits.
     pub fn check_count(&self, found: u64) -> Result<(), PayloadError> {
-        if found == u64::from(self.count) {
-            return Ok(());
+        if found != u64::from(self.count) {
+            return Err(PayloadError {
+                offset: 8,
+                len: 4,
+                reason: PayloadReason::WrongCount {
+                    stated: self.count,
+                    found,
+                },
+            });
         }
-        Err(PayloadError {
-            offset: 8,
-            len: 4,
-            reason: PayloadReason::WrongCount {
-                stated: self.count,
-                found,
-            },
-        })
+        if !has_room(self.sequence, self.count) {
+            return Err(PayloadError {
+                offset: 0,
+                len: 8,
+                reason: PayloadReason::NonCanonical,
+            });
+        }
+        Ok(())
     }
 
     /// The record with these operations. The count is derived from them.
@@ -161,7 +159,8 @@ fn has_room(sequence: u64, count: u32) -> bool {
 }
 
 /// The operations of a batch. Iteration ends at the first error; a [wrong
-/// count](PayloadReason::WrongCount) is an error after the last operation.
+/// count](PayloadReason::WrongCount) is an error after the last operation, and so are sequence
+/// numbers of more than 56 bits.
 #[derive(Debug, Clone)]
 pub struct Operations<'a> {
     batch: WriteBatch<'a>,
