@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from support import PAYLOAD, written
 
 import cordwood
+from cordwood.cli import main
 from cordwood.cli._output import new_file
 
 LOG = written([PAYLOAD] * 9)
@@ -55,6 +57,78 @@ def test_what_is_killed_leaves_nothing_under_the_name(name, tmp_path):
         assert not (tmp_path / name).exists()
 
 
+signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+
+
+@signals
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("convert", "-", "a.csv"),
+        ("convert", "-", "a.parquet"),
+        ("convert", "--overwrite", "-", "old.csv"),
+        ("salvage", "-", "a.log"),
+        ("salvage", "--overwrite", "-", "old.csv"),
+    ],
+    ids=" ".join,
+)
+def test_a_signal_leaves_nothing_that_is_unfinished(arguments, number, tmp_path):
+    if "a.parquet" in arguments:
+        pytest.importorskip("pyarrow")
+    old = tmp_path / "old.csv"
+    old.write_text("old")
+    with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_DFL)) as process:
+        process.send_signal(number)
+        # stdin stays open, so the end of the input is not why the command ends.
+        assert process.wait(60) == -number
+        assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+    assert list(tmp_path.iterdir()) == [old]
+    assert old.read_text() == "old"
+
+
+@signals
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_is_ignored_stays_ignored(number, tmp_path):
+    """As after `nohup`."""
+    arguments = ["convert", "-", "a.ndjson"]
+    with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_IGN)) as process:
+        process.send_signal(number)
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ndjson"]
+    assert len((tmp_path / "a.ndjson").read_bytes().splitlines()) == 9
+
+
+@pytest.fixture
+def handlers():
+    """The handlers of SIGTERM, which has its default action, also under `nohup`, and of SIGHUP, which has its own."""
+    handlers = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: lambda *_: None}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield handlers
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@signals
+def test_a_program_keeps_its_signal_handlers(handlers, tmp_path):
+    with new_file(str(tmp_path / "a.csv")):
+        assert signal.getsignal(signal.SIGTERM) != handlers[signal.SIGTERM]
+        assert signal.getsignal(signal.SIGHUP) == handlers[signal.SIGHUP]
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
+def test_a_thread_may_write_a_table(tmp_path):
+    """Only the main thread may handle signals."""
+    (tmp_path / "log").write_bytes(LOG)
+    statuses = []
+    arguments = ["convert", str(tmp_path / "log"), str(tmp_path / "a.ndjson")]
+    thread = threading.Thread(target=lambda: statuses.append(main(arguments)))
+    thread.start()
+    thread.join()
+    assert statuses == [0]
+
+
 @pytest.fixture(params=["links", "no links"])
 def links(request, monkeypatch):
     """With hard links, and as on a file system that has none."""
@@ -90,6 +164,17 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"other"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder cannot be synced")
+@pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["new", "overwrite"])
+def test_the_name_of_a_salvaged_log_is_on_the_disk(options, tmp_path, monkeypatch):
+    (tmp_path / "log").write_bytes(LOG)
+    new = tmp_path / "new.log"
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append((new.exists(), os.fstat(file).st_ino)))
+    assert main(["salvage", *options, str(tmp_path / "log"), str(new)]) == 0
+    assert synced == [(True, tmp_path.stat().st_ino)]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Protocol, cast
 
 import cordwood
@@ -240,24 +240,29 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     target = os.path.realpath(name)
     folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
     partial = os.path.join(folder, os.path.basename(os.path.normpath(name)))  # noqa: PTH118, PTH119
-    try:
-        os.mkdir(folder)  # noqa: PTH102 - pathlib is slow to import
-        yield partial
-        if overwrite:
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
-            os.replace(partial, target)  # noqa: PTH105
-        else:
-            _rename_to_new(partial, target)
-    except OSError as error:
-        if error.filename in {folder, partial}:
-            error.filename = name
-        raise
-    finally:
+
+    def remove() -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)  # noqa: PTH108
-        with contextlib.suppress(FileNotFoundError):
+            for file in os.listdir(folder):  # noqa: PTH208 - pathlib is slow to import
+                os.unlink(os.path.join(folder, file))  # noqa: PTH108, PTH118
             os.rmdir(folder)  # noqa: PTH106
+
+    with _called_on_signals(remove):
+        try:
+            os.mkdir(folder)  # noqa: PTH102
+            yield partial
+            if overwrite:
+                with contextlib.suppress(FileNotFoundError):
+                    os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
+                os.replace(partial, target)  # noqa: PTH105
+            else:
+                _rename_to_new(partial, target)
+        except OSError as error:
+            if error.filename in {folder, partial}:
+                error.filename = name
+            raise
+        finally:
+            remove()
 
 
 def _rename_to_new(old: str, new: str) -> None:
@@ -271,3 +276,37 @@ def _rename_to_new(old: str, new: str) -> None:
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), old) from None
         os.rename(old, new)  # noqa: PTH104
+
+
+@contextlib.contextmanager
+def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
+    """Makes SIGTERM and SIGHUP call `remove` before they end the process, which they otherwise do at once.
+
+    They raise no exception: that could come while a context manager is being left, and skip what it does then. A signal
+    that is ignored, as after `nohup`, or that a program which calls `main` handles itself, is left alone.
+    """
+    import signal
+
+    def end(number: int, _: object) -> None:
+        try:
+            remove()
+        finally:
+            # Whoever started the process sees by which signal it ended.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            # The first process of a container survives that.
+            os._exit(128 + number)
+
+    # Windows has no SIGHUP.
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    try:
+        # Only the main thread may do this.
+        with contextlib.suppress(ValueError):
+            for number in numbers:
+                if signal.getsignal(number) == signal.SIG_DFL:
+                    signal.signal(number, end)
+        yield
+    finally:
+        for number in numbers:
+            if signal.getsignal(number) is end:
+                signal.signal(number, signal.SIG_DFL)

@@ -16,7 +16,6 @@ database, such as its tables and the file CURRENT, are not copied.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 from collections.abc import Iterable, Sequence
 
@@ -98,10 +97,10 @@ def run(options: argparse.Namespace) -> Status:
         check_destination(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
             os.makedirs(os.path.dirname(destination), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow to import
-        target = unfinished(destination, overwrite=True) if options.overwrite else contextlib.nullcontext(destination)
         try:
-            with target as new, Progress(name) as progress:
+            with unfinished(destination, overwrite=options.overwrite) as new, Progress(name) as progress:
                 report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
+            _sync_folder(destination)
         except cordwood.OtherLogError as error:
             is_named = options.log_number is not None
             parts = other_log_parts(error.log_number, error.other_log_number, is_named=is_named)
@@ -120,6 +119,17 @@ def run(options: argparse.Namespace) -> Status:
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     return for_each_source_with_totals(options, salvage, totals, files=files)
+
+
+def _sync_folder(path: str) -> None:
+    """Syncs the name of a file, whose content is already on the disk."""
+    # On Windows, a folder cannot be opened.
+    if os.name == "posix":
+        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)  # noqa: PTH120
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _payload_of(path: str, report: cordwood.Report) -> str | None:
