@@ -1214,3 +1214,113 @@ fn a_damaged_file_header_does_not_cost_the_first_block() {
         }
     }
 }
+
+/// The records, each of one byte repeated, as a run file: the file header, and then blocks that
+/// begin at `grid_offset`. Also where each record begins and ends.
+fn run_file(grid_offset: usize, lens: &[usize]) -> (Vec<u8>, Vec<Reported>) {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    let records = lens.iter().map(|&len| {
+        let data = vec![b'x'; len];
+        let begin = Wire::Ieee.append(&mut file, grid_offset, &data);
+        Reported::Record(begin, file.len() as u64, data)
+    });
+    let records = records.collect();
+    (file, records)
+}
+
+/// The beginning of a run file shows only in its second block where its blocks begin: 7 bytes later
+/// in those that wandb-core wrote before 0.17.6.
+#[test]
+fn a_run_file_is_followed_with_its_own_blocks() {
+    let mut cases = vec![vec![32_755, 70_000], vec![32_761, 5, 40_000], vec![100_000]];
+    // The last record that begins in the first block has from 0 to 40 bytes there.
+    cases.extend((0..40).map(|left| vec![10_000, BLOCK_LEN - 10_014 - left, 3, 5, 1, 70_000, 1]));
+    for lens in cases {
+        for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
+            let (file, expected) = run_file(grid_offset, &lens);
+            for (step, preallocated) in [(1_000, 0), (BLOCK_LEN, 0), (file.len(), 0), (5_000, 2 * file.len())] {
+                let (_folder, path) = folder();
+                let mut growing = Growing::new(&path, preallocated as u64);
+                let mut follower = Follower::open(&path, skipping()).unwrap();
+                let mut reported = Vec::new();
+                for (index, piece) in file.chunks(step).enumerate() {
+                    growing.write(index * step, piece);
+                    drain(&mut follower, &mut reported);
+                }
+                reported.remove(0);
+                assert_eq!(reported, expected, "{dialect:?}, {lens:?}, {step} bytes at a time");
+                assert_eq!(follower.format().dialect, dialect);
+            }
+        }
+    }
+}
+
+/// What follows is not waited for: a record is returned once it is complete.
+#[test]
+fn a_run_file_is_not_returned_later_than_it_is_written() {
+    for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
+        let (file, expected) = run_file(grid_offset, &[500; 200]);
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, FollowOptions::default()).unwrap();
+        let (mut reported, mut written) = (Vec::new(), 0);
+        for (index, record) in expected.iter().enumerate() {
+            let Reported::Record(_, end, _) = *record else { panic!() };
+            // First only a part of it.
+            for end in [end as usize - 3, end as usize] {
+                growing.write(written, &file[written..end]);
+                written = end;
+                let waits = drain(&mut follower, &mut reported);
+                assert!(
+                    matches!(waits.reason, WaitReason::Idle | WaitReason::Incomplete),
+                    "{waits:?}"
+                );
+            }
+            assert_eq!(reported.len(), index + 2, "{dialect:?}");
+        }
+        assert_eq!(reported[1..], expected);
+    }
+}
+
+/// Nothing more is written to a file that has been renamed, so what a reader returns is not waited
+/// for.
+#[test]
+fn a_rotation_decides_what_is_still_open() {
+    // Its first fragment is damaged, and it ends before the third block does.
+    let (mut closed, mut expected) = (Vec::new(), Vec::new());
+    for _ in 0..90 {
+        let begin = Wire::Recyclable(5).append(&mut closed, 0, &[b'x'; 1_000]);
+        if begin >= BLOCK_LEN as u64 {
+            expected.push(Reported::Record(begin, closed.len() as u64, vec![b'x'; 1_000]));
+        }
+    }
+    closed[20] ^= 1;
+    // The last bytes of a record that ends with the first block, 7 bytes later, look like the header
+    // of a long one.
+    let (mut run, mut records) = run_file(7, &[32_000]);
+    let data = [&[b'x'; 747][..], b"xxxx\x00\x70\x01"].concat();
+    let begin = Wire::Ieee.append(&mut run, 7, &data);
+    assert_eq!(run.len(), BLOCK_LEN + 7);
+    records.push(Reported::Record(begin, run.len() as u64, data));
+    for (file, expected) in [(closed, expected), (run, records)] {
+        let (folder, path) = folder();
+        fs::write(&path, &file).unwrap();
+        let mut follower = Follower::open(&path, skipping()).unwrap();
+        let mut reported = Vec::new();
+        drain(&mut follower, &mut reported);
+        fs::rename(&path, folder.path().join("old.log")).unwrap();
+        let last = loop {
+            match follower.poll().unwrap() {
+                Poll::Record(record) => {
+                    reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
+                }
+                Poll::Skipped(region) => push_skipped(&mut reported, region),
+                Poll::NotYet(_) => {}
+                last => break last,
+            }
+        };
+        assert!(matches!(last, Poll::Rotated { .. }));
+        reported.retain(|reported| matches!(reported, Reported::Record(..)));
+        assert_eq!(reported, expected);
+    }
+}

@@ -12,7 +12,7 @@ use super::poll::{NotYet, Poll, WaitReason};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
 use crate::detect::{
-    DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
+    DETECT_LEN, Detection, Grids, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
 };
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
@@ -30,6 +30,7 @@ enum Reported {
 enum Failed {
     Io(io::Error),
     Refused(Refused),
+    Unidentified(Error),
 }
 
 impl From<io::Error> for Failed {
@@ -102,6 +103,9 @@ pub struct Follower {
     pub(super) format: LogFormat,
     /// Whether the contents have shown the format of the log.
     pub(super) is_identified: bool,
+    /// The dialects that the log may be in, until its second block shows which. It is read in the
+    /// first of them as far as its first block goes.
+    pub(super) grids: Option<Grids>,
     pub(super) file: LiveFile,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.
@@ -141,6 +145,7 @@ impl Follower {
             has_reported: false,
             format,
             is_identified: !named.is_open(),
+            grids: None,
             options,
             judged: Judged::default(),
             mode: Mode::Records,
@@ -226,7 +231,7 @@ impl Follower {
 
     fn report(&mut self) -> Result<Reported, Error> {
         if !self.is_identified && matches!(self.mode, Mode::Records) {
-            self.identify()?;
+            self.identify(false)?;
         }
         match self.advance() {
             Ok(Reported::Skipped(region))
@@ -239,10 +244,8 @@ impl Follower {
                 })
             }
             Err(Failed::Refused(refused)) => Err(refusal(refused, Some(self.file.path.clone()))),
-            Err(Failed::Io(source)) => Err(Error::Io {
-                path: Some(self.file.path.clone()),
-                source,
-            }),
+            Err(Failed::Unidentified(error)) => Err(error),
+            Err(Failed::Io(source)) => Err(self.io(source)),
             Ok(reported) => Ok(reported),
         }
     }
@@ -260,7 +263,7 @@ impl Follower {
         }
     }
 
-    /// What the decoder finds next. `None` if the mode has changed.
+    /// What the decoder finds next. `None` if the mode or the format of the log has changed.
     fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
         let mut place = None;
         let mut is_mixed = false;
@@ -292,8 +295,11 @@ impl Follower {
                     continue;
                 };
                 // Everything from `at` on has been read since this call began.
+                if self.is_in_doubt(0, look.file_len) && self.find_grid()? {
+                    return Ok(None);
+                }
                 match self.judge(at, look.file_len, is_confirmed)? {
-                    AtFault::Wait(reason) => return Ok(Some(self.not_yet(reason, look))),
+                    AtFault::Wait(reason) => return self.waits(reason, look),
                     AtFault::ReadAgain => {
                         is_confirmed = true;
                         self.file.read(at, look.file_len)?;
@@ -311,6 +317,21 @@ impl Follower {
                         return Ok(None);
                     }
                 }
+                Step::Record(RecordSpan {
+                    offset: begin,
+                    end_offset: end,
+                    ..
+                })
+                | Step::Skipped(SkippedRegion { begin, end, .. })
+                    if self.is_in_doubt(begin, end) =>
+                {
+                    if self.find_grid()? {
+                        return Ok(None);
+                    }
+                    self.restart();
+                    let look = self.file.look()?;
+                    return self.waits(WaitReason::Incomplete, look);
+                }
                 _ if is_mixed => {
                     // Read again from the beginning of the record, all at once.
                     self.restart();
@@ -321,7 +342,7 @@ impl Follower {
                     // What follows it depends on which log this is.
                     self.restart();
                     let look = self.file.look()?;
-                    return Ok(Some(self.not_yet(WaitReason::Damaged, look)));
+                    return self.waits(WaitReason::Damaged, look);
                 }
                 Step::Record(span) => {
                     self.position = span.end_offset;
@@ -345,22 +366,20 @@ impl Follower {
 
     /// Checks whether the contents show the format of the log yet. The beginning of an undamaged
     /// log shows it; otherwise it is decided as for a reader of the whole file, once everything
-    /// that decides it is written.
+    /// that decides it is written, or, if `is_last`, by what is there.
     ///
     /// # Errors
     ///
     /// [`Error::Foreign`] if a signature shows that it is not a log. A file without one may be a
     /// log whose first record is not complete yet. [`Error::Unsupported`] if logs in its dialect do
     /// not have the number or compression given in the options.
-    fn identify(&mut self) -> Result<(), Error> {
+    fn identify(&mut self, is_last: bool) -> Result<(), Error> {
         // A nonzero byte shows that everything before it is written, and each header has one.
         let mut head = vec![0; DETECT_LEN + 2 * HEADER_LEN];
-        let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
-            path: Some(self.file.path.clone()),
-            source,
-        })?;
+        let len = self.file.read_at(0, &mut head).map_err(|source| self.io(source))?;
         let is_written = head[DETECT_LEN - 1..].iter().any(|&byte| byte != 0);
-        head.truncate(len.min(if is_written { DETECT_LEN } else { DETECT_LEN - 1 }));
+        let is_all = is_last || is_written;
+        head.truncate(len.min(if is_all { DETECT_LEN } else { DETECT_LEN - 1 }));
         if !is_written && ends_in_first_fragment(&head) {
             return Ok(());
         }
@@ -368,7 +387,7 @@ impl Follower {
         let detect = |is_last| identify(named, Some(&self.file.path), &head, 0, is_last);
         let is_undetected = named.dialect.is_none();
         // Only a complete fragment decides, and the block need not be complete for that.
-        let mut detected = detect(is_undetected && begins_undamaged(&head));
+        let mut detected = detect(is_last || is_undetected && begins_undamaged(&head));
         if detected == Detection::NeedMore && is_undetected && self.position == 0 {
             detected = match detect(true) {
                 foreign @ Detection::Foreign(_) => foreign,
@@ -377,8 +396,12 @@ impl Follower {
         }
         match detected {
             Detection::Log(format) => {
-                self.set_format(format)?;
+                let grids = Grids::of(&format.dialect).filter(|_| is_undetected && !is_last);
+                let dialect = grids.map_or(format.dialect, |grids| grids.first);
+                self.set_format(LogFormat { dialect, ..format })?;
+                self.grids = grids;
                 self.is_identified = true;
+                self.find_grid().map_err(|source| self.io(source))?;
             }
             Detection::Foreign(foreign) if foreign.has_signature() => {
                 return Err(Error::Foreign {
@@ -400,6 +423,43 @@ impl Follower {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the dialects that the log may be in differ in what is from the file offset `begin` to
+    /// `end`: they do where the block of only one of them has room for a header, and after that.
+    fn is_in_doubt(&self, begin: u64, end: u64) -> bool {
+        let end = end.max(begin.saturating_add(HEADER_LEN as u64));
+        self.grids
+            .is_some_and(|grids| end > grids.first.first_block_end() as u64)
+    }
+
+    /// Decides where the second block begins, if what is written shows it, and then moves back to
+    /// the offset after the last reported event.
+    fn find_grid(&mut self) -> io::Result<bool> {
+        let Some(grids) = self.grids else { return Ok(false) };
+        let mut head = vec![0; DETECT_LEN];
+        let mut shown = || {
+            let len = self.file.read_at(0, &mut head)?;
+            Ok::<_, io::Error>(grids.shown(&head[..len], false))
+        };
+        // If a write was concurrent with the first read, its end may have been visible and its
+        // beginning not.
+        let Some(dialect) = shown()? else { return Ok(false) };
+        if shown()? != Some(dialect) {
+            return Ok(false);
+        }
+        self.grids = None;
+        self.format.dialect = dialect;
+        self.decoder = self.options.decoder(self.format);
+        self.forget();
+        Ok(true)
+    }
+
+    fn io(&self, source: io::Error) -> Error {
+        Error::Io {
+            path: Some(self.file.path.clone()),
+            source,
+        }
     }
 
     /// Reads in this format, from the offset after the last reported event on.
@@ -500,6 +560,22 @@ impl Follower {
             self.mode = Mode::Ended(Poll::End(end));
         }
         region
+    }
+
+    /// The answer while nothing can be reported. `None` if the path names another file and the
+    /// format of the log has been decided for that reason: by what is there, as by a reader of the
+    /// whole file.
+    fn waits(&mut self, reason: WaitReason, look: Look) -> Result<Option<Reported>, Failed> {
+        let is_undecided = !self.is_identified || self.is_in_doubt(0, look.file_len);
+        if is_undecided && look.is_rotated && reason != WaitReason::Suspect {
+            (self.is_identified, self.grids) = (false, None);
+            self.identify(true).map_err(Failed::Unidentified)?;
+            if self.is_identified {
+                self.forget();
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.not_yet(reason, look)))
     }
 
     fn not_yet(&self, reason: WaitReason, look: Look) -> Reported {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Follower;
 use super::poll::WaitReason;
-use crate::detect::ends_in_first_fragment;
+use crate::detect::{Grids, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
@@ -81,6 +81,10 @@ impl Follower {
             // only partly written.
             reason = WaitReason::Incomplete;
         }
+        if reason == WaitReason::Suspect && self.is_in_second_grid(at) {
+            // What follows shows which of the two dialects it is.
+            reason = WaitReason::Incomplete;
+        }
         if reason == WaitReason::Suspect && format.log_number.is_some() {
             // It may be the middle of an older log. Only later fragments of this log show that it
             // is not.
@@ -108,6 +112,19 @@ impl Follower {
         } else {
             AtFault::Wait(reason)
         })
+    }
+
+    /// Whether what is at `at` may be a fragment that extends past the end of the first block, in
+    /// the second dialect that the log may be in, or is after that end.
+    fn is_in_second_grid(&self, at: u64) -> bool {
+        let Some(Grids { first, second }) = self.grids else {
+            return false;
+        };
+        let left = second.block_left(at);
+        let bytes = self.file.window().at(at, left);
+        at >= first.first_block_end() as u64
+            || second.valid(bytes, true).is_some()
+            || reason_to_wait(&second, bytes, left, false) == WaitReason::Incomplete
     }
 
     /// Whether any block from `block_end` on begins with a valid fragment.
