@@ -5,6 +5,8 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
+use std::io::Read;
+
 use cordwood_log::verbs::{DETECT_LEN, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, LogFormat, ReadOptions, Reader};
 use wire::Wire;
@@ -515,6 +517,64 @@ fn a_log_of_each_dialect_is_detected() {
             let first = dialects.find(|&&other| log_in(other, record_len) == file);
             let head = &file[..file.len().min(DETECT_LEN)];
             assert_eq!(detect(head), Ok(first.map(|&dialect| dialect.into())), "{dialect:?}");
+        }
+    }
+}
+
+/// Of a stream, the first read may return anything from one byte to all of it.
+#[test]
+fn a_short_read_does_not_change_what_is_detected() {
+    const BLOCK: usize = 32_768;
+    let firsts = |len: usize| {
+        (1..40)
+            .chain((1..4).flat_map(|block| block * BLOCK - 20..block * BLOCK + 40))
+            .filter(move |&first| first < len)
+    };
+    let dialects = [
+        (Wire::Plain, &b""[..], Dialect::LEVELDB),
+        (Wire::Recyclable(5), b"", Dialect::RECYCLABLE),
+        (Wire::Synced(5, 9), b"", Dialect::PEBBLE),
+        (Wire::Ieee, b":W&B\xe1\xbe\x00", Dialect::WANDB),
+        (Wire::Ieee, b":SWL\xd6\xe1\x02", Dialect::SWANLAB),
+    ];
+    for (wire, header, dialect) in dialects {
+        // Of the longer records, the first block has one whole fragment after the damage: too few to show the dialect.
+        let lens = [100, BLOCK + 500, 2 * BLOCK + 500, 4 * BLOCK];
+        for (len, record_len) in lens.into_iter().flat_map(|len| [(len, 6_000), (len, 20_000)]) {
+            let mut file = header.to_vec();
+            while file.len() < len {
+                wire.append(&mut file, 0, &vec![b'x'; record_len]);
+            }
+            for is_damaged in [false, true] {
+                if is_damaged {
+                    file[header.len() + 20] ^= 1;
+                }
+                for first in firsts(file.len()) {
+                    let (begin, rest) = file.split_at(first);
+                    let format = Reader::new(begin.chain(rest), ReadOptions::default()).format();
+                    let what = format!("{dialect:?}, {len} bytes, {first} of them first, damaged: {is_damaged}");
+                    // Nothing shows the dialect of a damaged record that is the only one.
+                    if !is_damaged || len > BLOCK {
+                        assert_eq!(format.expect("a log").dialect, dialect, "{what}");
+                    } else {
+                        assert!(format.is_ok(), "{what}");
+                    }
+                }
+            }
+        }
+    }
+    for (expected, file) in foreign() {
+        // The end of a longer stream cannot be looked at.
+        if file.len() < DETECT_LEN {
+            for first in firsts(file.len()) {
+                let (begin, rest) = file.split_at(first);
+                let Err(Error::Foreign { foreign, .. }) =
+                    Reader::new(begin.chain(rest), ReadOptions::default()).format()
+                else {
+                    panic!("{expected:?}, {first} bytes first")
+                };
+                assert_eq!(foreign, expected);
+            }
         }
     }
 }

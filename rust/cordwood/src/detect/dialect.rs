@@ -54,6 +54,10 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
             return Detection::NeedMore;
         }
     }
+    if !is_all {
+        // These bytes are whole blocks. The next one may begin with a fragment.
+        return Detection::NeedMore;
+    }
     if offset > 0 {
         return Detection::Unclear;
     }
