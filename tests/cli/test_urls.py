@@ -116,7 +116,9 @@ def test_an_unknown_protocol_in_json(path):
     assert '"failed_count":1' in out
 
 
-def test_a_url_is_only_read():
-    for arguments in ["write", "memory://a.log"], ["follow", "memory://a.log"], ["salvage", "-", "memory://a.log"]:
-        status, _, err = run(*arguments)
-        assert (status, "is a URL, and URLs can only be read" in err) == (2, True), err
+@pytest.mark.parametrize(
+    "arguments", ["write", "follow", "salvage -", "salvage --overwrite -", "convert --to csv -", "map - --svg"]
+)
+def test_a_url_is_only_read(arguments):
+    status, _, err = run(*arguments.split(), "memory://a.log")
+    assert (status, "is a URL, and URLs can only be read" in err) == (2, True), err

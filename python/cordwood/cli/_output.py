@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Protocol, cast
 
 import cordwood
-from cordwood._remote import local_path
+from cordwood._remote import is_url, local_path
 from cordwood.cli._messages import escaped
 from cordwood.cli._names import is_engine_name
 
@@ -108,10 +108,12 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
 
     Raises:
         FileExistsError: There is a file, and it is not to be replaced.
-        ValueError: It is the log itself, or the name is empty.
+        ValueError: It is the log itself, or a URL, or the name is empty.
     """
     if not destination:
         raise ValueError("the name of the DESTINATION is empty")
+    if is_url(destination):
+        raise ValueError(f"{destination} is a URL, and URLs can only be read")
     if destination == "-" or not os.path.lexists(destination):
         return
     if not overwrite:
