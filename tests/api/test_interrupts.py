@@ -66,7 +66,11 @@ def hole(tmp_path_factory):
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
 @pytest.mark.parametrize("name", CALLS)
 def test_ctrl_c_ends_a_call(hole, name):
-    command = [sys.executable, "-c", SCRIPT.format(CALLS[name]), hole]
+    assert_is_interrupted([sys.executable, "-c", SCRIPT.format(CALLS[name]), hole])
+
+
+def assert_is_interrupted(command):
+    """Sends Ctrl-C to a program that runs `SCRIPT`, which ends promptly."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"
@@ -78,6 +82,47 @@ def test_ctrl_c_ends_a_call(hole, name):
             assert (output, errors) == ("interrupted\n", "")
         finally:
             process.kill()
+
+
+PIPE_CALLS = {
+    **{name: CALLS[name] for name in ("verify", "stat", "iterate", "batches", "record_batches")},
+    "detect": "cordwood.detect(path)",
+    "dialect": "cordwood.Reader(path).dialect",
+    "start": "list(cordwood.Reader(path, start=1 << 20))",
+}
+PIPE_SCRIPT = """
+import os
+# Opened for writing also, so that nothing else waits and the pipe does not end.
+descriptor = os.open(sys.argv[1], os.O_RDWR)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("name", PIPE_CALLS)
+def test_ctrl_c_ends_a_call_that_waits_for_a_pipe(tmp_path, name):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    script = SCRIPT.format(PIPE_CALLS[name]).replace("import cordwood\n", "import cordwood\n" + PIPE_SCRIPT)
+    assert_is_interrupted([sys.executable, "-c", script, path])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path, listening):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    descriptor = os.open(path, os.O_RDWR)
+    log = reference.encode([b"one", b"two"])
+    os.write(descriptor, log[:-1])
+    with cordwood.Reader(path) as reader:
+        assert next(reader) == b"one"
+        for _ in range(2):
+            # To the thread that waits, whichever this process would choose.
+            threading.Timer(0.3, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+            with pytest.raises(KeyboardInterrupt):
+                next(reader)
+        os.write(descriptor, log[-1:])
+        assert next(reader) == b"two"
+    os.close(descriptor)
 
 
 def test_an_exception_of_the_progress_function_ends_all_threads(hole):

@@ -148,7 +148,7 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions)
         return open_ranges(&file, begin);
     }
     if let Some(path) = path_of(source)? {
-        let opened = py.detach(|| source_at(Box::new(FileReader::open(&path)?), begin));
+        let opened = py.detach(|| source_at(Box::new(FileInput(FileReader::open(&path)?)), begin));
         let source = opened.map_err(|error| os_error(error, Some(&path)))?;
         return Ok(Opened {
             source,
@@ -228,18 +228,42 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     })
 }
 
-impl Input for FileReader {
+/// A file that we opened.
+pub(crate) struct FileInput(pub(crate) FileReader);
+
+impl Input for FileInput {
     fn another(&self) -> Option<Box<dyn Input>> {
-        let has_positions = self.file_len().is_ok_and(|len| len.is_some());
-        has_positions.then(|| Box::new(self.clone()) as Box<dyn Input>)
+        let has_positions = self.0.file_len().is_ok_and(|len| len.is_some());
+        has_positions.then(|| Box::new(FileInput(self.0.clone())) as Box<dyn Input>)
     }
 
     fn file(&self) -> Option<FileReader> {
-        Some(self.clone())
+        Some(self.0.clone())
     }
 
     fn len(&self) -> io::Result<Option<u64>> {
-        self.file_len()
+        self.0.file_len()
+    }
+}
+
+impl Read for FileInput {
+    /// A signal ends a read that waits for a pipe or a device. The core then repeats the read, which
+    /// may wait forever, unless the signal's handler raises an exception: that of Ctrl-C does.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(buffer);
+        if read
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::Interrupted)
+        {
+            Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(()))?;
+        }
+        read
+    }
+}
+
+impl Seek for FileInput {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
     }
 }
 

@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 use super::failure::{attached, failure};
 use crate::arguments::{path_of, refuse_text};
 use crate::arrow::Failure;
-use crate::source::{Input, OpenedReader, open_reader, ranges_of};
+use crate::source::{FileInput, Input, OpenedReader, open_reader, ranges_of};
 
 /// A source that can be opened again.
 pub(super) enum Source {
@@ -107,9 +107,9 @@ impl Source {
             Source::Path(path) => {
                 let reader = cordwood::Reader::open(path, options.clone());
                 let reader = reader.map_err(|error| failure(error, Some(path)))?;
-                let another = Input::another(reader.get_ref().get_ref());
+                let another = FileInput(reader.get_ref().get_ref().clone()).another();
                 Ok(OpenedReader {
-                    reader: reader.map_source(|source| source.map(|file| Box::new(file) as Box<dyn Input>)),
+                    reader: reader.map_source(|source| source.map(|file| Box::new(FileInput(file)) as Box<dyn Input>)),
                     options: options.clone(),
                     another,
                     referent: None,
