@@ -251,10 +251,10 @@ impl Read for FileInput {
     /// may wait forever, unless the signal's handler raises an exception: that of Ctrl-C does.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
-        if read
-            .as_ref()
-            .is_err_and(|error| error.kind() == io::ErrorKind::Interrupted)
-        {
+        let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
+        // A thread that reads a regular file ahead must not wait for the interpreter: a consumer of
+        // an Arrow stream may hold it while it waits for the thread.
+        if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
             Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(()))?;
         }
         read
