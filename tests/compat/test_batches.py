@@ -66,7 +66,7 @@ def test_ccl_count(tmp_path, caplog):
         log = ccl.LogFile(path)
         assert [found.key for found in log] == [b"a", b"c", b"z"]
         log.close()
-        assert [f"states {count} operations" in message for message in caplog.messages] == [True]
+        assert [f"states {count} operation" in message for message in caplog.messages] == [True]
         theirs = original("chromium_reader.leveldb").LogFile(path)
         assert [found.key for found in theirs] == [*[b"a", b"c"][:count], b"z"]
         theirs.close()
@@ -77,7 +77,7 @@ def test_dfindexeddb_count(tmp_path, caplog):
         caplog.clear()
         found, _ = dfindexeddb.FileReader(str(path)).GetWriteBatches()
         assert (found.count, [key.key for key in found.records]) == (count, [b"a", b"c"])
-        assert [f"states {count} operations" in message for message in caplog.messages] == [True]
+        assert [f"states {count} operation" in message for message in caplog.messages] == [True]
         theirs = original("dfindexeddb.leveldb.log").FileReader(str(path)).GetWriteBatches()
         if count > 2:
             with pytest.raises(Exception, match="Read 0 bytes"):
