@@ -411,14 +411,6 @@ def test_what_on_rotation_can_be(live):
             cordwood.follow(live, on_rotation=value)
 
 
-@pytest.fixture
-def ctrl_c():
-    """SIGINT raises KeyboardInterrupt, as at a terminal. In a shell's background jobs it is ignored by default."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_and_other_threads(live):
     follower = cordwood.follow(live, poll_interval=60, timeout=30)

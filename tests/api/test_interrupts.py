@@ -47,14 +47,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.fixture
-def listening():
-    """SIGINT raises KeyboardInterrupt, as at a terminal."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture(scope="module")
 def hole(tmp_path_factory):
     path = tmp_path_factory.mktemp("hole") / "hole.log"
@@ -107,7 +99,7 @@ def test_ctrl_c_ends_a_call_that_waits_for_a_pipe(tmp_path, name):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path, listening):
+def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path, ctrl_c):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
@@ -217,7 +209,7 @@ def test_an_error_of_the_source_comes_after_the_records_before_it(step):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
 @pytest.mark.parametrize("step", ["batches", "record_batches"])
-def test_ctrl_c_inside_of_a_batch_from_a_pipe(step, listening):
+def test_ctrl_c_inside_of_a_batch_from_a_pipe(step, ctrl_c):
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
         sink.write(LOG[:500])

@@ -576,6 +576,7 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(short_
     wait_for_no_threads()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_a_range_is_waited_for(short_ranges):
     """It takes effect at once, and nothing is lost."""
     if threading.current_thread() is not threading.main_thread():
@@ -584,20 +585,15 @@ def test_ctrl_c_while_a_range_is_waited_for(short_ranges):
     source = Held(file)
     timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
     records = []
-    # As at a terminal. In a shell's background jobs SIGINT is ignored, and Python leaves it ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with cordwood.open(source) as reader:
-            timer.start()
-            began = time.monotonic()
-            with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-                for record in reader:
-                    records.append(record)  # noqa: PERF402 - those before the interrupt are kept
-            assert time.monotonic() - began < TIMEOUT / 4
-            source.let_go.set()
-            records += reader
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with cordwood.open(source) as reader:
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            for record in reader:
+                records.append(record)  # noqa: PERF402 - those before the interrupt are kept
+        assert time.monotonic() - began < TIMEOUT / 4
+        source.let_go.set()
+        records += reader
     assert records == list(cordwood.open(file))
     wait_for_no_threads()
 

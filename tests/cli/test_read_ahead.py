@@ -165,6 +165,7 @@ def test_no_more_are_read_ahead_than_threads_and_one():
     assert sorted(begun) == sorted(file.name for file in files)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_all_of_them():
     count_before = threading.active_count()
     ended = []
