@@ -381,7 +381,7 @@ class Reader:
                 records, or one record for each 16 bytes of `target_len` if that is more. It is
                 shorter before damage that has to be reported, and at the end of the log. Default:
                 256 KiB.
-            threads: Read ahead in this many threads, 1 to 256, in parts of 1 MiB, or of
+            threads: Read ahead in this many threads, 1 to 256, in parts of 1 to 2 MiB, or of
                 `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
                 The records and their order are the same. A single thread reads an object with
                 `read`, a log with log numbers, a file with fewer than two parts per thread, and
@@ -1585,7 +1585,7 @@ def verify(
         source: As for `Reader`.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
             Only one thread is used for an object with `read`, a log with log numbers, a file of
-            less than 4 MiB per thread, and anything under the policy `"stop"`. Default: 1.
+            less than 2 MiB per thread, and anything under the policy `"stop"`. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.

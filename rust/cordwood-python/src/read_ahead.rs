@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -19,6 +20,10 @@ use crate::batch_pool::Pool;
 use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 
+/// The least and the greatest length of a part in bytes, if a batch is not longer. Longer parts take
+/// less time, but all batches of some parts are in memory.
+const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
+
 /// A batch needs memory for at least one block, so parts are not cut into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
@@ -28,7 +33,7 @@ const TARGET_LEN_MIN: usize = BLOCK_LEN;
 pub(crate) fn batch_count_max(threads: NonZeroUsize, target_len: usize) -> usize {
     match threads.get() {
         1 => 2,
-        threads => (threads + 3) * (Parts::LEN as usize / target_len.max(TARGET_LEN_MIN) + 2),
+        threads => (threads + 3) * (*PART_LENS.end() as usize / target_len.max(TARGET_LEN_MIN) + 2),
     }
 }
 
@@ -196,13 +201,14 @@ impl ReadAhead {
     /// Starts threads at the position of the reader. Returns `None` if a single thread is at least
     /// as fast.
     fn start(&self, reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
-        let target_len = (reading.target_len as u64).min(8 * Parts::LEN);
-        let part_len = target_len.next_multiple_of(BLOCK_LEN as u64).max(Parts::LEN);
+        let batch_len = (reading.target_len as u64).min(4 * PART_LENS.end());
+        let batch_len = batch_len.next_multiple_of(BLOCK_LEN as u64);
         let range = range_of(reading.position, reading.options.end);
-        let parts = Parts::new(
+        let parts = Parts::for_threads(
             &reading.options.clone().with_range(range),
             reading.source.len()?,
-            part_len,
+            self.threads.get(),
+            batch_len.max(*PART_LENS.start())..=batch_len.max(*PART_LENS.end()),
         );
         if reading.target_len < TARGET_LEN_MIN || !parts.are_worth(self.threads.get()) {
             return Ok(None);

@@ -29,7 +29,7 @@ use crate::watched::{Watch, Watched, watched};
 ///     source: As for `Reader`.
 ///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
 ///         Only one thread is used for an object with `read`, a log with log numbers, a file of
-///         less than 4 MiB per thread, and anything under the policy `"stop"`. Default: 1.
+///         less than 2 MiB per thread, and anything under the policy `"stop"`. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -115,7 +115,7 @@ fn readers(
         let format = py.detach(|| whole.format());
         options = options.with_format(format.map_err(|error| to_python(py, error, path.as_deref()))?);
     }
-    let parts = Parts::new(&options, whole.file_len(), Parts::LEN);
+    let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
     let Some(another) = another.filter(|_| parts.are_worth(threads.get())) else {
         return Ok((vec![whole.map_source(|source| watched(source, watch))], parts, path));
     };

@@ -259,7 +259,7 @@ impl Reader {
     ///         records, or one record for each 16 bytes of `target_len` if that is more. It is
     ///         shorter before damage that has to be reported, and at the end of the log. Default:
     ///         256 KiB.
-    ///     threads: Read ahead in this many threads, 1 to 256, in parts of 1 MiB, or of
+    ///     threads: Read ahead in this many threads, 1 to 256, in parts of 1 to 2 MiB, or of
     ///         `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
     ///         The records and their order are the same. A single thread reads an object with
     ///         `read`, a log with log numbers, a file with fewer than two parts per thread, and

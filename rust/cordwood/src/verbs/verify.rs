@@ -198,7 +198,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let format = Reader::from_slice(file, options.clone()).format()?;
     let options = options.clone().with_format(format);
-    let parts = Parts::new(&options, Some(file.len() as u64), Parts::LEN);
+    let parts = Parts::for_threads(&options, Some(file.len() as u64), threads.get(), Parts::LENS);
     let count = if parts.are_worth(threads.get()) {
         threads.get()
     } else {
