@@ -369,7 +369,7 @@ impl Job for Plain<'_> {
             kind: kind as u8,
         };
         let room = out.capacity() - out.len();
-        if payload.len() < K::APPEND_MIN || room < HEADER_LEN + payload.len() + APPEND_ROOM {
+        if !K::APPENDS || room < HEADER_LEN + payload.len() + APPEND_ROOM {
             out.reserve(HEADER_LEN + payload.len());
             out.extend_from_slice(&header(kernel.update(state, payload)).encode());
             append(out, payload);

@@ -14,11 +14,10 @@ pub(crate) trait Kernel: Copy {
     /// `state` advanced over `data`.
     fn update(self, state: u32, data: &[u8]) -> u32;
 
-    /// The length from which [`append`](Kernel::append) is faster than two separate steps.
-    const APPEND_MIN: usize = usize::MAX;
+    /// Whether [`append`](Kernel::append) is faster than two separate steps.
+    const APPENDS: bool = false;
 
-    /// As [`update`](Kernel::update), and appends `data`, which has at least
-    /// [`APPEND_MIN`](Kernel::APPEND_MIN) bytes, to `out`.
+    /// As [`update`](Kernel::update), and appends `data` to `out`.
     fn append(self, state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
         copy::append(out, data);
         self.update(state, data)

@@ -11,12 +11,12 @@
 ///
 /// A kernel is declared by its name in reports; every feature that it uses, and every feature that
 /// the compiler takes to be implied by one of those; its function; and, if it has one, the function
-/// that also copies, with the shortest length for it.
+/// that also copies.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (
         $is_detected:ident;
-        $($(#[doc = $doc:literal])+ $kernel:ident($name:literal, [$($feature:tt),+], $update:path $(, $append:path, $append_min:path)?);)+
+        $($(#[doc = $doc:literal])+ $kernel:ident($name:literal, [$($feature:tt),+], $update:path $(, $append:path)?);)+
     ) => {
         /// The kernels of this architecture.
         #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ macro_rules! kernels {
                 }
 
                 $(
-                    const APPEND_MIN: usize = $append_min;
+                    const APPENDS: bool = true;
 
                     #[inline(always)]
                     fn append(self, state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {

@@ -18,7 +18,7 @@ use crate::checksum::polynomial::fold_by;
 
 /// The length from which folding is mostly faster than one chain. This and the other lengths here
 /// were measured with `cordwood-compare kernels` on Sapphire Rapids.
-pub(super) const FOLD_MIN: usize = 17;
+const FOLD_MIN: usize = 17;
 
 /// The length from which four sums are faster than one.
 const FOUR_MIN: usize = 9 * LANES;
@@ -39,16 +39,19 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     any(state, data, Copied::<false>(std::ptr::null_mut()))
 }
 
-/// As [`update`], and appends `data`, which has at least [`FOLD_MIN`] bytes, to `out`: each byte is
-/// loaded once for both.
+/// As [`update`], and appends `data` to `out`: each byte is loaded once for both.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline(never)]
+#[inline]
 pub(super) fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     const { assert!(APPEND_ROOM >= LANES) };
     out.reserve(data.len() + APPEND_ROOM);
-    let copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
+    let mut copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
     let state = match data.len() {
-        0..FOUR_MIN => fold(state, data, copied),
+        0..FOLD_MIN => {
+            copied.bytes(data);
+            chains::one(state, data)
+        }
+        FOLD_MIN..FOUR_MIN => fold(state, data, copied),
         FOUR_MIN.. => long(state, data, copied),
     };
     // SAFETY: there is room for `data`, and all of it has been copied there.

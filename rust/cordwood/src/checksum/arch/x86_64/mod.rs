@@ -24,8 +24,7 @@ kernels! {
             "avx512vbmi"
         ],
         fold512::update,
-        fold512::append,
-        fold512::FOLD_MIN
+        fold512::append
     );
 
     /// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, AMD since
