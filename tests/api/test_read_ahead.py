@@ -1,7 +1,7 @@
 """Record batches that threads read ahead: what is returned, and its order, do not depend on the number of threads.
 
-Each thread reads parts of at least 1 MiB, and threads are used only if there are at least two parts for each of them, so the
-files here are long.
+Each thread reads parts of at least 1 MiB, and threads are used only if there are at least two parts for each of them,
+so the files here are long.
 """
 
 import contextlib

@@ -147,6 +147,8 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads
         self, args: Any = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
+        if self.is_verb and args is not None:
+            self._check_options(args)
         options, unknown = super().parse_known_args(args, namespace)
         # To argparse, the names of sources end at the first option that follows one of them.
         if self.is_verb and hasattr(options, "sources") and not any(_is_option(word) for word in unknown):
@@ -156,10 +158,17 @@ class _Parser(argparse.ArgumentParser):
                 options.destination = options.sources.pop()
             unknown = []
         if unknown and self.is_verb:
-            known = [option for option in self._option_string_actions if option.startswith("--")]
-            guesses = [guess(argument.partition("=")[0], known) for argument in unknown if argument.startswith("--")]
-            self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}{''.join(guesses[:1])}")
+            self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}")
         return options, unknown
+
+    def _check_options(self, words: Sequence[str]) -> None:
+        """Reports the options that the verb does not have: argparse would report a missing argument instead."""
+        words = words[: words.index("--")] if "--" in words else words
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known]
+        if unknown:
+            guesses = [guess(word.partition("=")[0], known) for word in unknown]
+            self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}{guesses[0]}")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # argparse does not report that --help or --version cannot be written.
