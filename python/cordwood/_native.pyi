@@ -1585,7 +1585,7 @@ def verify(
         source: As for `Reader`.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
             Only one thread is used for an object with `read`, a log with log numbers, a file of
-            less than 2 MiB per thread, and anything under the policy `"stop"`. Default: 1.
+            less than about 2 MiB per thread, and anything under the policy `"stop"`. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.

@@ -117,6 +117,33 @@ def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path, ctrl_c):
     os.close(descriptor)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
+def test_any_exception_of_a_signal_handler_is_raised(tmp_path, error):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    descriptor = os.open(path, os.O_RDWR)
+    log = reference.encode([b"one"])
+    os.write(descriptor, log[:-1])
+
+    def handler(_number, _frame):
+        raise error("of the handler")
+
+    before = signal.signal(signal.SIGALRM, handler)
+    # Otherwise, a read that goes on would never end.
+    end = threading.Timer(3, os.write, [descriptor, log[-1:]])
+    end.start()
+    threading.Timer(0.3, signal.pthread_kill, [threading.main_thread().ident, signal.SIGALRM]).start()
+    try:
+        with cordwood.Reader(path) as reader, pytest.raises(error, match="of the handler"):
+            next(reader)
+    finally:
+        end.cancel()
+        end.join()
+        signal.signal(signal.SIGALRM, before)
+        os.close(descriptor)
+
+
 def test_an_exception_of_the_progress_function_ends_all_threads(hole):
     def progress(length):
         raise RuntimeError("enough")

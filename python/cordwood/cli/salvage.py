@@ -128,6 +128,9 @@ def _sync_folder(path: str) -> None:
         folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)  # noqa: PTH120
         try:
             os.fsync(folder)
+        except OSError as error:
+            error.filename = path
+            raise
         finally:
             os.close(folder)
 

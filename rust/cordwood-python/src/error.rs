@@ -237,14 +237,27 @@ fn attributes<'py>(
     Ok(attributes)
 }
 
+/// Runs the handlers of signals that have arrived, and fails with the exception that one raised: as
+/// an error of no particular kind, since a read or write that fails with the kind of an
+/// `InterruptedError` is repeated, and the exception would be lost.
+pub(crate) fn check_signals() -> io::Result<()> {
+    // After the interpreter has shut down, there are no handlers.
+    Python::try_attach(|py| py.check_signals())
+        .unwrap_or(Ok(()))
+        .map_err(io::Error::other)
+}
+
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised
 /// during the read or write.
 pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     let is_of_object = error
         .get_ref()
         .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>);
+    if is_of_object {
+        return error.into();
+    }
     // Created by this crate: errors of the system have a number.
-    if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() && !is_of_object {
+    if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() {
         let message = "not enough memory for the next record; nothing is lost: a further call tries again, or skip such records (record_len_max)";
         return PyMemoryError::new_err(with_path(message.to_owned(), path));
     }
@@ -257,7 +270,7 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
         // Some are created by this crate, and say what is wrong.
         (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => Some((EINVAL, error.to_string())),
         (None, io::ErrorKind::InvalidInput) => Some((EINVAL, "Invalid argument".to_owned())),
-        (None, io::ErrorKind::UnexpectedEof) if !is_of_object => Some((EIO, error.to_string())),
+        (None, io::ErrorKind::UnexpectedEof) => Some((EIO, error.to_string())),
         _ => None,
     };
     match known {

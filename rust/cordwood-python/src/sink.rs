@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use crate::buffer::Unwritten;
-use crate::error::unsupported;
+use crate::error::{check_signals, unsupported};
 
 /// An object with `write`.
 pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
@@ -57,11 +57,11 @@ struct Showing<'a>(&'a Py<PyAny>, &'a Arc<Vec<u8>>);
 impl Write for Showing<'_> {
     fn write(&mut self, rest: &[u8]) -> io::Result<usize> {
         let Showing(object, bytes) = self;
+        if rest.len() < bytes.len() {
+            // An object that writes only a part each time may take long.
+            check_signals()?;
+        }
         call(|py| {
-            if rest.len() < bytes.len() {
-                // An object that writes only a part each time may take long.
-                py.check_signals()?;
-            }
             let unwritten = Unwritten {
                 bytes: Arc::clone(bytes),
                 begin: bytes.len() - rest.len(),

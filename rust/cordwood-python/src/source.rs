@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::arguments::{byte_view, bytes_of, is_path, is_url, path_of, refuse_text};
 use crate::buffer::copy_from_buffer;
-use crate::error::{os_error, to_python, unsupported};
+use crate::error::{check_signals, os_error, to_python, unsupported};
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -255,7 +255,7 @@ impl Read for FileInput {
         // A thread that reads a regular file ahead must not wait for the interpreter: a consumer of
         // an Arrow stream may hold it while it waits for the thread.
         if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
-            Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(()))?;
+            check_signals()?;
         }
         read
     }

@@ -94,7 +94,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         path: Some(destination.to_owned()),
         source,
     };
-    // An early check, so that nothing is read needlessly; `publish` replaces nothing.
+    // An early check, so that nothing is read needlessly; `publish` checks again.
     refuse_existing(destination).map_err(failed)?;
     let format = reader.format()?;
     unsupported(format.check_to_write(), reader.path())?;
