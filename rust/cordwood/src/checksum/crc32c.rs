@@ -2,7 +2,7 @@
 //!
 //! [`crc32c`] and [`extend`] use the fastest kernel that the machine supports.
 
-use super::dispatch::{Name, Update, run};
+use super::dispatch::{Crc, Name, Update, run};
 use super::polynomial::{CASTAGNOLI, multiply, times_x, x_to_bytes};
 
 /// The CRC-32C of `data`.
@@ -12,7 +12,7 @@ use super::polynomial::{CASTAGNOLI, multiply, times_x, x_to_bytes};
 /// ```
 #[inline]
 pub fn crc32c(data: &[u8]) -> u32 {
-    extend(0, data)
+    run(Crc(data))
 }
 
 /// The CRC-32C of some bytes followed by `data`, given `crc`, the CRC-32C of those bytes alone. The

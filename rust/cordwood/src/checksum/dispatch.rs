@@ -32,12 +32,32 @@ impl Available {
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
     static BEST: OnceLock<Available> = OnceLock::new();
-    BEST.get_or_init(|| {
-        Available::all()
-            .next()
-            .unwrap_or(Available::Portable(portable::Portable))
-    })
-    .run(job)
+
+    // Not inlined, so that the usual case is little more than a jump to the kernel.
+    #[cold]
+    #[inline(never)]
+    fn select_and_run<J: Job>(job: J) -> J::Output {
+        let portable = Available::Portable(portable::Portable);
+        BEST.get_or_init(|| Available::all().next().unwrap_or(portable))
+            .run(job)
+    }
+
+    match BEST.get() {
+        Some(best) => best.run(job),
+        None => select_and_run(job),
+    }
+}
+
+/// The job of computing the CRC-32C of some bytes. Unlike [`Update`], it is passed in registers.
+pub(super) struct Crc<'a>(pub(super) &'a [u8]);
+
+impl Job for Crc<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> u32 {
+        !kernel.update(!0, self.0)
+    }
 }
 
 /// The job of advancing a state over some bytes.

@@ -80,8 +80,16 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
-    [x_to(CASTAGNOLI, bits + 31) as u64, x_to(CASTAGNOLI, bits - 33) as u64]
+    // Plus the order, so that an advance over fewer than 33 bits also has factors.
+    [
+        x_to(CASTAGNOLI, bits + 31) as u64,
+        x_to(CASTAGNOLI, bits + CASTAGNOLI_ORDER - 33) as u64,
+    ]
 }
+
+/// The least power of x that is 1 modulo the Castagnoli polynomial.
+#[cfg(target_arch = "x86_64")]
+const CASTAGNOLI_ORDER: u64 = (1 << 31) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -97,5 +105,14 @@ mod tests {
             }
             assert_eq!(x_to_bytes(poly, 25), power);
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn powers_repeat_after_the_order() {
+        assert_eq!(x_to(CASTAGNOLI, CASTAGNOLI_ORDER), ONE);
+        // A prime: no smaller power but x^0 can be 1.
+        assert!((2..46_341_u64).all(|n| !CASTAGNOLI_ORDER.is_multiple_of(n)));
+        assert_ne!(x_to(CASTAGNOLI, 1), ONE);
     }
 }

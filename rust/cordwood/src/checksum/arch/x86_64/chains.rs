@@ -3,8 +3,7 @@
 //! states of the first two are then advanced over what follows them.
 
 use core::arch::x86_64::{
-    __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
-    _mm_cvtsi128_si64, _mm_xor_si128,
+    __m128i, _mm_clmulepi64_si128, _mm_crc32_u64, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_xor_si128,
 };
 
 use crate::checksum::polynomial::shifts;
@@ -54,29 +53,35 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // The last 1 to 7 bytes in one step: shifted to the top of a word, after zeros, which do
-        // not change a zero state.
-        let bits = 8 * rest.len() as u32;
-        let bytes = u64::from_le_bytes(*last) >> (64 - bits);
-        let kept = u64::from(state) >> bits;
-        return (_mm_crc32_u64(0, (bytes ^ u64::from(state)) << (64 - bits)) ^ kept) as u32;
+        let word = u64::from_le_bytes(*last) >> (64 - 8 * rest.len());
+        return part_of_word(state, word, rest.len());
     }
     few(state, rest)
 }
 
-/// At most 7 bytes with nothing before them. Not inlined, so that `one` can be.
+/// 1 to 7 bytes with nothing before them. Not inlined, so that `one` can be.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
-fn few(mut state: u32, mut rest: &[u8]) -> u32 {
-    if let Some((four, after)) = rest.split_first_chunk() {
-        state = _mm_crc32_u32(state, u32::from_le_bytes(*four));
-        rest = after;
-    }
-    if let Some((two, after)) = rest.split_first_chunk() {
-        state = _mm_crc32_u16(state, u16::from_le_bytes(*two));
-        rest = after;
-    }
-    rest.first().map_or(state, |&byte| _mm_crc32_u8(state, byte))
+fn few(state: u32, rest: &[u8]) -> u32 {
+    let len = rest.len();
+    // Pieces that overlap are equal where they do.
+    let at = |i: usize| u64::from(rest[i]) << (8 * i);
+    let word = match (rest.first_chunk(), rest.last_chunk()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (len - 4))
+        }
+        _ => at(0) | at(len / 2) | at(len - 1),
+    };
+    part_of_word(state, word, len)
+}
+
+/// `state` advanced over the first `len` bytes of `word`, 1 to 7 of them, in one step.
+#[target_feature(enable = "sse4.2")]
+#[inline]
+pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
+    // Shifted to the top, after zeros, which do not change a zero state.
+    let (state, bits) = (u64::from(state), 8 * len);
+    (_mm_crc32_u64(0, (word ^ state) << (64 - bits)) ^ (state >> bits)) as u32
 }
 
 /// `state` advanced over three parts of `words` words.

@@ -6,10 +6,10 @@
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
-    _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_add_epi8, _mm512_broadcast_i32x4,
-    _mm512_castsi512_si256, _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_loadu_si512,
-    _mm512_mask_mov_epi64, _mm512_maskz_loadu_epi8, _mm512_permutexvar_epi8, _mm512_set_epi64, _mm512_set1_epi8,
-    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
+    _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_broadcast_i32x4, _mm512_castsi512_si256,
+    _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_mov_epi8,
+    _mm512_maskz_loadu_epi8, _mm512_maskz_mov_epi8, _mm512_permutexvar_epi8, _mm512_set_epi64, _mm512_storeu_si512,
+    _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
 };
 
 use super::chains;
@@ -23,20 +23,18 @@ const FOLD_MIN: usize = 17;
 /// The length from which four sums are faster than one.
 const FOUR_MIN: usize = 9 * LANES;
 
-/// The length from which avoiding loads that cross a cache line is worth a separate tail.
-const ALIGNED_MIN: usize = 3072;
-
 /// Bytes in a register.
 const LANES: usize = 64;
-
-/// The longest data processed in one piece: the longest that a fragment can have.
-const PIECE_MAX: usize = 1 << 15;
 
 /// `state` advanced over `data`.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
-    any(state, data, Copied::<false>(std::ptr::null_mut()))
+    match data.len() {
+        0..FOLD_MIN => chains::one(state, data),
+        FOLD_MIN..FOUR_MIN => folded(state, data),
+        FOUR_MIN.. => long(state, data, NOT_COPIED),
+    }
 }
 
 /// As [`update`], and appends `data` to `out`: each byte is loaded once for both.
@@ -59,33 +57,22 @@ pub(super) fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     state
 }
 
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline]
-fn any<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
-    match data.len() {
-        0..FOLD_MIN => {
-            copied.bytes(data);
-            chains::one(state, data)
-        }
-        FOLD_MIN..FOUR_MIN => folded(state, data, copied),
-        FOUR_MIN.. => long(state, data, copied),
-    }
-}
-
 /// `state` advanced over `data`, which has [`FOLD_MIN`] to [`FOUR_MIN`] bytes.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 fn fold<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
-    let (sum, registers) = begin(state, data, &mut copied);
-    reduce(fold_on(sum, registers, &mut copied))
+    // All other bytes are whole registers.
+    let odd = (data.len() - 1) % LANES + 1;
+    let (sum, rest) = begin(state, data, odd, &mut copied);
+    reduce(fold_on(sum, rest.as_chunks().0, &mut copied))
 }
 
 /// Not inlined, and neither is `long`, so that `update` stays small enough to be inlined into every
 /// loop over short records.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
-fn folded<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u32 {
-    fold(state, data, copied)
+fn folded(state: u32, data: &[u8]) -> u32 {
+    fold(state, data, NOT_COPIED)
 }
 
 /// `sum` advanced over `registers`.
@@ -107,45 +94,15 @@ fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied
 }
 
 /// `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
+///
+/// A load that crosses a cache line takes twice as long from the second-level cache. So the odd
+/// bytes at the front are those before a multiple of 64, and there are others at the end.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
 fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
-    if data.len() < ALIGNED_MIN {
-        four(state, data, &mut copied)
-    } else {
-        aligned(state, data, copied)
-    }
-}
-
-/// `state` advanced over `data`, which has at least [`ALIGNED_MIN`] bytes.
-///
-/// A load from the second-level cache takes twice as long if it crosses a cache line. The data is
-/// cut into registers from its end, so if it ends at a multiple of 64, each register begins at one.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline(never)]
-fn aligned<const COPY: bool>(mut state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
-    let tail_len = data.as_ptr_range().end.addr() % LANES;
-    let (data, tail) = data.split_at(data.len() - tail_len);
-    // The odd piece comes first, so that the others also end at multiples of 64.
-    let (first, pieces) = data.split_at((data.len() - 1) % PIECE_MAX + 1);
-    state = if first.len() < FOUR_MIN {
-        let state = any(state, first, copied);
-        copied.skip(first.len());
-        state
-    } else {
-        four(state, first, &mut copied)
-    };
-    for piece in pieces.as_chunks::<PIECE_MAX>().0 {
-        state = four(state, piece, &mut copied);
-    }
-    any(state, tail, copied)
-}
-
-/// `state` advanced over `data`, which has [`FOUR_MIN`] to [`PIECE_MAX`] bytes.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline]
-fn four<const COPY: bool>(state: u32, data: &[u8], copied: &mut Copied<COPY>) -> u32 {
-    let (mut a, registers) = begin(state, data, copied);
+    let odd = LANES - data.as_ptr().addr() % LANES;
+    let (mut a, rest) = begin(state, data, odd, &mut copied);
+    let (registers, tail) = rest.as_chunks();
 
     // Four sums, since the next multiplication can start before one ends.
     let over_four = constant(const { fold_by(4 * LANES) });
@@ -163,27 +120,45 @@ fn four<const COPY: bool>(state: u32, data: &[u8], copied: &mut Copied<COPY>) ->
     for next in [b, c, d] {
         sum = fold_over(sum, over_one, next);
     }
-    reduce(fold_on(sum, registers, copied))
+    sum = fold_on(sum, registers, &mut copied);
+    if !tail.is_empty() {
+        sum = fold_tail(sum, data.last_chunk().expect("FOUR_MIN bytes"), tail.len());
+        copied.bytes(tail);
+    }
+    reduce(sum)
 }
 
-/// The first 4 to 64 bytes of `data`, with `state` added, at the end of a register; and the rest,
-/// which is whole registers. `data` has at least [`FOLD_MIN`] bytes.
+/// `sum` advanced over the last `count` bytes of `last`: 1 to 63 of them.
+#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+#[inline]
+fn fold_tail(sum: __m512i, last: &[u8; LANES], count: usize) -> __m512i {
+    // The bytes of `sum` and the tail, divided differently: the first `count` of them at the end of
+    // one register, and all others in a second.
+    let (is_last, rotated) = (u64::MAX << (LANES - count), to_end(sum, count));
+    let first = _mm512_maskz_mov_epi8(is_last, rotated);
+    let second = _mm512_mask_mov_epi8(rotated, is_last, load(last));
+    fold_over(first, constant(const { fold_by(LANES) }), second)
+}
+
+/// The first `odd` bytes of `data`, with `state` added, at the end of a register; and the rest. If
+/// `odd` is less than 4, it is the 64 bytes after those. `data` has at least [`FOLD_MIN`] bytes.
 ///
-/// The zeros before those bytes change nothing, since a state of zero stays zero over them.
+/// The zeros before the bytes change nothing, since a state of zero stays zero over them.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 fn begin<'a, const COPY: bool>(
     mut state: u32,
     mut data: &'a [u8],
+    mut odd: usize,
     copied: &mut Copied<COPY>,
-) -> (__m512i, &'a [[u8; LANES]]) {
-    let mut odd = (data.len() - 1) % LANES + 1;
+) -> (__m512i, &'a [u8]) {
     if odd < size_of::<u32>() {
         // The odd bytes have no room for the state.
+        let word = u32::from_le_bytes(*data.first_chunk().expect("FOLD_MIN bytes"));
+        state = chains::part_of_word(state, word.into(), odd);
         let few;
         (few, data) = data.split_at(odd);
         copied.bytes(few);
-        state = chains::one(state, few);
         odd = LANES;
     }
     let (front, rest) = data.split_at(odd);
@@ -192,9 +167,7 @@ fn begin<'a, const COPY: bool>(
     // load waits for such a store.
     let front = copied.load_front(front);
     let state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(state.cast_signed()));
-    let places = _mm512_add_epi8(load(&PLACES), _mm512_set1_epi8(odd as i8));
-    let front = _mm512_permutexvar_epi8(places, _mm512_xor_si512(front, state));
-    (front, rest.as_chunks().0)
+    (to_end(_mm512_xor_si512(front, state), odd), rest)
 }
 
 /// Where consecutive bytes are copied to as they are loaded; without `COPY`, nowhere.
@@ -203,6 +176,8 @@ fn begin<'a, const COPY: bool>(
 /// whose content is meaningless.
 #[derive(Clone, Copy)]
 struct Copied<const COPY: bool>(*mut u8);
+
+const NOT_COPIED: Copied<false> = Copied(std::ptr::null_mut());
 
 impl<const COPY: bool> Copied<COPY> {
     /// Loads a whole register.
@@ -254,13 +229,21 @@ impl<const COPY: bool> Copied<COPY> {
     }
 }
 
-/// The position of each byte of a register.
-static PLACES: [u8; LANES] = {
-    let mut places = [0; LANES];
-    let mut place = 0;
-    while place < LANES {
-        places[place] = place as u8;
-        place += 1;
+/// A rotation that puts the first `count` bytes of a register, 1 to 64, at its end.
+#[target_feature(enable = "avx512vbmi")]
+#[inline]
+fn to_end(register: __m512i, count: usize) -> __m512i {
+    let places = PLACES[count - 1..].first_chunk().expect("count <= LANES");
+    _mm512_permutexvar_epi8(load(places), register)
+}
+
+/// From index `count - 1` on, the place that each byte comes from in [`to_end`].
+static PLACES: [u8; 2 * LANES - 1] = {
+    let mut places = [0; 2 * LANES - 1];
+    let mut i = 0;
+    while i < places.len() {
+        places[i] = ((i + 1) % LANES) as u8;
+        i += 1;
     }
     places
 };
@@ -296,12 +279,13 @@ const XOR: i32 = 0b1001_0110;
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn reduce(sum: __m512i) -> u32 {
-    // The first three lanes are advanced to the last, and all four are added.
-    let factors = const { [fold_by(48), fold_by(32), fold_by(16)] };
+    // Each lane is advanced to the end of the last one, and all four are added. (The last is only
+    // multiplied by 1, which is faster than to leave it out.)
+    let factors = const { [fold_by(48), fold_by(32), fold_by(16), fold_by(0)] };
     let factor = |lane: usize, half: usize| factors[lane][half] as i64;
     let factors = _mm512_set_epi64(
-        0,
-        0,
+        factor(3, 1),
+        factor(3, 0),
         factor(2, 1),
         factor(2, 0),
         factor(1, 1),
@@ -311,7 +295,7 @@ fn reduce(sum: __m512i) -> u32 {
     );
     let low = _mm512_clmulepi64_epi128(sum, factors, 0x00);
     let high = _mm512_clmulepi64_epi128(sum, factors, 0x11);
-    let lanes = _mm512_mask_mov_epi64(_mm512_xor_si512(low, high), 0b1100_0000, sum);
+    let lanes = _mm512_xor_si512(low, high);
     let two = _mm256_xor_si256(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
     let one = _mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
     let state = _mm_crc32_u64(0, _mm_cvtsi128_si64(one) as u64);
