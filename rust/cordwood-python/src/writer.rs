@@ -33,7 +33,13 @@ const DETACH_LEN: usize = (1 << 18) - 1024;
 
 /// How many bytes `extend` collects before it appends: few enough to stay in the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
-const BATCH_COUNT: usize = 1024;
+
+/// How many records it collects for a file, to which each batch is a write.
+const FILE_BATCH_COUNT: usize = 1024;
+
+/// How many records it collects for an object, which gets the writer's buffer when that is full. The
+/// header of so many Python objects stays in the first-level cache until they are released.
+const OBJECT_BATCH_COUNT: usize = 256;
 
 #[expect(
     clippy::large_enum_variant,
@@ -611,12 +617,16 @@ impl Writer {
         py: Python<'py>,
         mut records: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     ) -> PyResult<u64> {
+        let count_max = match self.sink {
+            Sink::File(_) => FILE_BATCH_COUNT,
+            Sink::Object(_) => OBJECT_BATCH_COUNT,
+        };
         let mut count = 0;
         loop {
             // Records are taken from the iterable without the lock, since that runs Python code,
             // and then appended together.
             let mut batch = Batch::default();
-            let taken = batch.take_from(&mut records);
+            let taken = batch.take_from(&mut records, count_max);
             if !batch.records.is_empty() {
                 let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
                 self.append_all(py, &slices)?;
@@ -763,11 +773,15 @@ struct Batch<'py> {
 }
 
 impl<'py> Batch<'py> {
-    /// Takes some records, and returns whether there are no more. If taking one fails, those before
-    /// it are kept.
-    fn take_from(&mut self, records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>) -> PyResult<bool> {
-        self.records.reserve(records.size_hint().0.min(BATCH_COUNT));
-        while self.len < BATCH_LEN && self.records.len() < BATCH_COUNT {
+    /// Takes at most `count_max` records, and returns whether there are no more. If taking one fails,
+    /// those before it are kept.
+    fn take_from(
+        &mut self,
+        records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+        count_max: usize,
+    ) -> PyResult<bool> {
+        self.records.reserve(records.size_hint().0.min(count_max));
+        while self.len < BATCH_LEN && self.records.len() < count_max {
             let Some(record) = records.next() else { return Ok(true) };
             let record = record?;
             let bytes = match record.cast_into::<PyBytes>() {

@@ -221,8 +221,11 @@ impl Encoder {
         let mut count = 0;
         while out.len() < out_len {
             // No record of a run is longer than this.
-            let stopped = if record_len_max >= FRAGMENT_LEN_MAX as u64 {
-                self::run(FullRun {
+            let stopped = if self.is_leveldb && record_len_max >= FRAGMENT_LEN_MAX as u64 {
+                // For the rest of the block, which a run does not leave.
+                out.try_reserve(block_left(self.offset) + APPEND_ROOM)
+                    .map_err(NotEncoded::NoMemory)?;
+                run(FullRun {
                     encoder: self,
                     records,
                     out,
@@ -358,33 +361,30 @@ impl Job for Plain<'_> {
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) {
-        // Indexed by the byte of the kind, which the checksum covers before the payload.
-        const STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
-        let Plain { kind, payload, out } = self;
-        let state = STATES[kind as usize];
-        // A payload is at most FRAGMENT_LEN_MAX bytes: the caller splits at the end of the block.
-        let header = |state: u32| Header {
-            masked_crc: mask(!state),
-            len: payload.len() as u16,
-            kind: kind as u8,
-        };
-        let room = out.capacity() - out.len();
-        if !K::APPENDS || room < HEADER_LEN + payload.len() + APPEND_ROOM {
-            out.reserve(HEADER_LEN + payload.len());
-            out.extend_from_slice(&header(kernel.update(state, payload)).encode());
-            append(out, payload);
-        } else {
-            // The checksum is known once the payload has been copied.
-            let begin = out.len();
-            out.extend_from_slice(&[0; HEADER_LEN]);
-            let state = kernel.append(state, payload, out);
-            out[begin..begin + HEADER_LEN].copy_from_slice(&header(state).encode());
-        }
+        append_plain(kernel, self.kind, self.payload, self.out);
     }
 }
 
-/// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each,
-/// in one loop.
+/// Appends a LevelDB fragment. Its payload is at most [`FRAGMENT_LEN_MAX`] bytes.
+#[inline(always)]
+fn append_plain<K: Kernel>(kernel: K, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
+    // Indexed by the byte of the kind, which the checksum covers before the payload.
+    const STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
+    out.reserve(HEADER_LEN + payload.len() + APPEND_ROOM);
+    // The checksum is known once the payload has been copied.
+    let begin = out.len();
+    out.extend_from_slice(&[0; HEADER_LEN]);
+    let state = kernel.append(STATES[kind as usize], payload, out);
+    let header = Header {
+        masked_crc: mask(!state),
+        len: payload.len() as u16,
+        kind: kind as u8,
+    };
+    out[begin..begin + HEADER_LEN].copy_from_slice(&header.encode());
+}
+
+/// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each
+/// and in the same block, in one loop.
 struct FullRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -409,32 +409,94 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
-        for record in self.records {
+        let block_end = self.out.len() + block_left(self.encoder.offset);
+        let mut run = Taken::new(self.out, &mut self.encoder.offset);
+        let mut count = 0;
+        let stopped = loop {
+            let Some(record) = self.records.next() else {
+                break Stopped::AtEnd;
+            };
             // Called only once: a second call could return different bytes, and the header would be
             // wrong.
             let bytes = record.as_ref();
-            if !self.encoder.is_one_full(bytes) {
-                return Stopped::At(record);
+            let len = HEADER_LEN + bytes.len();
+            // There is room for the rest of the block. That this is checked tells the compiler that
+            // nothing is allocated in the loop.
+            let room = run.out.capacity() - run.out.len();
+            if len > block_end - run.out.len() || len + APPEND_ROOM > room {
+                break Stopped::At(record);
             }
-            let full = Plain {
-                kind: Kind::Full,
-                payload: bytes,
-                out: self.out,
-            };
-            full.call(kernel);
-            self.encoder.offset += (HEADER_LEN + bytes.len()) as u64;
-            *self.count += 1;
-            if self.out.len() >= self.out_len {
-                return Stopped::Full;
+            append_plain(kernel, Kind::Full, bytes, &mut run.out);
+            count += 1;
+            if run.out.len() >= self.out_len {
+                break Stopped::Full;
             }
+        };
+        *self.count += count;
+        stopped
+    }
+}
+
+/// The output of a run, taken out of its place so that the compiler can keep its length in a
+/// register. It is put back, and the encoder's offset advanced, also if `as_ref` panics.
+struct Taken<'a> {
+    out: Vec<u8>,
+    len_before: usize,
+    place: &'a mut Vec<u8>,
+    offset: &'a mut u64,
+}
+
+impl<'a> Taken<'a> {
+    #[inline(always)]
+    fn new(place: &'a mut Vec<u8>, offset: &'a mut u64) -> Self {
+        Taken {
+            len_before: place.len(),
+            out: std::mem::take(place),
+            place,
+            offset,
         }
-        Stopped::AtEnd
+    }
+}
+
+impl Drop for Taken<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        *self.offset += (self.out.len() - self.len_before) as u64;
+        *self.place = std::mem::take(&mut self.out);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The encoder can still be used, and what it encoded before is kept.
+    #[test]
+    fn a_panic_in_as_ref_loses_no_record_before_it() {
+        struct Record(&'static [u8]);
+        impl AsRef<[u8]> for Record {
+            fn as_ref(&self) -> &[u8] {
+                assert!(!self.0.is_empty(), "this record panics");
+                self.0
+            }
+        }
+        let mut encoder = Encoder::new(0);
+        let mut out = Vec::new();
+        let encoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut records = [&b"one"[..], b"two", b"", b"three"].map(Record).into_iter();
+            let _ = encoder.encode_all(&mut records, &mut out, usize::MAX, 1 << 30);
+        }));
+        assert!(encoded.is_err());
+        encoder.encode(b"four", &mut out);
+
+        let mut expected = Vec::new();
+        let mut one = Encoder::new(0);
+        for record in ["one", "two", "four"] {
+            one.encode(record.as_bytes(), &mut expected);
+        }
+        assert_eq!(out, expected);
+        assert_eq!(encoder.offset(), one.offset());
+    }
 
     /// Records of any lengths, anywhere in a block, in LevelDB's dialect and in others, with any
     /// limit on `out`.

@@ -14,13 +14,11 @@ pub(crate) trait Kernel: Copy {
     /// `state` advanced over `data`.
     fn update(self, state: u32, data: &[u8]) -> u32;
 
-    /// Whether [`append`](Kernel::append) is faster than two separate steps.
-    const APPENDS: bool = false;
-
     /// As [`update`](Kernel::update), and appends `data` to `out`.
     fn append(self, state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
+        let state = self.update(state, data);
         copy::append(out, data);
-        self.update(state, data)
+        state
     }
 
     /// Runs `job` compiled with the instructions that the kernel needs.

@@ -63,8 +63,6 @@ macro_rules! kernels {
                 }
 
                 $(
-                    const APPENDS: bool = true;
-
                     #[inline(always)]
                     fn append(self, state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
                         // SAFETY: `new` has detected the features.

@@ -3,7 +3,8 @@
 //! states of the first two are then advanced over what follows them.
 
 use core::arch::x86_64::{
-    __m128i, _mm_clmulepi64_si128, _mm_crc32_u64, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_xor_si128,
+    __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
+    _mm_cvtsi128_si64, _mm_xor_si128,
 };
 
 use crate::checksum::polynomial::shifts;
@@ -59,20 +60,37 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// 1 to 7 bytes with nothing before them. Not inlined, so that `one` can be.
+/// At most 16 bytes, without a loop.
+#[target_feature(enable = "sse4.2,pclmulqdq")]
+#[inline]
+pub(super) fn short(mut state: u32, data: &[u8]) -> u32 {
+    let Some((word, rest)) = data.split_first_chunk::<8>() else {
+        return few(state, data);
+    };
+    state = _mm_crc32_u64(u64::from(state), u64::from_le_bytes(*word)) as u32;
+    if rest.is_empty() {
+        return state;
+    }
+    let last = u64::from_le_bytes(*data.last_chunk().expect("8 bytes"));
+    if rest.len() == 8 {
+        return _mm_crc32_u64(u64::from(state), last) as u32;
+    }
+    part_of_word(state, last >> (64 - 8 * rest.len()), rest.len())
+}
+
+/// At most 7 bytes with nothing before them. Not inlined, so that `one` can be.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
-fn few(state: u32, rest: &[u8]) -> u32 {
-    let len = rest.len();
-    // Pieces that overlap are equal where they do.
-    let at = |i: usize| u64::from(rest[i]) << (8 * i);
-    let word = match (rest.first_chunk(), rest.last_chunk()) {
-        (Some(first), Some(last)) => {
-            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (len - 4))
-        }
-        _ => at(0) | at(len / 2) | at(len - 1),
-    };
-    part_of_word(state, word, len)
+fn few(mut state: u32, mut rest: &[u8]) -> u32 {
+    if let Some((four, after)) = rest.split_first_chunk() {
+        state = _mm_crc32_u32(state, u32::from_le_bytes(*four));
+        rest = after;
+    }
+    if let Some((two, after)) = rest.split_first_chunk() {
+        state = _mm_crc32_u16(state, u16::from_le_bytes(*two));
+        rest = after;
+    }
+    rest.first().map_or(state, |&byte| _mm_crc32_u8(state, byte))
 }
 
 /// `state` advanced over the first `len` bytes of `word`, 1 to 7 of them, in one step.
