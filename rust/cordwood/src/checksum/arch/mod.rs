@@ -1,10 +1,10 @@
 //! Kernels that need instructions that not every machine has. `unsafe` is allowed here;
 //! `docs/design.md` lists the other places.
 //!
-//! Each kernel consists of safe `#[target_feature]` functions. Two things are unsafe: calling them
-//! on a machine that lacks the features, so each kernel is a type whose values exist only after a
-//! check for the features; and loading and storing bytes through pointers, as one of the kernels
-//! does.
+//! Each kernel consists of safe `#[target_feature]` functions; those of one are called through plain
+//! functions, which can always be inlined. Two things are unsafe: calling any of them on a machine
+//! that lacks the features, so each kernel is a type whose values exist only after a check for the
+//! features; and loading and storing bytes through pointers, as one of the kernels does.
 
 /// Declares the kernels of an architecture, the best first: for each, a type whose values prove
 /// that the machine has its instructions; and `Kernels`, which is any of them.

@@ -27,43 +27,54 @@ const FOUR_MIN: usize = 9 * LANES;
 const LANES: usize = 64;
 
 /// `state` advanced over `data`.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline]
-pub(super) fn update(state: u32, data: &[u8]) -> u32 {
-    match data.len() {
-        0..FOLD_MIN => short(state, data, NOT_COPIED),
-        FOLD_MIN..FOUR_MIN => folded(state, data),
-        FOUR_MIN.. => long(state, data, NOT_COPIED),
-    }
+///
+/// Without `#[target_feature]`, which would not allow `#[inline(always)]`: a call would take as long
+/// as half of the work on a short record.
+///
+/// # Safety
+///
+/// The machine must have the features `avx512vbmi` and `vpclmulqdq`.
+#[inline(always)]
+pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
+    // SAFETY: the machine has the features.
+    unsafe { any(state, data, NOT_COPIED) }
 }
 
 /// As [`update`], and appends `data` to `out`: each byte is loaded once for both.
 ///
-/// A function with `#[target_feature]` cannot be `#[inline(always)]`. Inlined, this takes two thirds
-/// of the time for short data.
-///
 /// # Safety
 ///
-/// The machine must have the features of [`update`].
+/// As [`update`].
 #[inline(always)]
 pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     const { assert!(APPEND_ROOM >= LANES) };
     out.reserve(data.len() + APPEND_ROOM);
     let copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
     // SAFETY: the machine has the features.
-    let state = unsafe {
-        match data.len() {
-            0..FOLD_MIN => short(state, data, copied),
-            FOLD_MIN..FOUR_MIN => fold(state, data, copied),
-            FOUR_MIN.. => long(state, data, copied),
-        }
-    };
+    let state = unsafe { any(state, data, copied) };
     // SAFETY: there is room for `data`, and all of it has been copied there.
     unsafe { out.set_len(out.len() + data.len()) };
     state
 }
 
-/// `state` advanced over `data`, which has less than [`FOLD_MIN`] bytes.
+/// `state` advanced over `data` of any length.
+///
+/// # Safety
+///
+/// As [`update`].
+#[inline(always)]
+unsafe fn any<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u32 {
+    // SAFETY: the machine has the features.
+    unsafe {
+        match data.len() {
+            0..FOLD_MIN => short(state, data, copied),
+            FOLD_MIN..FOUR_MIN => fold(state, data, copied),
+            FOUR_MIN.. => long(state, data, copied),
+        }
+    }
+}
+
+/// `state` advanced over `data`, which has fewer than [`FOLD_MIN`] bytes.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 fn short<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -79,14 +90,6 @@ fn fold<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
     let odd = (data.len() - 1) % LANES + 1;
     let (sum, rest) = begin(state, data, odd, &mut copied);
     reduce(fold_on(sum, rest.as_chunks().0, &mut copied))
-}
-
-/// Not inlined, and neither is `long`, so that `update` stays small enough to be inlined into every
-/// loop over short records.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline(never)]
-fn folded(state: u32, data: &[u8]) -> u32 {
-    fold(state, data, NOT_COPIED)
 }
 
 /// `sum` advanced over `registers`.
