@@ -141,6 +141,23 @@ def test_what_returns_no_records_holds_none(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
+def test_salvage_holds_a_record_once(log, tmp_path):
+    script = f"limit(room)\nassert cordwood.salvage(path, {str(tmp_path / 'clean.log')!r}).record_count == 3"
+    run(log, script, LARGE)
+    assert (tmp_path / "clean.log").read_bytes() == log.read_bytes()
+
+
+def test_salvage_of_a_compressed_record(bomb, tmp_path):
+    clean = str(tmp_path / "clean.log")
+    script = f"""
+refused(lambda: cordwood.salvage(path, {clean!r}))
+assert os.listdir({str(tmp_path)!r}) == []
+assert cordwood.salvage(path, {clean!r}).record_count == 3
+assert list(map(len, cordwood.open({clean!r}))) == [5, RECORD_LEN, 4]
+"""
+    run(bomb, script, LARGE, "zstd")
+
+
 @pytest.mark.parametrize("room", [SMALL, LARGE])
 def test_a_follower(log, room):
     script = """

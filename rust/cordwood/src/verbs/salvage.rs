@@ -112,7 +112,13 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         match step {
             Step::Record(span) => {
                 let number = reader.known_format().log_number;
-                copy.record(reader.data(span), reader.record_form(span), number);
+                copy.begin_record(reader.record_form(span), number);
+                let data = reader.data(span);
+                let Copy { encoder, out, .. } = &mut copy;
+                encoder
+                    .try_reserve_frame(data.len())
+                    .map_err(|_| reader.out_of_memory())?;
+                encoder.encode_in_pieces(data, out, |out| write(out, WRITE_LEN))?;
             }
             Step::Skipped(region) => copy.region(region, reader.bytes(region)),
             Step::NeedMore | Step::End(_) => {}
@@ -187,8 +193,8 @@ impl Copy {
         }
     }
 
-    /// Copies a record that was read from fragments with headers of this form.
-    fn record(&mut self, data: &[u8], form: Form, number: Option<u32>) {
+    /// Prepares for a record that was read from fragments with headers of this form.
+    fn begin_record(&mut self, form: Form, number: Option<u32>) {
         if form == Form::Synced {
             self.lose(NotKept::SyncedOffsets);
         }
@@ -196,7 +202,6 @@ impl Copy {
         let number = number.filter(|_| form != Form::Plain);
         self.number = number.or(self.number);
         self.encoder.set_number(number);
-        self.encoder.encode(data, &mut self.out);
     }
 
     /// Copies what can be kept of a skipped region of the source, whose bytes are `bytes`.
