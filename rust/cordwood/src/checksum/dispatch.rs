@@ -1,4 +1,4 @@
-//! Selects the kernel: once per process, the best that the machine supports.
+//! Selects the kernel: the best that the machine supports.
 
 use std::sync::OnceLock;
 
@@ -31,15 +31,18 @@ impl Available {
 /// Runs `job` with the best kernel that this machine has.
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
-    static BEST: OnceLock<Available> = OnceLock::new();
+    /// Not the portable kernel: among so few, the compiler selects by comparing, which takes less
+    /// time than a jump to an address from a table.
+    static BEST: OnceLock<arch::Kernels> = OnceLock::new();
 
     // Not inlined, so that the usual case is little more than a jump to the kernel.
     #[cold]
     #[inline(never)]
     fn select_and_run<J: Job>(job: J) -> J::Output {
-        let portable = Available::Portable(portable::Portable);
-        BEST.get_or_init(|| Available::all().next().unwrap_or(portable))
-            .run(job)
+        match arch::Kernels::all().next() {
+            Some(best) => BEST.get_or_init(|| best).run(job),
+            None => portable::Portable.run(job),
+        }
     }
 
     match BEST.get() {

@@ -87,6 +87,28 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     ]
 }
 
+/// For `i` bytes, or `N` bytes if `i` is 0: [`fold_by`] of 48 bytes more, 32 more, and so on,
+/// down to 64 fewer, which may be a negative number.
+#[cfg(target_arch = "x86_64")]
+pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
+    const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);
+    let mut folds = [[[0; 2]; 8]; N];
+    let mut i = 0;
+    while i < N {
+        // A product for each: a power would take the compiler too long.
+        let [low, high] = fold_by(48 + if i == 0 { N } else { i });
+        let (mut low, mut high) = (low as u32, high as u32);
+        let mut column = 0;
+        while column < 8 {
+            folds[i][column] = [low as u64, high as u64];
+            (low, high) = (multiply(CASTAGNOLI, low, BACK), multiply(CASTAGNOLI, high, BACK));
+            column += 1;
+        }
+        i += 1;
+    }
+    folds
+}
+
 /// The least power of x that is 1 modulo the Castagnoli polynomial.
 #[cfg(target_arch = "x86_64")]
 const CASTAGNOLI_ORDER: u64 = (1 << 31) - 1;

@@ -100,8 +100,13 @@ fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
             let data = &data[start..][..len];
             let expected = naive::update(!0, data);
             for kernel in dispatch::Available::all() {
+                let name = kernel.run(dispatch::Name);
                 let found = kernel.run(dispatch::Update(!0, data));
-                assert_eq!(found, expected, "{}, {start} + {len}", kernel.run(dispatch::Name));
+                assert_eq!(found, expected, "{name}, {start} + {len}");
+                let mut out = b"before".to_vec();
+                let found = kernel.run(Append(!0, data, &mut out));
+                assert_eq!(found, expected, "{name}, appended, {start} + {len}");
+                assert!(out == [b"before", data].concat(), "{name}, {start} + {len}");
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Kernels that need instructions that not every machine has. `unsafe` is allowed here;
 //! `docs/design.md` lists the other places.
 //!
-//! Each kernel consists of safe `#[target_feature]` functions; those of one are called through plain
-//! functions, which can always be inlined. Two things are unsafe: calling any of them on a machine
+//! Each kernel consists of safe `#[target_feature]` functions. The entry to one of them is an `unsafe`
+//! function without that attribute, since only those can be `#[inline(always)]`. Two things are unsafe: calling any of them on a machine
 //! that lacks the features, so each kernel is a type whose values exist only after a check for the
 //! features; and loading and storing bytes through pointers, as one of the kernels does.
 

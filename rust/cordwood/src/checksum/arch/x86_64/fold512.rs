@@ -1,26 +1,24 @@
-//! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes, which a masked
-//! load and a rotation put at the end of a register.
+//! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes. The last 1 to 64
+//! bytes have a register to themselves, and a table has the factors that advance what is before
+//! them, by how many they are.
 //!
-//! This is faster than the `crc32` instruction for most lengths from 17 bytes on, and twice as fast
-//! for long data, so doing both at once, as in [`fold256`](super::fold256), gains nothing.
+//! This is faster than the `crc32` instruction from about 20 bytes on, and three to five times as
+//! fast for long data, so doing both at once, as in [`fold256`](super::fold256), gains nothing.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
     _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_broadcast_i32x4, _mm512_castsi512_si256,
-    _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_mov_epi8,
-    _mm512_maskz_loadu_epi8, _mm512_maskz_mov_epi8, _mm512_permutexvar_epi8, _mm512_set_epi64, _mm512_storeu_si512,
-    _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
+    _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
+    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
 };
 
 use super::chains;
 use crate::checksum::kernel::APPEND_ROOM;
-use crate::checksum::polynomial::fold_by;
+use crate::checksum::polynomial::{fold_by, folds};
 
-/// The length from which folding is mostly faster than one chain. This and the other lengths here
-/// were measured with `cordwood-compare kernels` on Sapphire Rapids.
-const FOLD_MIN: usize = 17;
-
-/// The length from which four sums are faster than one.
+/// The length from which folding one register is faster than two `crc32` instructions, and the
+/// length from which four sums are faster than one, by `cordwood-compare kernels`.
+const ONE_MIN: usize = 17;
 const FOUR_MIN: usize = 9 * LANES;
 
 /// Bytes in a register.
@@ -33,7 +31,7 @@ const LANES: usize = 64;
 ///
 /// # Safety
 ///
-/// The machine must have the features `avx512vbmi` and `vpclmulqdq`.
+/// The machine must have the features `avx512bw` and `vpclmulqdq`.
 #[inline(always)]
 pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
     // SAFETY: the machine has the features.
@@ -67,64 +65,101 @@ unsafe fn any<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -
     // SAFETY: the machine has the features.
     unsafe {
         match data.len() {
-            0..FOLD_MIN => short(state, data, copied),
-            FOLD_MIN..FOUR_MIN => fold(state, data, copied),
-            FOUR_MIN.. => long(state, data, copied),
+            0..ONE_MIN => none(state, data, copied),
+            ONE_MIN..=LANES => one(state, data, copied),
+            _ => several(state, data, copied),
         }
     }
 }
 
-/// `state` advanced over `data`, which has fewer than [`FOLD_MIN`] bytes.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+/// `state` advanced over `data`, which has fewer than [`ONE_MIN`] bytes.
+#[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
-fn short<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
-    copied.bytes(data);
+fn none<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
+    if COPY && !data.is_empty() {
+        copied.load_part(data);
+    }
     chains::short(state, data)
 }
 
-/// `state` advanced over `data`, which has [`FOLD_MIN`] to [`FOUR_MIN`] bytes.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+/// `state` advanced over `data`, which has 1 to 64 bytes.
+#[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
-fn fold<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
-    // All other bytes are whole registers.
-    let odd = (data.len() - 1) % LANES + 1;
-    let (sum, rest) = begin(state, data, odd, &mut copied);
-    reduce(fold_on(sum, rest.as_chunks().0, &mut copied))
+fn one<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
+    let [_, factors] = over_tail(data.len());
+    let [low, high] = products(plus(copied.load_part(data), state), factors);
+    reduce(_mm512_xor_si512(low, high))
 }
 
-/// `sum` advanced over `registers`.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+/// `state` advanced over `data`, which has more than 64 bytes.
+// `#[inline(never)]`, on `long`, has an effect only where the caller has the features, too: so it is
+// called here, and not in `any`.
+#[target_feature(enable = "avx512bw,vpclmulqdq")]
+#[inline]
+fn several<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
+    if data.len() >= FOUR_MIN {
+        return long(state, data, copied);
+    }
+    let (first, mut rest) = data.split_first_chunk().expect("more than 64 bytes");
+    let mut sum = plus(copied.load(first), state);
+    if rest.len() > LANES {
+        let registers;
+        (registers, rest) = before_tail(rest);
+        sum = fold_on(sum, registers, &mut copied);
+    }
+    finish(sum, rest, copied)
+}
+
+/// The whole registers of `data`, which is not empty, and after them a tail of 1 to 64 bytes.
+#[inline(always)]
+fn before_tail(data: &[u8]) -> (&[[u8; LANES]], &[u8]) {
+    let (registers, tail) = data.split_at((data.len() - 1) / LANES * LANES);
+    (registers.as_chunks().0, tail)
+}
+
+/// `sum` advanced over `registers`, of which there are fewer than 8.
+///
+/// Without a loop: the compiler would move the copies out of it, and call `memcpy`.
+#[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
+    debug_assert!(registers.len() < 8, "{} registers", registers.len());
     let over_one = constant(const { fold_by(LANES) });
-    // Two per iteration: if an iteration copies one, the compiler moves the copies out of the loop
-    // and calls `memcpy`.
-    let (first, twos) = registers.as_rchunks::<2>();
-    if let Some(next) = first.first() {
-        sum = fold_over(sum, over_one, copied.load(next));
+    let (fours, registers) = registers.as_chunks::<4>();
+    let (twos, ones) = registers.as_chunks::<2>();
+    if let Some(four) = fours.first() {
+        sum = fold_over(sum, over_one, copied.load(&four[0]));
+        sum = fold_over(sum, over_one, copied.load(&four[1]));
+        sum = fold_over(sum, over_one, copied.load(&four[2]));
+        sum = fold_over(sum, over_one, copied.load(&four[3]));
     }
-    for two in twos {
+    if let Some(two) = twos.first() {
         sum = fold_over(sum, over_one, copied.load(&two[0]));
         sum = fold_over(sum, over_one, copied.load(&two[1]));
+    }
+    if let Some(one) = ones.first() {
+        sum = fold_over(sum, over_one, copied.load(one));
     }
     sum
 }
 
 /// `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
 ///
-/// A load that crosses a cache line takes twice as long from the second-level cache. So the odd
-/// bytes at the front are those before a multiple of 64, and there are others at the end.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+/// A load that crosses a cache line takes twice as long from the second-level cache. So the bytes
+/// before a multiple of 64 have a register to themselves, too.
+#[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline(never)]
 fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
-    let odd = LANES - data.as_ptr().addr() % LANES;
-    let (mut a, rest) = begin(state, data, odd, &mut copied);
-    let (registers, tail) = rest.as_chunks();
+    let (front, rest) = data.split_at(LANES - data.as_ptr().addr() % LANES);
+    let (registers, tail) = before_tail(rest);
+    let (first, registers) = registers.split_at(4);
 
+    let over_front = constant(OVER_TAIL.0[front.len() % LANES][OVER_ALL]);
+    let front = plus(copied.load_part(front), state);
     // Four sums, since the next multiplication can start before one ends.
+    let mut a = fold_over(front, over_front, copied.load(&first[0]));
+    let (mut b, mut c, mut d) = (copied.load(&first[1]), copied.load(&first[2]), copied.load(&first[3]));
     let over_four = constant(const { fold_by(4 * LANES) });
-    let (three, registers) = registers.split_at(3);
-    let (mut b, mut c, mut d) = (copied.load(&three[0]), copied.load(&three[1]), copied.load(&three[2]));
     let (fours, registers) = registers.as_chunks::<4>();
     for four in fours {
         a = fold_over(a, over_four, copied.load(&four[0]));
@@ -132,66 +167,27 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
         c = fold_over(c, over_four, copied.load(&four[2]));
         d = fold_over(d, over_four, copied.load(&four[3]));
     }
-    let over_one = constant(const { fold_by(LANES) });
-    let mut sum = a;
-    for next in [b, c, d] {
-        sum = fold_over(sum, over_one, next);
-    }
-    sum = fold_on(sum, registers, &mut copied);
-    if !tail.is_empty() {
-        sum = fold_tail(sum, data.last_chunk().expect("FOUR_MIN bytes"), tail.len());
-        copied.bytes(tail);
-    }
-    reduce(sum)
+    // Each over all that follows it, and not over the next, for the same reason.
+    let mut sum = fold_over(c, constant(const { fold_by(LANES) }), d);
+    sum = fold_over(b, constant(const { fold_by(2 * LANES) }), sum);
+    sum = fold_over(a, constant(const { fold_by(3 * LANES) }), sum);
+    finish(fold_on(sum, registers, &mut copied), tail, copied)
 }
 
-/// `sum` advanced over the last `count` bytes of `last`: 1 to 63 of them.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+/// The state after `sum` and then `tail`, which has 1 to 64 bytes.
+#[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
-fn fold_tail(sum: __m512i, last: &[u8; LANES], count: usize) -> __m512i {
-    // The bytes of `sum` and the tail, divided differently: the first `count` of them at the end of
-    // one register, and all others in a second.
-    let (is_last, rotated) = (u64::MAX << (LANES - count), to_end(sum, count));
-    let first = _mm512_maskz_mov_epi8(is_last, rotated);
-    let second = _mm512_mask_mov_epi8(rotated, is_last, load(last));
-    fold_over(first, constant(const { fold_by(LANES) }), second)
-}
-
-/// The first `odd` bytes of `data`, with `state` added, at the end of a register; and the rest. If
-/// `odd` is less than 4, it is the 64 bytes after those. `data` has at least [`FOLD_MIN`] bytes.
-///
-/// The zeros before the bytes change nothing, since a state of zero stays zero over them.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline]
-fn begin<'a, const COPY: bool>(
-    mut state: u32,
-    mut data: &'a [u8],
-    mut odd: usize,
-    copied: &mut Copied<COPY>,
-) -> (__m512i, &'a [u8]) {
-    if odd < size_of::<u32>() {
-        // The odd bytes have no room for the state.
-        let word = u32::from_le_bytes(*data.first_chunk().expect("FOLD_MIN bytes"));
-        state = chains::part_of_word(state, word.into(), odd);
-        let few;
-        (few, data) = data.split_at(odd);
-        copied.bytes(few);
-        odd = LANES;
-    }
-    let (front, rest) = data.split_at(odd);
-    // Loaded in place, and then rotated. Loading the 64 bytes that end with it would save a step,
-    // but these may begin with bytes just written (the reference count of a Python object), and a
-    // load waits for such a store.
-    let front = copied.load_front(front);
-    let state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(state.cast_signed()));
-    (to_end(_mm512_xor_si512(front, state), odd), rest)
+fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>) -> u32 {
+    let [of_sum, of_tail] = over_tail(tail.len());
+    let [a, b] = products(sum, of_sum);
+    let [c, d] = products(copied.load_part(tail), of_tail);
+    reduce(_mm512_xor_si512(_mm512_ternarylogic_epi64(a, b, c, XOR), d))
 }
 
 /// Where consecutive bytes are copied to as they are loaded; without `COPY`, nowhere.
 ///
 /// With `COPY`, there must be room for all bytes that a value will load, and for one more register,
 /// whose content is meaningless.
-#[derive(Clone, Copy)]
 struct Copied<const COPY: bool>(*mut u8);
 
 const NOT_COPIED: Copied<false> = Copied(std::ptr::null_mut());
@@ -211,9 +207,12 @@ impl<const COPY: bool> Copied<COPY> {
     }
 
     /// Loads 1 to 64 bytes to the beginning of a register, with zeros after them.
+    ///
+    /// Loading the 64 bytes that end with them would not need a mask, but these may begin with bytes
+    /// just written (the reference count of a Python object), and a load waits for such a store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
-    fn load_front(&mut self, bytes: &[u8]) -> __m512i {
+    fn load_part(&mut self, bytes: &[u8]) -> __m512i {
         let mask = u64::MAX >> (LANES - bytes.len());
         // SAFETY: only the bytes of the mask are accessed, and these are exactly the bytes of the
         // slice.
@@ -227,16 +226,7 @@ impl<const COPY: bool> Copied<COPY> {
         register
     }
 
-    /// Copies at most 64 bytes that are loaded by other means.
-    #[target_feature(enable = "avx512bw")]
-    #[inline]
-    fn bytes(&mut self, bytes: &[u8]) {
-        if COPY && !bytes.is_empty() {
-            self.load_front(bytes);
-        }
-    }
-
-    /// Continues after bytes that were copied by another value.
+    /// Moves past bytes that have been copied.
     #[inline]
     fn skip(&mut self, len: usize) {
         if COPY {
@@ -246,24 +236,36 @@ impl<const COPY: bool> Copied<COPY> {
     }
 }
 
-/// A rotation that puts the first `count` bytes of a register, 1 to 64, at its end.
-#[target_feature(enable = "avx512vbmi")]
+/// A register at the beginning of which `state` is added. If fewer than 4 bytes were loaded into it,
+/// the rest of the state is added to the bytes that follow, as it must be.
+#[target_feature(enable = "avx512f")]
 #[inline]
-fn to_end(register: __m512i, count: usize) -> __m512i {
-    let places = PLACES[count - 1..].first_chunk().expect("count <= LANES");
-    _mm512_permutexvar_epi8(load(places), register)
+fn plus(register: __m512i, state: u32) -> __m512i {
+    let state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(state.cast_signed()));
+    _mm512_xor_si512(register, state)
 }
 
-/// From index `count - 1` on, the place that each byte comes from in [`to_end`].
-static PLACES: [u8; 2 * LANES - 1] = {
-    let mut places = [0; 2 * LANES - 1];
-    let mut i = 0;
-    while i < places.len() {
-        places[i] = ((i + 1) % LANES) as u8;
-        i += 1;
-    }
-    places
-};
+/// By the number of bytes in a tail, modulo 64: the factors that advance each lane to the last 16
+/// bytes of the data, first for the register before the tail, then for the one that begins with it.
+/// For the lanes after the tail, which are zero, the factors are those of a number below zero.
+///
+/// Aligned, so that no load crosses a cache line.
+static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
+
+#[repr(align(64))]
+struct Aligned<T>(T);
+
+/// The last lane of the register before the tail, which is to be advanced over the tail.
+const OVER_ALL: usize = 3;
+
+/// The factors in [`OVER_TAIL`] for a tail of 1 to 64 bytes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn over_tail(tail_len: usize) -> [__m512i; 2] {
+    let (factors, _) = OVER_TAIL.0[tail_len % LANES].as_chunks::<4>();
+    // SAFETY: each reference is to exactly the bytes that are loaded, and the load needs no alignment.
+    [0, 1].map(|register| unsafe { _mm512_loadu_si512(factors[register].as_ptr().cast()) })
+}
 
 /// The two factors in each lane.
 #[target_feature(enable = "avx512f")]
@@ -280,41 +282,63 @@ fn load(bytes: &[u8; LANES]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
+/// Both halves of each lane, multiplied by its factors.
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+#[inline]
+fn products(sum: __m512i, factors: __m512i) -> [__m512i; 2] {
+    [
+        _mm512_clmulepi64_epi128(sum, factors, 0x00),
+        _mm512_clmulepi64_epi128(sum, factors, 0x11),
+    ]
+}
+
 /// `sum` advanced by `factors`, plus `next`.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
-    let low = _mm512_clmulepi64_epi128(sum, factors, 0x00);
-    let high = _mm512_clmulepi64_epi128(sum, factors, 0x11);
+    let [low, high] = products(sum, factors);
     _mm512_ternarylogic_epi64(low, high, next, XOR)
 }
 
 /// The truth table of the exclusive or of three operands.
 const XOR: i32 = 0b1001_0110;
 
-/// The state that is equivalent to 64 bytes.
+/// The state of which the lanes of `sum` are multiples: all lanes are those of the last 16 bytes.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn reduce(sum: __m512i) -> u32 {
-    // Each lane is advanced to the end of the last one, and all four are added. (The last is only
-    // multiplied by 1, which is faster than to leave it out.)
-    let factors = const { [fold_by(48), fold_by(32), fold_by(16), fold_by(0)] };
-    let factor = |lane: usize, half: usize| factors[lane][half] as i64;
-    let factors = _mm512_set_epi64(
-        factor(3, 1),
-        factor(3, 0),
-        factor(2, 1),
-        factor(2, 0),
-        factor(1, 1),
-        factor(1, 0),
-        factor(0, 1),
-        factor(0, 0),
-    );
-    let low = _mm512_clmulepi64_epi128(sum, factors, 0x00);
-    let high = _mm512_clmulepi64_epi128(sum, factors, 0x11);
-    let lanes = _mm512_xor_si512(low, high);
-    let two = _mm256_xor_si256(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
+    let two = _mm256_xor_si256(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64(sum, 1));
     let one = _mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
     let state = _mm_crc32_u64(0, _mm_cvtsi128_si64(one) as u64);
     _mm_crc32_u64(state, _mm_extract_epi64(one, 1) as u64) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::arch::Kernels;
+
+    /// The caller has reserved no more than that.
+    #[test]
+    fn append_writes_at_most_one_register_after_the_data() {
+        const SPARE: u8 = 0xa5;
+        if !Kernels::all().any(|kernel| matches!(kernel, Kernels::Fold512(_))) {
+            // `kernels_that_cannot_be_tested_are_reported` says so.
+            return;
+        }
+        for len in (0..=1024).chain([4096, 4097, 32_761]) {
+            let data = vec![0x5a; len + 64];
+            let mut out = vec![SPARE; len + 3 * APPEND_ROOM];
+            out.clear();
+            for start in [0, 1, 63] {
+                // SAFETY: the machine has the features.
+                unsafe { append(0, &data[start..start + len], &mut out) };
+                assert_eq!(out, data[..len]);
+                // SAFETY: the whole allocation was initialized above.
+                unsafe { out.set_len(len + 3 * APPEND_ROOM) };
+                assert_eq!(out[len + APPEND_ROOM..], [SPARE; 2 * APPEND_ROOM], "{len} bytes");
+                out.clear();
+            }
+        }
+    }
 }

@@ -15,13 +15,12 @@ use crate::checksum::kernel::{Job, Kernel};
 kernels! {
     is_x86_feature_detected;
 
-    /// A machine that also has AVX-512 with VBMI: Intel servers since Ice Lake, AMD since Zen 4. To
-    /// the compiler AVX-512 implies FMA and F16C, so these are also detected.
+    /// A machine that also has AVX-512: Intel servers since Ice Lake, AMD since Zen 4. To the
+    /// compiler AVX-512 implies FMA and F16C, so these are also detected.
     Fold512(
         "SSE4.2, AVX-512, VPCLMULQDQ",
         [
-            "sse4.2", "pclmulqdq", "avx2", "vpclmulqdq", "fma", "f16c", "avx512f", "avx512bw",
-            "avx512vbmi"
+            "sse4.2", "pclmulqdq", "avx2", "vpclmulqdq", "fma", "f16c", "avx512f", "avx512bw"
         ],
         fold512::update,
         fold512::append
