@@ -212,6 +212,32 @@ def test_no_thread_is_left_running_at_the_end(path):
         assert comes_to(0)
 
 
+@pytest.mark.parametrize("kept", ["batches", "reader, batches"])
+@pytest.mark.parametrize("source", ["bytes", "buffer", "mmap", "path"])
+def test_the_program_ends_while_threads_read_ahead(path, source, kept):
+    """Global variables are destroyed when no thread can get the interpreter any more, even to read from a buffer."""
+    program = f"""
+import mmap, sys, cordwood
+path, file = sys.argv[1], open(sys.argv[1], "rb")
+match {source!r}:
+    case "bytes": source = file.read()
+    case "buffer": source = bytearray(file.read())
+    case "mmap": source = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    case "path": source = path
+file.close()
+def begin():
+    reader = cordwood.open(source)
+    batches = reader.record_batches(threads=3, target_len=1 << 16)
+    next(batches)
+    return {kept}
+kept = begin()
+"""
+    for _ in range(3):
+        command = [sys.executable, "-c", program, path]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 @needs_proc
 def test_a_cycle_with_the_source_is_collected(logs):
     class Bytes(bytearray):

@@ -14,9 +14,11 @@ use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
 use cordwood::pipeline::{Next, Pipeline};
 use cordwood::verbs::Parts;
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::batch_pool::Pool;
+use crate::buffer::KeptException;
 use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 
@@ -185,17 +187,29 @@ impl ReadAhead {
         self.end(py);
     }
 
-    /// [`stop`](Self::stop), from a thread that might not hold the interpreter.
+    /// [`stop`](Self::stop), from a thread that might not hold the interpreter, and perhaps when an
+    /// object is destroyed.
     fn stop_anywhere(&mut self) {
-        if Python::try_attach(|py| self.stop(Some(py))).is_none() {
+        let stopped = Python::try_attach(|py| {
+            let _kept = KeptException::new(py);
+            self.stop(Some(py));
+        });
+        if let (None, Some(pipeline)) = (stopped, self.pipeline.take()) {
             // The interpreter has shut down, and the process is about to exit.
-            std::mem::forget(self.pipeline.take());
+            pipeline.abandon();
         }
     }
 
     fn end(&mut self, py: Option<Python<'_>>) {
-        let pipeline = self.pipeline.take();
-        released(py, || drop(pipeline));
+        let Some(pipeline) = self.pipeline.take() else {
+            return;
+        };
+        if py.is_some_and(is_shutting_down) {
+            // A thread that needs the interpreter never gets it now.
+            pipeline.abandon();
+        } else {
+            released(py, || drop(pipeline));
+        }
     }
 
     /// Starts threads at the position of the reader. Returns `None` if a single thread is at least
@@ -232,6 +246,16 @@ impl ReadAhead {
 enum Waited {
     Done(Option<Found>),
     NotYet,
+}
+
+/// Whether the interpreter is shutting down: global variables are destroyed then.
+fn is_shutting_down(py: Python<'_>) -> bool {
+    let asked = py.import(intern!(py, "sys")).and_then(|sys| {
+        let answer = sys.call_method0(intern!(py, "is_finalizing"))?;
+        answer.is_truthy()
+    });
+    // It may be too late to ask.
+    asked.unwrap_or(true)
 }
 
 /// Runs `work`, which waits for the threads, with the interpreter released: they may need it.

@@ -10,6 +10,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
@@ -157,7 +158,7 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions)
         });
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
-        let bytes = Arc::new(bytes.clone().unbind());
+        let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         // `bytes` refer to nothing, so the garbage collector need not see them.
         return Opened::new(BytesInput { bytes, position: 0 }, begin, None);
     }
@@ -298,10 +299,10 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     })
 }
 
-/// `bytes`, which never change.
+/// `bytes`, which never change, and so are read without the interpreter.
 #[derive(Clone)]
 struct BytesInput {
-    bytes: Arc<Py<PyBytes>>,
+    bytes: Arc<PyBackedBytes>,
     position: u64,
 }
 
@@ -311,19 +312,15 @@ impl Input for BytesInput {
     }
 
     fn len(&self) -> io::Result<Option<u64>> {
-        Ok(Some(Python::attach(|py| self.bytes.as_bytes(py).len() as u64)))
+        Ok(Some(self.bytes.len() as u64))
     }
 }
 
 impl Read for BytesInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = Python::attach(|py| {
-            let position = usize::try_from(self.position).unwrap_or(usize::MAX);
-            let rest = self.bytes.as_bytes(py).get(position..).unwrap_or_default();
-            let len = rest.len().min(buffer.len());
-            buffer[..len].copy_from_slice(&rest[..len]);
-            len
-        });
+        let position = usize::try_from(self.position).unwrap_or(usize::MAX);
+        let mut rest = self.bytes.get(position..).unwrap_or_default();
+        let len = rest.read(buffer)?;
         self.position += len as u64;
         Ok(len)
     }
@@ -358,10 +355,12 @@ impl Input for BufferInput {
 
 impl Read for BufferInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = Python::attach(|py| {
+        // A thread may read ahead when the interpreter shuts down.
+        let copied = Python::try_attach(|py| {
             let source = PyBuffer::get(self.view.bind(py))?;
             PyResult::Ok(copy_from_buffer(py, &source, self.position, buffer))
-        })?;
+        });
+        let len = copied.ok_or_else(|| io::Error::other("the interpreter is shutting down"))??;
         self.position += len as u64;
         Ok(len)
     }

@@ -217,6 +217,12 @@ impl<T: Send + 'static> Pipeline<T> {
 }
 
 impl<T> Pipeline<T> {
+    /// Drops the pipeline without waiting for the threads, which end after the part that they are
+    /// working on: for threads that wait for something that will never happen.
+    pub fn abandon(mut self) {
+        self.threads.clear();
+    }
+
     /// Whether this process started the pipeline, rather than one that it was forked from.
     pub fn is_of_this_process(&self) -> bool {
         self.process == Process::current().number()
