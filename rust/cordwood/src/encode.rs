@@ -220,11 +220,12 @@ impl Encoder {
     ) -> Result<(u64, Stopped<R>), NotEncoded> {
         let mut count = 0;
         while out.len() < out_len {
-            // No record of a run is longer than this.
-            let stopped = if self.is_leveldb && record_len_max >= FRAGMENT_LEN_MAX as u64 {
-                // For the rest of the block, which a run does not leave.
-                out.try_reserve(block_left(self.offset) + APPEND_ROOM)
-                    .map_err(NotEncoded::NoMemory)?;
+            // No record of a run is longer than a fragment, and a run does not leave its block. If
+            // there is no memory for the rest of that, there may be for the next record.
+            let stopped = if self.is_leveldb
+                && record_len_max >= FRAGMENT_LEN_MAX as u64
+                && out.try_reserve(block_left(self.offset) + APPEND_ROOM).is_ok()
+            {
                 run(FullRun {
                     encoder: self,
                     records,
@@ -370,7 +371,7 @@ impl Job for Plain<'_> {
 fn append_plain<K: Kernel>(kernel: K, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
     // Indexed by the byte of the kind, which the checksum covers before the payload.
     const STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
-    out.reserve(HEADER_LEN + payload.len() + APPEND_ROOM);
+    out.reserve(HEADER_LEN + payload.len());
     // The checksum is known once the payload has been copied.
     let begin = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
@@ -410,7 +411,7 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
         let block_end = self.out.len() + block_left(self.encoder.offset);
-        let mut run = Taken::new(self.out, &mut self.encoder.offset);
+        let mut taken = Taken::new(self.out, &mut self.encoder.offset);
         let mut count = 0;
         let stopped = loop {
             let Some(record) = self.records.next() else {
@@ -420,15 +421,15 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
             // wrong.
             let bytes = record.as_ref();
             let len = HEADER_LEN + bytes.len();
-            // There is room for the rest of the block. That this is checked tells the compiler that
-            // nothing is allocated in the loop.
-            let room = run.out.capacity() - run.out.len();
-            if len > block_end - run.out.len() || len + APPEND_ROOM > room {
+            // There is room for the rest of the block. This check shows the compiler that nothing is
+            // allocated in the loop.
+            let room = taken.out.capacity() - taken.out.len();
+            if len > block_end - taken.out.len() || len + APPEND_ROOM > room {
                 break Stopped::At(record);
             }
-            append_plain(kernel, Kind::Full, bytes, &mut run.out);
+            append_plain(kernel, Kind::Full, bytes, &mut taken.out);
             count += 1;
-            if run.out.len() >= self.out_len {
+            if taken.out.len() >= self.out_len {
                 break Stopped::Full;
             }
         };
@@ -461,8 +462,9 @@ impl<'a> Taken<'a> {
 impl Drop for Taken<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        *self.offset += (self.out.len() - self.len_before) as u64;
+        let encoded_len = self.out.len() - self.len_before;
         *self.place = std::mem::take(&mut self.out);
+        *self.offset += encoded_len as u64;
     }
 }
 
@@ -496,6 +498,18 @@ mod tests {
         }
         assert_eq!(out, expected);
         assert_eq!(encoder.offset(), one.offset());
+    }
+
+    #[test]
+    fn room_for_exactly_the_encoded_record_is_enough() {
+        for len in [0, 16, 17, 100, 1000, 32_761, 32_762, 100_000] {
+            let record = vec![1; len];
+            let encoded_len = crate::format::encoded_len(0, len as u64) as usize;
+            let mut out = Vec::with_capacity(encoded_len);
+            let capacity = out.capacity();
+            Encoder::new(0).encode(&record, &mut out);
+            assert_eq!((out.len(), out.capacity()), (encoded_len, capacity), "{len} bytes");
+        }
     }
 
     /// Records of any lengths, anywhere in a block, in LevelDB's dialect and in others, with any

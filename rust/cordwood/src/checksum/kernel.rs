@@ -2,8 +2,8 @@
 
 use crate::copy;
 
-/// The room, beyond that for the data, that the output of [`Kernel::append`] should have. If there
-/// is less, it allocates.
+/// The room, beyond that for the data, that the output of [`Kernel::append`] should have. With less,
+/// it takes longer.
 pub(crate) const APPEND_ROOM: usize = 64;
 
 /// An implementation of CRC-32C. A value of the type is proof that the machine can run it.

@@ -189,7 +189,7 @@ impl<W: Sink> Writer<W> {
                         Stopped::AtEnd => return Ok(count),
                         Stopped::Full => self.write_out()?,
                         Stopped::At(record) => {
-                            self.append_long(record.as_ref())?;
+                            self.append(record.as_ref())?;
                             count += 1;
                         }
                     }

@@ -15,6 +15,7 @@ use core::arch::x86_64::{
 use super::chains;
 use crate::checksum::kernel::APPEND_ROOM;
 use crate::checksum::polynomial::{fold_by, folds};
+use crate::copy;
 
 /// The length from which folding one register is faster than two `crc32` instructions, and the
 /// length from which four sums are faster than one, by `cordwood-compare kernels`.
@@ -38,7 +39,8 @@ pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
     unsafe { any(state, data, NOT_COPIED) }
 }
 
-/// As [`update`], and appends `data` to `out`: each byte is loaded once for both.
+/// As [`update`], and appends `data` to `out`: each byte is loaded once for both, if `out` has room
+/// for a register more than the data.
 ///
 /// # Safety
 ///
@@ -46,7 +48,12 @@ pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
 #[inline(always)]
 pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     const { assert!(APPEND_ROOM >= LANES) };
-    out.reserve(data.len() + APPEND_ROOM);
+    if out.capacity() - out.len() < data.len() + APPEND_ROOM {
+        // SAFETY: the machine has the features.
+        let state = unsafe { update(state, data) };
+        copy::append(out, data);
+        return state;
+    }
     let copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
     // SAFETY: the machine has the features.
     let state = unsafe { any(state, data, copied) };
