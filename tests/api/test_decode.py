@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -414,6 +415,31 @@ def test_an_integer_of_thousands_of_digits_is_not_decoded(tmp_path):
     assert pa.table(scan)["a"].to_pylist() == ["9" * 4_300, '"x"']
     [[(offset, error)]] = scan.left_out
     assert (offset, error.reason) == (4313, "too_large")
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1E+309", "1" + "0" * 309 + ".0"])
+def test_a_number_beyond_the_range_of_a_double_is_not_decoded(tmp_path, number):
+    """It would become infinity, which is another number."""
+    lines = [b'{"a":1.5}', f'{{"a":[{number}]}}'.encode(), b'{"a":1e-400}', b'{"a":Infinity}']
+    path = written(tmp_path / "log", lines)
+    scan = cordwood.scan(path, decode="json", on_corruption="skip")
+    assert pa.table(scan)["a"].to_pylist() == [1.5, 0.0, math.inf]
+    [[(offset, error)]] = scan.left_out
+    assert (offset, error.reason) == (16, "too_large")
+    assert f"the number {number[:40]}, which is beyond the range of a double" in str(error)
+
+
+@pytest.mark.parametrize("decode", ["write-batch", "version-edit"])
+def test_a_schema_with_a_column_that_the_table_cannot_have(decode, tmp_path):
+    path = written(tmp_path / "log", [])
+    with pytest.raises(ValueError, match="there is no column 'kee', only 'offset'"):
+        cordwood.scan(path, decode=decode, schema=pa.schema([("offset", pa.uint64()), ("kee", pa.binary())]))
+    # The path of a log is a column only if there are several logs, and `salvaged` only under that policy.
+    names = pa.schema([("path", pa.string()), ("salvaged", pa.bool_()), ("offset", pa.uint64())])
+    with pytest.raises(ValueError, match="there is no column 'path'"):
+        cordwood.scan(path, decode=decode, schema=names)
+    scan = cordwood.scan([path, path], decode=decode, schema=names, on_corruption="salvage")
+    assert pa.table(scan).schema.equals(names)
 
 
 def test_what_is_something_else(exports, tmp_path):

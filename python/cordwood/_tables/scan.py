@@ -6,7 +6,7 @@ The other modules are imported when a scan is made: this one is part of `import 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, get_args
 
@@ -198,9 +198,7 @@ class DecodedScan:
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if self._columns is None:
             return known
-        for name in self._columns:
-            if name not in known:
-                raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, list(known)[:50]))}")
+        _check_names(self._columns, known)
         return {name: known[name] for name in self._columns}
 
     def _stream(self, batches: Batches) -> Iterator[Any]:
@@ -293,6 +291,12 @@ class DecodedScan:
         first = self._first(reader)
         for batch in reader.record_batches(target_len=_BATCH_LEN):
             yield EntityRecords(batch, first, log.leave_out)
+
+
+def _check_names(names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, list(known)[:50]))}")
 
 
 def _check_exportable(schema: Any) -> None:
@@ -389,9 +393,10 @@ def decoded_scan(
     Raises:
         ModuleNotFoundError: pyarrow is not installed.
         TypeError: `schema` is not a pyarrow schema.
-        ValueError: `decode` has an invalid value, or the options contradict each other.
+        ValueError: `decode` has an invalid value, the options contradict each other, or `schema` names a column that
+            the table cannot have.
     """
-    from cordwood._tables.rows import origin_column
+    from cordwood._tables.rows import known_columns, origin_column
 
     if decode not in get_args(DecoderName):
         raise ValueError(f"decode must be one of {', '.join(map(repr, get_args(DecoderName)))}, not {decode!r}")
@@ -410,4 +415,8 @@ def decoded_scan(
     if schema is not None and schema == pa.schema([]):
         raise ValueError("schema must name at least one column")
     origin = origin_column(decode) if are_several else None
+    known = known_columns(decode, options["on_corruption"])
+    # Where the columns depend on the records, a name that no record has is that of an empty column.
+    if schema is not None and known is not None:
+        _check_names(schema.names, [*known, *([origin] if origin else [])])
     return DecodedScan(sources, decode, schema=schema, columns=columns, origin=origin, options=options)

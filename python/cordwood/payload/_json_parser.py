@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -34,18 +35,26 @@ def _object(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-class _TooManyDigitsError(Exception):
-    """An integer has more digits than Python converts: the time for that is quadratic."""
+class _TooLargeError(Exception):
+    """A number is larger than Python has it."""
 
 
 def _int_only(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _TooManyDigitsError(f"an integer of {len(text.lstrip('-')):,} digits") from None
+        # The time to convert more is quadratic, so Python does not.
+        raise _TooLargeError(f"an integer of {len(text.lstrip('-')):,} digits") from None
 
 
-_parsed_strictly = json.JSONDecoder(parse_int=_int_only, object_pairs_hook=_object).decode
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _TooLargeError(f"the number {text[:40]}, which is beyond the range of a double")
+    return value
+
+
+_parsed_strictly = json.JSONDecoder(parse_int=_int_only, parse_float=_finite, object_pairs_hook=_object).decode
 
 
 def document(record: bytes) -> Any:
@@ -53,7 +62,8 @@ def document(record: bytes) -> Any:
 
     Raises:
         PayloadError: The record is not JSON, an object in it has two values of the same name, it is nested too deeply,
-            or it has an integer with more digits than Python accepts, usually 4,300.
+            or it has an integer with more digits than Python accepts, usually 4,300, or a number beyond the range of a
+            double.
     """
     offset = 0
     try:
@@ -62,7 +72,7 @@ def document(record: bytes) -> Any:
         message, reason, offset = "text that is not UTF-8", PayloadReason.NOT_UTF8, error.start
     except RecursionError:
         message, reason = f"JSON of more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP
-    except _TooManyDigitsError as error:
+    except _TooLargeError as error:
         message, reason = str(error), PayloadReason.TOO_LARGE
     except ValueError as error:
         message, reason = f"not JSON: {error}", PayloadReason.NON_CANONICAL
