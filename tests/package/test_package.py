@@ -36,3 +36,27 @@ def test_import_does_not_load_what_is_seldom_needed():
     script = "import sys; before = set(sys.modules); import cordwood; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
     assert not {"logging", "asyncio", "json", "cordwood.payload"} & set(done.stdout.split())
+
+
+def test_a_sub_interpreter_cannot_import_it():
+    """It would get the exceptions of the main interpreter, which it cannot catch."""
+    script = """
+try:
+    import _interpreters as interpreters
+except ModuleNotFoundError:  # before Python 3.13
+    import _xxsubinterpreters as interpreters
+import cordwood
+other = interpreters.create()
+interpreters.run_string(other, '''
+try:
+    import cordwood
+except ImportError as error:
+    print(error)
+''')
+interpreters.destroy(other)
+print(cordwood.crc32c(b"123456789"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True, timeout=60)
+    message, crc = done.stdout.splitlines()
+    assert "sub-interpreter" in message
+    assert int(crc) == 0xE3069283

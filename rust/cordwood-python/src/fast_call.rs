@@ -337,6 +337,12 @@ unsafe fn base_append<'py>(
     }
 }
 
+/// Whether this is the main interpreter of the process, rather than a sub-interpreter.
+pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
+    // SAFETY: the thread is attached, so it has an interpreter. The number of the main one is 0.
+    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
+}
+
 /// Raises the exception that PyO3 makes from a panic.
 #[cold]
 fn raised(panic: Box<dyn Any + Send>) -> *mut ffi::PyObject {

@@ -59,6 +59,7 @@ mod buffer;
 mod exclusive;
 mod fast_call;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -68,7 +69,7 @@ const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\""
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
-    use crate::fast_call::{class_with_append, class_with_next};
+    use crate::fast_call::{class_with_append, class_with_next, is_main_interpreter};
     use crate::reader::Reader;
     use crate::writer::Writer;
 
@@ -120,6 +121,14 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Classes and exceptions are kept once for the process: another interpreter would raise
+        // those of this one, and could not catch them.
+        if !is_main_interpreter(module.py()) {
+            return Err(PyImportError::new_err(
+                "cordwood does not support sub-interpreters: import it in the main interpreter \
+                 (under mod_wsgi, set WSGIApplicationGroup %{GLOBAL})",
+            ));
+        }
         // The garbage collector finds `__del__` through a slot of the class, which Python fills
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
