@@ -10,7 +10,8 @@
 
 `open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 `verify`, `salvage`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many logs,
-for everything that reads Arrow.
+for everything that reads Arrow. The package `cordwood.payload` decodes what programs keep in records,
+and `cordwood.compat` replaces the readers of other packages.
 
 Damage is raised as a `CorruptionError` where it occurs, and the next step continues after it. With the
 option `on_corruption`, it is skipped instead, or it ends the log, or the valid records after it are also
@@ -55,6 +56,7 @@ from cordwood.errors import (
     LogRotatedError,
     LogTruncatedError,
     OtherLogError,
+    PayloadError,
     RecordTooLargeError,
     TornTailError,
 )
@@ -80,6 +82,7 @@ __all__ = [
     "OtherLogError",
     "Outcome",
     "OutcomeKind",
+    "PayloadError",
     "Reader",
     "Reason",
     "Record",

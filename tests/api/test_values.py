@@ -18,7 +18,7 @@ import pytest
 import reference
 
 import cordwood
-from cordwood import errors, payload, types
+from cordwood import payload, types
 from cordwood.payload import entity, version_edit
 
 MODULES = [
@@ -167,7 +167,7 @@ ERRORS = {
     "LogRotatedError": cordwood.LogRotatedError("text", **WHERE, file_len=7),
     "LogTruncatedError": cordwood.LogTruncatedError("text", **WHERE, file_len=7),
     "OtherLogError": cordwood.OtherLogError("text", path="some.log", log_number=7, other_log_number=8),
-    "PayloadError": errors.PayloadError("text", offset=1, length=2, reason=types.PayloadReason.TRUNCATED),
+    "PayloadError": cordwood.PayloadError("text", offset=1, length=2, reason=types.PayloadReason.TRUNCATED),
     "RecordTooLargeError": cordwood.RecordTooLargeError("text", **REGION_OF),
     "TornTailError": cordwood.TornTailError("text", **REGION_OF),
 }

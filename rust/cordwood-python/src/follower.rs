@@ -30,10 +30,10 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Iterating yields each record as `bytes` once it is complete, and waits for the next one: `for`
 /// in this thread, where Ctrl-C works and other threads keep running, `async for` in the event
-/// loop. The iteration ends after `timeout` seconds without a record; a new iteration continues
-/// from there. It waits at incomplete records, and at the zeros of a preallocated file. A `with`
-/// statement closes the follower; the end of a loop does not. `next(follower)` is one step of the
-/// iteration.
+/// loop of `asyncio`, in whose thread the file is read. The iteration ends after `timeout` seconds
+/// without a record; a new iteration continues from there. It waits at incomplete records, and at
+/// the zeros of a preallocated file. A `with` statement closes the follower; the end of a loop does
+/// not. `next(follower)` is one step of the iteration.
 ///
 /// Threads may share a follower, even while one of them waits; if another closes it, the waiting
 /// thread gets a `ClosedError`. After a fork, both processes may continue following independently.

@@ -336,16 +336,19 @@ impl fmt::Display for Error {
                 if let Some(undo_error) = undo_error {
                     write!(f, "the partial record could not be cut off: {undo_error}; ")?;
                 }
-                match durable_offset {
-                    0 => write!(f, "nothing is known to be on the disk yet")?,
-                    _ => write!(f, "everything before offset {durable_offset} is on the disk")?,
-                }
+                let (on_disk, lost) = match durable_offset {
+                    0 => ("nothing is known to be on the disk".to_owned(), "records"),
+                    _ => (
+                        format!("everything before offset {durable_offset} is on the disk"),
+                        "records after it",
+                    ),
+                };
                 if *is_undone {
-                    write!(f, "; the write was undone, and the log remains usable")
+                    write!(f, "{on_disk}; the write was undone, and the log remains usable")
                 } else {
                     write!(
                         f,
-                        "; what follows may be lost: close the log and open it again to continue"
+                        "{on_disk}, and {lost} may be lost; to continue, close the log and open it again"
                     )
                 }
             }
