@@ -6,6 +6,7 @@ mod double;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::Reason;
@@ -15,7 +16,7 @@ use cordwood_log::{
     Compression, Dialect, Error, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail,
     ReadOptions, Reader,
 };
-use double::{Double, EIO, Fault, Op};
+use double::{Double, EIO, ENOSPC, Fault, Op};
 
 const POLICIES: [OnTornTail; 3] = [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock];
 
@@ -542,6 +543,39 @@ fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
     let again = Op::Write {
         offset: 0,
         bytes: file[..10].to_vec(),
+    };
+    assert_eq!(double.ops(), [again]);
+    Ok(())
+}
+
+/// The system reports once that it could not write. If the cut of a failed write receives that
+/// error, a sync that is under way in another thread succeeds, but vouches for nothing.
+#[test]
+fn a_sync_whose_error_a_cut_received_vouches_for_nothing() -> Result<(), Error> {
+    let double = Double::default();
+    double.state().identity = file_id(5);
+    double.state().sync_time = Duration::from_millis(200);
+    let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| log.append_sync(b"one"));
+        while double.state().begun_syncs == 0 {
+            std::thread::yield_now();
+        }
+        let mut state = double.state();
+        state.sync_time = Duration::ZERO;
+        state.sync_faults = [Fault::Error(EIO)].into();
+        state.write_faults = [Fault::Error(ENOSPC)].into();
+        drop(state);
+        assert!(log.append(b"two").is_err());
+        assert!(waiting.join().expect("no panic").is_err());
+    });
+    assert_eq!(log.durable_offset(), 0);
+    drop(log);
+    double.state().ops.clear();
+    let _log = LogFile::append_in(double.boxed(), options())?;
+    let again = Op::Write {
+        offset: 0,
+        bytes: double.bytes(),
     };
     assert_eq!(double.ops(), [again]);
     Ok(())

@@ -18,8 +18,12 @@ use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions};
 struct File {
     len: AtomicU64,
     synced_len: AtomicU64,
-    sync_count: AtomicU64,
+    /// Loom's own, so that another thread may take its turn at the end of a sync, too.
+    sync_count: loom::sync::atomic::AtomicU64,
+    /// The disk accepts nothing. Only the first sync to end reports that.
     first_sync_fails: bool,
+    write_count: AtomicU64,
+    second_write_fails: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -35,6 +39,9 @@ impl Storage for Port {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.0.write_count.fetch_add(1, SeqCst) == 1 && self.0.second_write_fails {
+            return Err(io::Error::from_raw_os_error(28));
+        }
         let end = offset + bytes.len() as u64;
         assert_eq!(self.0.len.swap(end, SeqCst), offset, "a write that is not at the end");
         Ok(bytes.len())
@@ -49,10 +56,11 @@ impl Storage for Port {
         let len = self.0.len.load(SeqCst);
         // Others may append meanwhile, none of which is on the disk.
         loom::thread::yield_now();
-        if self.0.sync_count.fetch_add(1, SeqCst) == 0 && self.0.first_sync_fails {
+        if !self.0.first_sync_fails {
+            self.0.synced_len.store(len, SeqCst);
+        } else if self.0.sync_count.fetch_add(1, SeqCst) == 0 {
             return Err(io::Error::from_raw_os_error(5));
         }
-        self.0.synced_len.store(len, SeqCst);
         Ok(())
     }
 
@@ -70,11 +78,18 @@ const STORED_LEN: u64 = 7 + RECORD.len() as u64;
 
 /// Two threads append and sync; the main thread may close the log meanwhile.
 fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
+    let file = move || File {
+        first_sync_fails,
+        ..File::default()
+    };
+    check_file(file, flush, closes);
+}
+
+/// As [`check`], with a file that fails as described in it.
+fn check_file(file: impl Fn() -> File + Send + Sync + 'static, flush: FlushPolicy, closes: bool) {
     loom::model(move || {
-        let file = Arc::new(File {
-            first_sync_fails,
-            ..File::default()
-        });
+        let file = Arc::new(file());
+        let fails = file.first_sync_fails || file.second_write_fails;
         let options = LogFileOptions::default().with_flush(flush);
         let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), options).expect("an empty file");
         let log = loom::sync::Arc::new(log);
@@ -105,7 +120,7 @@ fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
             .into_iter()
             .map(|thread| thread.join().expect("no panic"))
             .collect();
-        if !first_sync_fails && !closes {
+        if !fails && !closes {
             assert!(results.iter().all(Result::is_ok), "{results:?}");
         }
         assert!(closer.is_none_or(|closer| closer.join().expect("no panic")));
@@ -123,6 +138,18 @@ fn two_threads_share_a_sync() {
 #[test]
 fn a_sync_that_fails_fails_for_all_that_waited_for_it() {
     check(true, FlushPolicy::EveryAppend, false);
+}
+
+/// The cut after a failed write syncs too, perhaps while the other thread does. The error of the
+/// disk goes to one of the two, and nothing is acknowledged.
+#[test]
+fn a_sync_that_fails_for_a_cut_fails_for_all() {
+    let file = || File {
+        first_sync_fails: true,
+        second_write_fails: true,
+        ..File::default()
+    };
+    check_file(file, FlushPolicy::EveryAppend, false);
 }
 
 #[test]

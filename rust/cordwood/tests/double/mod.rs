@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) allocate_faults: VecDeque<Fault>,
     /// How long a sync takes. Other threads may write meanwhile.
     pub(crate) sync_time: Duration,
+    /// How many syncs have begun.
+    pub(crate) begun_syncs: usize,
     /// The length of the file when the last completed sync began, all of which it put on the disk.
     pub(crate) synced_len: u64,
     /// What a failed sync of the file is remembered by.
@@ -166,7 +168,8 @@ impl Storage for Double {
 
     fn sync_data(&self) -> io::Result<()> {
         let (sync_time, len) = {
-            let state = self.state();
+            let mut state = self.state();
+            state.begun_syncs += 1;
             (state.sync_time, state.bytes.len() as u64)
         };
         std::thread::sleep(sync_time);

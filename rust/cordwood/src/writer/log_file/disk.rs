@@ -171,6 +171,9 @@ impl LogFile {
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
+            // The system reports once that it could not write: the cut after another thread's
+            // failed write may have received that error.
+            Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;
                 state.is_name_durable = true;
