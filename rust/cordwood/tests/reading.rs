@@ -6,6 +6,7 @@ mod common;
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
+use std::io::{self, Read};
 use std::time::Duration;
 
 use common::{Found, fragment, read_all};
@@ -762,6 +763,53 @@ fn a_range_returns_nothing_of_an_older_log_of_another_form() {
             for start in [50, 100, 20_000, BLOCK as u64 - 1] {
                 let range = options.clone().with_range(start..);
                 assert_eq!(read(&file, &range).0, [], "{own:?}, {policy:?}, from {start}");
+            }
+        }
+    }
+}
+
+/// Log 7 up to damage in its first block. The second block begins with a fragment of an older log,
+/// after which it contains fragments of log 7.
+fn continued_after(older: Wire) -> Vec<u8> {
+    let own = Wire::Recyclable(7);
+    let mut file = own.full(b"own");
+    file.resize(BLOCK, 0xee);
+    file.extend(older.full(&[1; 100]));
+    for _ in 0..10 {
+        file.extend(own.full(&[2; 200]));
+    }
+    file.resize(2 * BLOCK, 0xee);
+    file
+}
+
+/// A reader that returns at most `len` bytes at a time.
+struct Pieces<'a> {
+    rest: &'a [u8],
+    len: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.len.min(buffer.len());
+        self.rest.read(&mut buffer[..len])
+    }
+}
+
+/// A fragment that ends the log is skipped with its block, also if only the beginning of the block
+/// has arrived.
+#[test]
+fn where_a_recycled_log_ends_does_not_depend_on_how_its_bytes_arrive() {
+    for older in [Wire::Plain, Wire::Recyclable(6)] {
+        let file = continued_after(older);
+        for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
+            let options = skip()
+                .with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(7))
+                .with_on_corruption(policy);
+            let expected = read_all(&mut Reader::from_slice(&file, options.clone()));
+            for len in [1, 107, 300, 1000] {
+                let rest = file.as_slice();
+                let found = read_all(&mut Reader::new(Pieces { rest, len }, options.clone()));
+                assert_eq!(found, expected, "{older:?}, {policy:?}, {len}");
             }
         }
     }

@@ -52,12 +52,7 @@ impl Decoder {
                 },
             }
         }
-        // All fragments of a log have the same form.
-        let is_stale = match found {
-            Found::Stale => true,
-            Found::Fragment { form, .. } => self.recycled.form.is_some_and(|own| own != form),
-            _ => false,
-        };
+        let is_stale = self.is_older(found);
         match found {
             Found::Incomplete => return false,
             Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
@@ -130,6 +125,18 @@ impl Decoder {
                 Found::Stale
             }
             _ => found,
+        }
+    }
+
+    /// Whether `found` is a fragment of an older log. All fragments of a log have the same form, so
+    /// where it is in doubt whether the log continues, one of another form is.
+    pub(super) fn is_older(&self, found: Found) -> bool {
+        match found {
+            Found::Stale => true,
+            Found::Fragment { form, .. } => {
+                self.recycled.ambiguity.is_some() && self.recycled.form.is_some_and(|own| own != form)
+            }
+            _ => false,
         }
     }
 

@@ -74,6 +74,10 @@ impl Decoder {
             }
             if self.format.dialect.has_log_numbers() {
                 found = self.without_older(found);
+                // The whole block is skipped, and what it contains may matter.
+                if bytes.len() < left && !window.is_last && self.is_older(found) {
+                    found = Found::Incomplete;
+                }
                 if self.disambiguate(found, bytes) {
                     continue;
                 }
