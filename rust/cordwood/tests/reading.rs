@@ -815,6 +815,37 @@ fn where_a_recycled_log_ends_does_not_depend_on_how_its_bytes_arrive() {
     }
 }
 
+/// A block that begins with a fragment of an older log and contains one of this log is damage: the
+/// log continued, and a write to the beginning of the block was lost.
+#[test]
+fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() {
+    let own = Wire::Recyclable(7);
+    let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
+    for older in [Wire::Plain, Wire::Recyclable(6)] {
+        let mut file = continued_after(older);
+        for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
+            let options = skip().with_format(format).with_on_corruption(policy);
+            let (records, reasons) = read(&file, &options);
+            assert_eq!(records, [(0, b"own".to_vec())], "{older:?}, {policy:?}");
+            assert_eq!(reasons, ["bad_length"], "{older:?}, {policy:?}");
+        }
+        // Reading continues in the block after it.
+        let begin = file.len() as u64;
+        file.extend(own.full(b"later"));
+        let expected = vec![(0, b"own".to_vec()), (begin, b"later".to_vec())];
+        let options = skip().with_format(format);
+        assert_eq!(read(&file, &options), (expected, vec!["bad_length"]), "{older:?}");
+    }
+    // The block before it begins with a stale fragment too, and contains nothing of this log.
+    let mut file = own.full(b"own");
+    file.extend(Wire::Recyclable(6).full(b"older"));
+    file.resize(BLOCK, 0xee);
+    file.extend(&continued_after(Wire::Recyclable(6))[BLOCK..]);
+    let expected = vec![(0, b"own".to_vec())];
+    let options = skip().with_format(format);
+    assert_eq!(read(&file, &options), (expected, vec!["lost_write"]));
+}
+
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
 /// Without verification, what looks like the type that says how records are compressed changes

@@ -136,24 +136,35 @@ pub(crate) enum Evidence {
 /// or of the file. `form` is the form of the log's fragments, if any has been seen.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
-    let scanner = Scanner::new(rest);
-    let mut evidence = Evidence::None;
-    for at in 1..rest.len() {
-        let Some(header) = header_at(rest, at) else {
-            break;
-        };
-        let meaning = format.dialect.meaning(header.kind);
-        let is_fragment = matches!(meaning.role, Role::Fragment(_));
-        let is_stale = format.is_stale(&rest[at..], meaning.form);
-        let counts = is_fragment && (is_stale || form.is_none_or(|form| form == meaning.form));
-        if counts && scanner.valid(&format.dialect, at).is_some() {
-            if !is_stale {
-                return Evidence::OfThisLog;
-            }
-            evidence = Evidence::OfAnother;
-        }
+    if contains_own(format, form, rest) {
+        return Evidence::OfThisLog;
     }
-    evidence
+    let scanner = Scanner::new(rest);
+    let is_of_another = |at| {
+        let header = header_at(rest, at)?;
+        let meaning = format.dialect.meaning(header.kind);
+        let may_be = matches!(meaning.role, Role::Fragment(_)) && format.is_stale(&rest[at..], meaning.form);
+        if may_be {
+            scanner.valid(&format.dialect, at)
+        } else {
+            None
+        }
+    };
+    match (1..rest.len()).any(|at| is_of_another(at).is_some()) {
+        true => Evidence::OfAnother,
+        false => Evidence::None,
+    }
+}
+
+/// Whether a valid fragment of the log begins after the first byte of `rest`, as for [`evidence`].
+#[cold]
+pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> bool {
+    let scanner = Scanner::new(rest);
+    let is_own_form = |at| {
+        let header = header_at(rest, at);
+        header.is_some_and(|header| form.is_none_or(|form| form == format.dialect.meaning(header.kind).form))
+    };
+    (1..rest.len()).any(|at| is_own_form(at) && scanner.own_fragment(format, at).is_some())
 }
 
 /// Where fragments may end.

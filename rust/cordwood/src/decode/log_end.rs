@@ -107,12 +107,16 @@ impl Decoder {
         number.is_some() && number == self.format.log_number
     }
 
-    /// Skips a block that begins with a fragment of another log.
+    /// Skips a block that begins with a fragment of another log. If it also contains one of this
+    /// log, this log continued, and what was skipped is damage.
     fn skip_stale(&mut self, ambiguity: &mut Ambiguity, bytes: &[u8]) {
         self.note_other_log(bytes);
         self.offset += bytes.len() as u64;
         ambiguity.end = self.offset;
         ambiguity.has_stale = true;
+        if resync::contains_own(&self.format, self.recycled.form, bytes) {
+            ambiguity.resolution = Some(Resolution::Damage);
+        }
     }
 
     /// Corrects `found` after what may be the end of the log: a fragment of another form belongs to
