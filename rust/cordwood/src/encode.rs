@@ -8,7 +8,7 @@ use crate::compression::Compressor;
 use crate::copy::append;
 use crate::dialect::{Dialect, Form, LogFormat};
 use crate::error::{Error, unsupported};
-use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left};
+use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left, encoded_len};
 
 /// Splits records into fragments. Its only state is the length of the file so far.
 ///
@@ -96,11 +96,26 @@ impl Encoder {
 
     /// Reserves room in `out` for a record of `record_len` bytes.
     pub(crate) fn try_reserve(&self, record_len: usize, out: &mut Vec<u8>) -> Result<(), TryReserveError> {
+        out.try_reserve(self.bound(record_len).saturating_add(APPEND_ROOM))
+    }
+
+    /// The most bytes that a record of `record_len` bytes can need.
+    fn bound(&self, record_len: usize) -> usize {
         // A header for each block that the record may touch. Compression lengthens the record by
         // less than that, if at all.
         let block_count = record_len / (BLOCK_LEN - self.form.header_len()) + 3;
-        let header_len = block_count * 2 * self.form.header_len();
-        out.try_reserve(record_len.saturating_add(header_len + APPEND_ROOM))
+        record_len.saturating_add(block_count * 2 * self.form.header_len())
+    }
+
+    /// How many bytes [`encode`](Self::encode) appends for a record of `record_len` bytes: exactly
+    /// in LevelDB's dialect, at most in others.
+    #[inline]
+    pub(crate) fn encoded_len_max(&self, record_len: usize) -> u64 {
+        if self.is_leveldb {
+            encoded_len(self.offset, record_len as u64)
+        } else {
+            self.bound(record_len) as u64
+        }
     }
 
     /// Reserves room for the compressed form of a record, if records are compressed.

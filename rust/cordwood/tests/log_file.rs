@@ -111,6 +111,33 @@ fn try_append_leaves_a_full_buffer_to_append() -> Result<(), Error> {
     Ok(())
 }
 
+/// `try_append` leaves a record after which a sync is due to `append`, however long headers are.
+#[test]
+fn try_append_leaves_a_record_that_requires_a_sync_to_append() -> Result<(), Error> {
+    let formats = [
+        LogFormat::new(Dialect::LEVELDB),
+        LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
+        LogFormat::new(Dialect::WANDB),
+        #[cfg(feature = "zstd")]
+        LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+    ];
+    for format in formats {
+        for len in 0..40 {
+            let options = buffered().with_format(format).with_sync(SyncPolicy::EveryBytes(20));
+            let record = vec![7; len];
+            let log = create(&Double::default(), options.clone());
+            log.append(&record)?;
+            let is_due = log.durable_offset() > 0;
+            let appended = create(&Double::default(), options).try_append(&record)?;
+            assert!(!(is_due && appended.is_some()), "{format:?}, {len}");
+        }
+        let options = buffered().with_format(format).with_sync(SyncPolicy::EveryBytes(1000));
+        let log = create(&Double::default(), options);
+        assert!(log.try_append(b"short")?.is_some(), "{format:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn short_and_interrupted_writes_are_gone_on_with() -> Result<(), Error> {
     let double = Double::default();

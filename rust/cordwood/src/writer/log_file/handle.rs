@@ -11,7 +11,7 @@ use crate::damage::SkippedRegion;
 use crate::dialect::LogFormat;
 use crate::encode::{Encoder, NotEncoded, Stopped};
 use crate::error::Error;
-use crate::format::{BLOCK_LEN, encoded_len};
+use crate::format::BLOCK_LEN;
 use crate::writer::BUFFER_LEN;
 use crate::writer::options::{FlushPolicy, LogFileOptions, SyncPolicy};
 use crate::writer::process::Process;
@@ -288,11 +288,9 @@ impl LogFile {
         };
         self.check(&state)?;
         let is_too_large = record.len() as u64 > self.options.record_len_max;
-        let offset = state.encoder.offset();
-        let len = encoded_len(offset, record.len() as u64);
-        let end = offset.saturating_add(len);
-        // A dialect with longer headers needs a little more; this only bounds how full the buffer
-        // gets.
+        // If this is more than is needed, `append` decides.
+        let len = state.encoder.encoded_len_max(record.len());
+        let end = state.encoder.offset().saturating_add(len);
         let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
         if is_full || is_too_large || self.is_due(&state, end) {
             return Ok(None);
