@@ -210,6 +210,27 @@ fn a_window_at_the_end_of_all_offsets() {
     assert_eq!(flip.offset, u64::MAX);
 }
 
+/// What a writer appends after the file was opened is counted.
+#[test]
+fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("000001.log");
+    let first = fragment(1, &[1; 50]);
+    // The second record leaves room for a trailer of six bytes. A torn header follows it.
+    let second = fragment(1, &vec![2; BLOCK - 6 - first.len() - 7]);
+    for torn in [&[][..], &[9; 3]] {
+        std::fs::write(&path, &first)?;
+        let mut reader = Reader::open(&path, ReadOptions::default())?;
+        let whole = [&first, &second, &[0; 6][..], torn].concat();
+        std::fs::write(&path, &whole)?;
+        let stat = verbs::stat(&mut reader)?;
+        let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
+        assert_eq!((sum, stat.file_len), (whole.len() as u64, Some(whole.len() as u64)));
+        assert_eq!(stat.record_count, 2);
+    }
+    Ok(())
+}
+
 /// A fragment of more than 32,754 bytes after the file header does not fit into a block that begins
 /// at offset 0.
 #[test]

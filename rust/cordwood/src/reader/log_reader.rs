@@ -521,11 +521,15 @@ impl<S: Source> Reader<S> {
         self.source.window().at(region.begin, len)
     }
 
-    /// The length of the whole file in bytes, if the source knows it or has reached its end.
+    /// The length of the whole file in bytes, if the source knows it or has reached its end. For a
+    /// file that has grown since it was opened, it is at least what has been read.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
-        self.source.file_len().or(seen)
+        match self.source.file_len() {
+            Some(file_len) => Some(file_len.max(window.end_offset())),
+            None => seen,
+        }
     }
 
     /// The one flipped bit that explains `region`, which must be the one that was returned last, in

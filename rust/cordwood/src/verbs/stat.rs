@@ -202,7 +202,9 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
                         let left = stat.format.dialect.block_left(position);
-                        let rest = reader.file_len().map_or(0, |file_len| file_len - position);
+                        let rest = reader
+                            .file_len()
+                            .map_or(0, |file_len| file_len.saturating_sub(position));
                         if left <= stat.format.dialect.trailer_len_max() {
                             rest.min(left as u64)
                         } else {
