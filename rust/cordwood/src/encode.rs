@@ -36,7 +36,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder for a file of `file_len` bytes: 0 for a new one. The last record of the file must
-    /// be complete.
+    /// be complete. An offset greater than `u64::MAX`, which no file has, counts from 0 again.
     pub fn new(file_len: u64) -> Self {
         Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
@@ -139,10 +139,10 @@ impl Encoder {
         let left = self.format.dialect.block_left(self.offset);
         if left < fragment.len() {
             out.resize(out.len() + left, 0);
-            self.offset += left as u64;
+            self.advance(left);
         }
         out.extend_from_slice(fragment);
-        self.offset += fragment.len() as u64;
+        self.advance(fragment.len());
     }
 
     /// Whether records are compressed, so that their length in the file is not known beforehand.
@@ -154,6 +154,12 @@ impl Encoder {
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Counts bytes that were appended. 2^64 is a whole number of blocks.
+    #[inline(always)]
+    fn advance(&mut self, len: usize) {
+        self.offset = self.offset.wrapping_add(len as u64);
     }
 
     /// Appends the beginning of a file of this dialect: the header of a run file, or RocksDB's
@@ -195,7 +201,7 @@ impl Encoder {
         if let Some(trailer) = self.format.end_trailer() {
             self.trailer(out);
             out.extend_from_slice(&trailer);
-            self.offset += trailer.len() as u64;
+            self.advance(trailer.len());
         }
     }
 
@@ -319,7 +325,7 @@ impl Encoder {
         let left = self.format.dialect.block_left(self.offset);
         if left < self.form.header_len() {
             out.resize(out.len() + left, 0);
-            self.offset += left as u64;
+            self.advance(left);
         }
     }
 
@@ -335,7 +341,7 @@ impl Encoder {
     #[inline]
     fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
         run(Plain { kind, payload, out });
-        self.offset += (HEADER_LEN + payload.len()) as u64;
+        self.advance(HEADER_LEN + payload.len());
     }
 
     fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
@@ -352,7 +358,7 @@ impl Encoder {
         out.extend_from_slice(&header.encode());
         out.extend_from_slice(number);
         append(out, payload);
-        self.offset += (form.header_len() + payload.len()) as u64;
+        self.advance(form.header_len() + payload.len());
     }
 }
 
@@ -479,13 +485,37 @@ impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let encoded_len = self.out.len() - self.len_before;
         *self.place = std::mem::take(&mut self.out);
-        *self.offset += encoded_len as u64;
+        *self.offset = self.offset.wrapping_add(encoded_len as u64);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Block boundaries are where they would be if offsets had more bits.
+    #[test]
+    fn offsets_continue_at_zero_after_the_greatest() {
+        for format in [
+            LogFormat::new(Dialect::LEVELDB),
+            LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
+        ] {
+            for left in [1, 7, 20] {
+                let mut wrapped = Encoder::unchecked(0_u64.wrapping_sub(left), format);
+                let mut plain = Encoder::unchecked(BLOCK_LEN as u64 - left, format);
+                let (mut out, mut expected) = (Vec::new(), Vec::new());
+                let records = [&b"one"[..], b"", &[7; 40_000], b"two"];
+                for record in records {
+                    wrapped.encode(record, &mut out);
+                    plain.encode(record, &mut expected);
+                }
+                let _ = wrapped.encode_all(&mut records.into_iter(), &mut out, usize::MAX, u64::MAX);
+                let _ = plain.encode_all(&mut records.into_iter(), &mut expected, usize::MAX, u64::MAX);
+                assert_eq!(out, expected);
+                assert_eq!(wrapped.offset(), plain.offset() - BLOCK_LEN as u64);
+            }
+        }
+    }
 
     /// The encoder can still be used, and what it encoded before is kept.
     #[test]

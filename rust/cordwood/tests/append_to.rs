@@ -458,6 +458,22 @@ fn what_follows_a_checkpoint_is_written_again() -> Result<(), Error> {
     Ok(())
 }
 
+/// A checkpoint after the end of the file is refused, however large it is.
+#[test]
+fn a_checkpoint_after_the_end_is_refused() {
+    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    for checkpoint in [
+        11,
+        BLOCK_LEN as u64 - 1,
+        u64::MAX - BLOCK_LEN as u64,
+        u64::MAX - 1,
+        u64::MAX,
+    ] {
+        let (_, log) = open(&file, options().with_checkpoint(checkpoint));
+        assert!(matches!(log, Err(Error::Io { .. })), "{checkpoint}: {log:?}");
+    }
+}
+
 /// A checkpoint may be where a record ends, as `durable_offset` is. Nothing, a trailer or a torn
 /// record may follow.
 #[test]

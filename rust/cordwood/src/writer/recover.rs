@@ -297,7 +297,7 @@ impl LogBefore<'_> {
     /// follows it: the next record, the rest of one, or the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.dialect.block_left(checkpoint);
-        let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint + left as u64).contains(&first);
+        let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
         checkpoint == 0 || first == checkpoint || is_trailer
     }
 
