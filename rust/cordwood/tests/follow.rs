@@ -1324,3 +1324,54 @@ fn a_rotation_decides_what_is_still_open() {
         assert_eq!(reported, expected);
     }
 }
+
+/// A crash left a hole of several blocks, and the writer continued in the block after them, or in
+/// one after a damaged block. What it writes there may be only partly visible when it is first
+/// polled.
+#[test]
+fn each_block_after_a_hole_is_looked_at_again() {
+    for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
+        let (folder, path) = folder();
+        let begin = later_block * BLOCK_LEN;
+        let mut growing = Growing::new(&path, preallocated.max(begin as u64));
+        growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
+        let mut follower = Follower::open(&path, skipping()).unwrap();
+        let mut reported = Vec::new();
+        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+
+        let mut after = Vec::new();
+        Encoder::new(begin as u64).encode(b"after the hole", &mut after);
+        growing.write(begin, &after[..8]);
+        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+        growing.write(begin, &after);
+        drain(&mut follower, &mut reported);
+        let last = Reported::Record(begin as u64, (begin + after.len()) as u64, b"after the hole".to_vec());
+        assert_eq!(reported.last(), Some(&last), "{preallocated}, {later_block}");
+        drop(folder);
+    }
+}
+
+/// A poll probes no more than 8 MiB, but a file that has been replaced is probed to its end before
+/// that is reported.
+#[test]
+fn what_follows_a_long_hole_is_returned_before_the_rotation_is_reported() {
+    let (folder, path) = folder();
+    let begin = 2_000 * BLOCK_LEN;
+    let mut growing = Growing::new(&path, begin as u64);
+    growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
+    let mut follower = Follower::open(&path, skipping()).unwrap();
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+    let mut after = Vec::new();
+    Encoder::new(begin as u64).encode(b"after the hole", &mut after);
+    growing.write(begin, &after);
+    fs::rename(&path, folder.path().join("old.log")).unwrap();
+    let last = loop {
+        match follower.poll().unwrap() {
+            Poll::Record(record) => break Some(record.data.to_vec()),
+            Poll::Skipped(_) => {}
+            _ => break None,
+        }
+    };
+    assert_eq!(last.as_deref(), Some(&b"after the hole"[..]));
+}

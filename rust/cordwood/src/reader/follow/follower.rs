@@ -72,8 +72,9 @@ struct Rest {
 ///   passed as [`start`](FollowOptions::start) later, to resume.
 ///
 /// Once the dialect is known, a poll that finds nothing new costs one `stat` of the path, and one
-/// read of at most a block if an incomplete record or zeros follow the offset. All but the last
-/// block of an incomplete record is held in memory, at most
+/// read of at most a block if an incomplete record or zeros follow the offset. If there are blocks
+/// after that one, as in a preallocated file, the headers at the beginning of up to 256 of them are
+/// also read. All but the last block of an incomplete record is held in memory, at most
 /// [`record_len_max`](FollowOptions::record_len_max) bytes, and is read a second time when the
 /// record is complete: in all, apart from one block per poll, no byte of a record is read more than
 /// twice.
@@ -298,7 +299,7 @@ impl Follower {
                 if self.is_in_doubt(0, look.file_len) && self.find_grid()? {
                     return Ok(None);
                 }
-                match self.judge(at, look.file_len, is_confirmed)? {
+                match self.judge(at, look, is_confirmed)? {
                     AtFault::Wait(reason) => return self.waits(reason, look),
                     AtFault::ReadAgain => {
                         is_confirmed = true;

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use super::Follower;
+use super::live_file::Look;
 use super::poll::WaitReason;
 use crate::detect::{Grids, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, Role};
@@ -11,7 +12,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
 
 /// The maximum number of blocks after zeros that one poll probes, so that no poll takes long: 8
-/// MiB.
+/// MiB. From the page cache, that is less than a millisecond.
 const PROBES_MAX: usize = 256;
 
 /// How to treat bytes that are not a valid fragment.
@@ -29,7 +30,7 @@ pub(super) struct Judged {
     /// The beginning of the last block that is known to begin with a valid fragment, and the form
     /// of that fragment. Everything before it has been written.
     passed: Option<(u64, Form)>,
-    /// The next block to probe for a valid fragment.
+    /// The next block to probe for a valid fragment, or 0 to begin again with the first.
     probe: u64,
     pub(super) suspect: Option<Suspect>,
     /// The offset of bytes that are not a valid fragment and never will be.
@@ -46,8 +47,8 @@ pub(super) struct Suspect {
 
 impl Follower {
     /// How to treat the window, which begins at `at` with bytes that are not a valid fragment. The
-    /// file had `file_len` bytes when it was read.
-    pub(super) fn judge(&mut self, at: u64, file_len: u64, is_confirmed: bool) -> io::Result<AtFault> {
+    /// file was in the state `look` when it was read.
+    pub(super) fn judge(&mut self, at: u64, look: Look, is_confirmed: bool) -> io::Result<AtFault> {
         if self.judged.condemned == Some(at) {
             return Ok(AtFault::Final);
         }
@@ -56,7 +57,7 @@ impl Follower {
         let block_end = at + left as u64;
         let bytes = self.file.window().at(at, left);
         let is_stale = find(&format, bytes, left, false, true) == Found::Stale;
-        if self.is_passed(block_end, file_len)? {
+        if self.is_passed(block_end, look)? {
             // If a write was concurrent with the read, its end may be visible and its beginning
             // not.
             return Ok(if is_confirmed {
@@ -128,12 +129,17 @@ impl Follower {
     }
 
     /// Whether any block from `block_end` on begins with a valid fragment.
-    fn is_passed(&mut self, block_end: u64, file_len: u64) -> io::Result<bool> {
+    fn is_passed(&mut self, block_end: u64, look: Look) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
-        // The next block is probed at each poll: the writer continues there. A hole of several
-        // blocks is left by a crash, and what follows it has been there since, so each of the other
-        // blocks is probed only once.
+        // The next block is probed at each poll: the writer continues there, unless a crash left a
+        // hole of several blocks. The others are probed in turn, again and again: any of them may
+        // be begun, or completed, at any time. A file that has been replaced may not be polled
+        // again.
         let mut probe = block_end;
+        let probes_max = if look.is_rotated { usize::MAX } else { PROBES_MAX };
+        if look.is_rotated {
+            self.judged.probe = 0;
+        }
         let format = self.decoder.format();
         // A log with a number has fragments of one form: those of another form are left over from
         // an older log.
@@ -144,16 +150,20 @@ impl Follower {
             (self.judged.passed, self.judged.probe) = (None, 0);
         }
         let is_passed = |judged: &Judged| judged.passed.is_some_and(|(passed, _)| passed >= block_end);
-        for _ in 0..PROBES_MAX {
+        for _ in 0..probes_max {
             if is_passed(&self.judged) {
                 return Ok(true);
             }
-            if probe >= file_len {
+            if probe >= look.file_len {
+                self.judged.probe = 0;
                 break;
             }
-            // Most blocks are zeros, and reading a gigabyte of them would fill the page cache.
-            let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
-            if matches!(format.dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
+            // Most blocks are zeros or left over from an older log, and reading a gigabyte of them
+            // would fill the page cache.
+            let mut len = self.file.read_at(probe, &mut block[..Form::Synced.header_len()])?;
+            let meaning = format.dialect.meaning(block[HEADER_LEN - 1]);
+            let is_fragment = matches!(meaning.role, Role::Fragment(_));
+            if is_fragment && is_own(meaning.form) && !format.is_stale(&block, meaning.form) {
                 len = self.file.read_at(probe, &mut block)?;
             }
             if let Found::Fragment { form, .. } = find(&format, &block[..len], BLOCK_LEN, false, true)
