@@ -1375,3 +1375,41 @@ fn what_follows_a_long_hole_is_returned_before_the_rotation_is_reported() {
     };
     assert_eq!(last.as_deref(), Some(&b"after the hole"[..]));
 }
+
+/// The format of a log shows in its first three blocks. Zeros in them are written, and no space
+/// for what is still to come, if anything follows them.
+#[test]
+fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them() {
+    let cases = [
+        (Dialect::LEVELDB, true),
+        (Dialect::WANDB, false),
+        (Dialect::WANDB, true),
+    ];
+    for (dialect, is_damaged) in cases {
+        for (later_block, preallocated) in [(3, 0), (4, 0), (5, 8 << 20)] {
+            let mut encoder = Encoder::with_format(0, dialect).unwrap();
+            let mut file = Vec::new();
+            for _ in 0..30 {
+                encoder.encode(&[b'x'; 993], &mut file);
+            }
+            if is_damaged {
+                file[20] ^= 1;
+            }
+            file.resize(later_block * BLOCK_LEN, 0);
+            let begin = file.len();
+            let mut encoder = Encoder::with_format(begin as u64, dialect).unwrap();
+            for _ in 0..30 {
+                encoder.encode(&[b'y'; 5_000], &mut file);
+            }
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, preallocated);
+            growing.write(0, &file[..begin]);
+            let mut follower = Follower::open(&path, skipping()).unwrap();
+            let mut reported = Vec::new();
+            drain(&mut follower, &mut reported);
+            growing.write(begin, &file[begin..]);
+            drain(&mut follower, &mut reported);
+            assert_eq!(reported, read(&file), "{dialect:?}, {is_damaged}, {later_block}");
+        }
+    }
+}

@@ -375,10 +375,11 @@ impl Follower {
     /// log whose first record is not complete yet. [`Error::Unsupported`] if logs in its dialect do
     /// not have the number or compression given in the options.
     fn identify(&mut self, is_last: bool) -> Result<(), Error> {
-        // A nonzero byte shows that everything before it is written, and each header has one.
-        let mut head = vec![0; DETECT_LEN + 2 * HEADER_LEN];
+        // A nonzero byte shows that everything before it is written.
+        let is_passed = self.is_head_written().map_err(|source| self.io(source))?;
+        let mut head = vec![0; DETECT_LEN];
         let len = self.file.read_at(0, &mut head).map_err(|source| self.io(source))?;
-        let is_written = head[DETECT_LEN - 1..].iter().any(|&byte| byte != 0);
+        let is_written = is_passed || head[DETECT_LEN - 1] != 0;
         let is_all = is_last || is_written;
         head.truncate(len.min(if is_all { DETECT_LEN } else { DETECT_LEN - 1 }));
         if !is_written && ends_in_first_fragment(&head) {
@@ -438,10 +439,11 @@ impl Follower {
     /// the offset after the last reported event.
     fn find_grid(&mut self) -> io::Result<bool> {
         let Some(grids) = self.grids else { return Ok(false) };
+        let is_written = self.is_head_written()?;
         let mut head = vec![0; DETECT_LEN];
         let mut shown = || {
             let len = self.file.read_at(0, &mut head)?;
-            Ok::<_, io::Error>(grids.shown(&head[..len], false))
+            Ok::<_, io::Error>(grids.shown(&head[..len], is_written))
         };
         // If a write was concurrent with the first read, its end may have been visible and its
         // beginning not.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Follower;
 use super::live_file::Look;
 use super::poll::WaitReason;
-use crate::detect::{Grids, ends_in_first_fragment};
+use crate::detect::{DETECT_LEN, Grids, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
@@ -30,11 +30,46 @@ pub(super) struct Judged {
     /// The beginning of the last block that is known to begin with a valid fragment, and the form
     /// of that fragment. Everything before it has been written.
     passed: Option<(u64, Form)>,
-    /// The next block to probe for a valid fragment, or 0 to begin again with the first.
-    probe: u64,
+    /// For a block that begins with a valid fragment.
+    probes: Probes,
+    /// For anything after the bytes that show the format of the log.
+    head_probes: Probes,
     pub(super) suspect: Option<Suspect>,
     /// The offset of bytes that are not a valid fragment and never will be.
     pub(super) condemned: Option<u64>,
+}
+
+/// Which blocks polls probe: the first at each poll, because the writer continues there unless a
+/// crash left a hole of several blocks, and the others in turn, again and again, because any of them
+/// may be begun, or completed, at any time. A file that has been replaced may not be polled again,
+/// so that all of them are probed.
+#[derive(Debug, Default, Clone, Copy)]
+struct Probes {
+    /// The next block to probe after the first one. 0 if they begin again.
+    next: u64,
+}
+
+impl Probes {
+    /// Whether `is_it` is true of any block from `first` on, up to the first such block.
+    fn any(&mut self, first: u64, look: Look, mut is_it: impl FnMut(u64) -> io::Result<bool>) -> io::Result<bool> {
+        let probes_max = if look.is_rotated { usize::MAX } else { PROBES_MAX };
+        if look.is_rotated {
+            self.next = 0;
+        }
+        let mut begin = first;
+        for _ in 0..probes_max {
+            if begin >= look.file_len {
+                self.next = 0;
+                break;
+            }
+            if is_it(begin)? {
+                return Ok(true);
+            }
+            self.next = self.next.max(begin + BLOCK_LEN as u64);
+            begin = self.next;
+        }
+        Ok(false)
+    }
 }
 
 /// Bytes that look damaged, since when, and how often they were read again.
@@ -131,15 +166,6 @@ impl Follower {
     /// Whether any block from `block_end` on begins with a valid fragment.
     fn is_passed(&mut self, block_end: u64, look: Look) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
-        // The next block is probed at each poll: the writer continues there, unless a crash left a
-        // hole of several blocks. The others are probed in turn, again and again: any of them may
-        // be begun, or completed, at any time. A file that has been replaced may not be polled
-        // again.
-        let mut probe = block_end;
-        let probes_max = if look.is_rotated { usize::MAX } else { PROBES_MAX };
-        if look.is_rotated {
-            self.judged.probe = 0;
-        }
         let format = self.decoder.format();
         // A log with a number has fragments of one form: those of another form are left over from
         // an older log.
@@ -147,34 +173,44 @@ impl Follower {
         let is_own = |form| own_form.is_none_or(|own| own == form);
         if self.judged.passed.is_some_and(|(_, form)| !is_own(form)) {
             // The form was not known when these blocks were probed.
-            (self.judged.passed, self.judged.probe) = (None, 0);
+            (self.judged.passed, self.judged.probes) = (None, Probes::default());
         }
-        let is_passed = |judged: &Judged| judged.passed.is_some_and(|(passed, _)| passed >= block_end);
-        for _ in 0..probes_max {
-            if is_passed(&self.judged) {
-                return Ok(true);
-            }
-            if probe >= look.file_len {
-                self.judged.probe = 0;
-                break;
-            }
+        if self.judged.passed.is_some_and(|(passed, _)| passed >= block_end) {
+            return Ok(true);
+        }
+        let (file, passed) = (&self.file, &mut self.judged.passed);
+        self.judged.probes.any(block_end, look, |begin| {
             // Most blocks are zeros or left over from an older log, and reading a gigabyte of them
             // would fill the page cache.
-            let mut len = self.file.read_at(probe, &mut block[..Form::Synced.header_len()])?;
+            let mut len = file.read_at(begin, &mut block[..Form::Synced.header_len()])?;
             let meaning = format.dialect.meaning(block[HEADER_LEN - 1]);
             let is_fragment = matches!(meaning.role, Role::Fragment(_));
             if is_fragment && is_own(meaning.form) && !format.is_stale(&block, meaning.form) {
-                len = self.file.read_at(probe, &mut block)?;
+                len = file.read_at(begin, &mut block)?;
             }
-            if let Found::Fragment { form, .. } = find(&format, &block[..len], BLOCK_LEN, false, true)
+            let found = find(&format, &block[..len], BLOCK_LEN, false, true);
+            if let Found::Fragment { form, .. } = found
                 && is_own(form)
             {
-                self.judged.passed = Some((probe, form));
+                *passed = Some((begin, form));
+                return Ok(true);
             }
-            self.judged.probe = self.judged.probe.max(probe + BLOCK_LEN as u64);
-            probe = self.judged.probe;
-        }
-        Ok(is_passed(&self.judged))
+            Ok(false)
+        })
+    }
+
+    /// Whether anything is written after the bytes that show the format of the log, however many
+    /// zeros are between: if so, all of these bytes are written.
+    pub(super) fn is_head_written(&mut self) -> io::Result<bool> {
+        let look = self.file.look()?;
+        let file = &self.file;
+        self.judged.head_probes.any(DETECT_LEN as u64, look, |begin| {
+            // Where blocks begin is not known, but they do so less than a header after `begin`, and
+            // each header has a byte that is not zero.
+            let mut bytes = [0; 2 * HEADER_LEN];
+            file.read_at(begin, &mut bytes)?;
+            Ok(bytes.iter().any(|&byte| byte != 0))
+        })
     }
 }
 
