@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::damage::{Reason, SkippedRegion};
+use cordwood_log::damage::{Reason, Severity, SkippedRegion};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::{
@@ -1410,6 +1410,62 @@ fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_the
             growing.write(begin, &file[begin..]);
             drain(&mut follower, &mut reported);
             assert_eq!(reported, read(&file), "{dialect:?}, {is_damaged}, {later_block}");
+        }
+    }
+}
+
+/// Where damage is reported before it shows where the block ends, and the block is longer than it
+/// was taken for, the rest of it is the same damage, and no second error.
+#[test]
+fn damage_in_the_first_block_of_a_run_file_is_one_error() {
+    // A record begins in the seven bytes by which the block is longer, with an empty FIRST. It is
+    // in the damaged block, and not returned.
+    let lens = [&[1_000; 31][..], &[BLOCK_LEN - 31 * 1_007 - 14], &[1_001; 60]].concat();
+    let cases = [(lens, false), (vec![1_001; 60], false), (vec![1_001; 60], true)];
+    for (lens, is_undecided) in cases {
+        let (mut file, _) = run_file(7, &lens);
+        file[100] ^= 1;
+        if is_undecided {
+            // They look like the header of a long record, so that only the rotation decides.
+            file[BLOCK_LEN..][..7].copy_from_slice(b"xxxx\x00\x70\x01");
+        }
+        let options = ReadOptions::default()
+            .with_dialect(Dialect::WANDB_OLD)
+            .with_on_corruption(OnCorruption::Skip);
+        let expected = read_with(&file, options);
+        for step in [1, 5_000, 40_000] {
+            let (folder, path) = folder();
+            let mut growing = Growing::new(&path, 0);
+            let mut follower = Follower::open(&path, skipping().with_on_corruption(OnCorruption::Fail)).unwrap();
+            let (mut reported, mut errors) = (Vec::new(), Vec::new());
+            let mut drain = |follower: &mut Follower| {
+                loop {
+                    match follower.poll() {
+                        Ok(Poll::Record(record)) => {
+                            reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()));
+                        }
+                        Ok(Poll::Skipped(region)) => push_skipped(&mut reported, region),
+                        Err(Error::Corruption { region, .. }) => {
+                            errors.push(region.begin);
+                            push_skipped(&mut reported, region);
+                        }
+                        Ok(Poll::NotYet(not_yet)) if not_yet.reason == WaitReason::Suspect => {}
+                        _ => break,
+                    }
+                }
+            };
+            for (index, piece) in file.chunks(step).enumerate() {
+                growing.write(index * step, piece);
+                drain(&mut follower);
+            }
+            fs::rename(&path, folder.path().join("old.log")).unwrap();
+            drain(&mut follower);
+            let damage = expected.iter().filter_map(|reported| match reported {
+                Reported::Skipped(region) if region.reason.severity() == Severity::Corruption => Some(region.begin),
+                _ => None,
+            });
+            assert_eq!(errors, damage.collect::<Vec<_>>(), "{is_undecided}, {step}");
+            assert_eq!(reported, expected, "{is_undecided}, {step}");
         }
     }
 }

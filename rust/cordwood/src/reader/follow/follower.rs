@@ -16,7 +16,7 @@ use crate::detect::{
 };
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
-use crate::format::HEADER_LEN;
+use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::reader::{Record, refusal};
 
 /// The result of a poll, without borrows.
@@ -114,6 +114,8 @@ pub struct Follower {
     /// Whether anything has been reported.
     pub(super) has_reported: bool,
     pub(super) judged: Judged,
+    /// The last region that was skipped because it is the damaged rest of a block.
+    damaged_rest: Option<SkippedRegion>,
     mode: Mode,
 }
 
@@ -149,6 +151,7 @@ impl Follower {
             grids: None,
             options,
             judged: Judged::default(),
+            damaged_rest: None,
             mode: Mode::Records,
         })
     }
@@ -452,9 +455,7 @@ impl Follower {
             return Ok(false);
         }
         self.grids = None;
-        self.format.dialect = dialect;
-        self.decoder = self.options.decoder(self.format);
-        self.forget();
+        self.restart_in(LogFormat { dialect, ..self.format });
         Ok(true)
     }
 
@@ -469,11 +470,28 @@ impl Follower {
     fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
         if self.format != format {
-            self.format = format;
-            self.decoder = self.options.decoder(format);
-            self.forget();
+            self.restart_in(format);
         }
         Ok(())
+    }
+
+    /// Moves back to the offset after the last reported event, to read in this format.
+    fn restart_in(&mut self, format: LogFormat) {
+        self.format = format;
+        self.decoder = self.options.decoder(format);
+        self.forget();
+        let left = format.dialect.block_left(self.position);
+        if let Some(region) = self.damaged_rest.filter(|region| region.end == self.position)
+            && left < BLOCK_LEN
+        {
+            // The damaged block is longer than it was taken for.
+            let block_end = self.position + left as u64;
+            self.decoder.seek(block_end);
+            self.mode = Mode::RestOfBlock(Rest {
+                block_end,
+                region: Some(part(region, self.position, block_end)),
+            });
+        }
     }
 
     /// Lets the decoder skip what it is waiting at, which begins the window: the rest of the block,
@@ -507,6 +525,14 @@ impl Follower {
             self.decoder.seek(offset);
             return Step::NeedMore;
         }
+        if let Step::Skipped(region) = step
+            && region.end == at + left as u64
+            && region.reason.severity() == Severity::Corruption
+            // Only the fragment itself is skipped.
+            && !matches!(region.reason, Reason::UnknownKind { .. })
+        {
+            self.damaged_rest = Some(region);
+        }
         let (end, block_end) = (at + there as u64, self.decoder.offset());
         if block_end <= end {
             return step;
@@ -519,15 +545,9 @@ impl Follower {
             self.mode = Mode::RestOfBlock(rest);
             return step;
         };
-        let part = |begin: u64, end: u64| SkippedRegion {
-            begin,
-            end,
-            leveldb_len: region.leveldb_len.map(|_| end - begin),
-            ..region
-        };
-        rest.region = Some(part(end, block_end));
+        rest.region = Some(part(region, end, block_end));
         self.mode = Mode::RestOfBlock(rest);
-        Step::Skipped(part(region.begin, end))
+        Step::Skipped(part(region, region.begin, end))
     }
 
     /// Waits for the end of a damaged block, to report it and continue after it. `None` if there is
@@ -574,7 +594,7 @@ impl Follower {
             (self.is_identified, self.grids) = (false, None);
             self.identify(true).map_err(Failed::Unidentified)?;
             if self.is_identified {
-                self.forget();
+                self.restart_in(self.format);
                 return Ok(None);
             }
         }
@@ -620,5 +640,15 @@ impl Follower {
     fn forget(&mut self) {
         self.restart();
         self.judged = Judged::default();
+    }
+}
+
+/// A part of what is skipped for one reason.
+fn part(region: SkippedRegion, begin: u64, end: u64) -> SkippedRegion {
+    SkippedRegion {
+        begin,
+        end,
+        leveldb_len: region.leveldb_len.map(|_| end - begin),
+        ..region
     }
 }
