@@ -171,6 +171,16 @@ impl Assembler {
         matches!(self.state, State::InRecord { .. })
     }
 
+    /// Whether the rest of a record that was refused as too large is expected or collected.
+    pub(crate) fn is_in_too_large(&self) -> bool {
+        matches!(self.state, State::InTooLarge { .. })
+    }
+
+    /// Expects the rest of a record that was refused as too large, at the file offset `begin`.
+    pub(crate) fn expect_rest(&mut self, begin: u64) {
+        self.state = State::InTooLarge { begin, end: begin };
+    }
+
     /// The data of the last record that had several fragments, until the next fragment is pushed.
     /// It must have been kept.
     pub(crate) fn joined(&self) -> &[u8] {

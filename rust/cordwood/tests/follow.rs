@@ -1469,3 +1469,34 @@ fn damage_in_the_first_block_of_a_run_file_is_one_error() {
         }
     }
 }
+
+/// A record is too large, and its rest, which is not damage, is read more than once: until it shows
+/// where the second block of a run file begins, or because its writer cuts the file and writes it
+/// again.
+#[test]
+fn the_rest_of_a_record_that_is_too_large_is_no_damage_if_it_is_read_again() {
+    let (run, _) = run_file(0, &[5, 50_000, 4]);
+    let plain = Log::new(vec![vec![b'a'; 5], vec![b'b'; 100_000], vec![b'c'; 4]]).file;
+    // LevelDB ignores bytes in a trailer after a FIRST.
+    let mut trailer = Wire::Plain.part(2, &[b'b'; BLOCK_LEN - 10]);
+    trailer.extend([1, 2, 3]);
+    trailer.extend(&plain[BLOCK_LEN..]);
+    for file in [run, plain, trailer] {
+        let options = ReadOptions::default()
+            .with_on_corruption(OnCorruption::Skip)
+            .with_record_len_max(10_000);
+        let expected = read_with(&file, options);
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, skipping().with_record_len_max(10_000)).unwrap();
+        let mut reported = Vec::new();
+        let almost = 70_000.min(file.len() - 20);
+        for (written, end) in [(0, 20_000), (20_000, almost), (35_000, file.len())] {
+            growing.file.set_len(written as u64).unwrap();
+            drain(&mut follower, &mut reported);
+            growing.write(written, &file[written..end]);
+            drain(&mut follower, &mut reported);
+        }
+        assert_eq!(reported, expected);
+    }
+}

@@ -240,6 +240,13 @@ impl Decoder {
         self.info.has_begun &= offset > 0;
     }
 
+    /// As [`seek`](Self::seek), to where a record was refused as too large: its rest is expected.
+    pub(crate) fn seek_to_rest(&mut self, offset: u64) {
+        self.seek(offset);
+        self.assembler.expect_rest(offset);
+        self.is_inside = true;
+    }
+
     /// The file offset at which reading was to begin: the start of the range, or the offset of the
     /// last seek.
     pub(crate) fn start(&self) -> u64 {
@@ -308,6 +315,11 @@ impl Decoder {
     /// Whether the first fragments of a record are held, but not its last.
     pub(crate) fn has_parts(&self) -> bool {
         self.assembler.has_parts()
+    }
+
+    /// Whether the rest of a record that was refused as too large is expected or collected.
+    pub(crate) fn is_in_too_large(&self) -> bool {
+        self.assembler.is_in_too_large()
     }
 
     /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window

@@ -113,6 +113,8 @@ pub struct Follower {
     pub(super) position: u64,
     /// Whether anything has been reported.
     pub(super) has_reported: bool,
+    /// Whether the last reported event is the beginning of a record that is too large.
+    is_in_too_large: bool,
     pub(super) judged: Judged,
     /// The last region that was skipped because it is the damaged rest of a block.
     damaged_rest: Option<SkippedRegion>,
@@ -146,6 +148,7 @@ impl Follower {
             decoder: options.decoder(format),
             position: options.start,
             has_reported: false,
+            is_in_too_large: false,
             format,
             is_identified: !named.is_open(),
             grids: None,
@@ -351,6 +354,7 @@ impl Follower {
                 Step::Record(span) => {
                     self.position = span.end_offset;
                     self.has_reported = true;
+                    self.is_in_too_large = false;
                     self.judged.suspect = None;
                     return Ok(Some(Reported::Record(span)));
                 }
@@ -572,6 +576,7 @@ impl Follower {
     fn skip(&mut self, region: SkippedRegion) -> SkippedRegion {
         self.position = region.end;
         self.has_reported = true;
+        self.is_in_too_large = self.decoder.is_in_too_large();
         self.judged.suspect = None;
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.options.on_corruption == OnCorruption::Stop {
@@ -625,7 +630,9 @@ impl Follower {
 
     /// Moves the decoder back to the offset after the last reported event.
     fn restart(&mut self) {
-        if self.has_reported {
+        if self.is_in_too_large {
+            self.decoder.seek_to_rest(self.position);
+        } else if self.has_reported {
             self.decoder.seek(self.position);
         } else {
             self.decoder = self.options.decoder(self.format);
