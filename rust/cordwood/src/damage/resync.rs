@@ -159,12 +159,30 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 /// Whether a valid fragment of the log begins after the first byte of `rest`, as for [`evidence`].
 #[cold]
 pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> bool {
+    // An old file may consist of thousands of blocks without this log's number.
+    let number = format
+        .log_number
+        .filter(|_| form.is_some_and(|form| form != Form::Plain));
+    if number.is_some_and(|number| !contains_number(number, rest)) {
+        return false;
+    }
     let scanner = Scanner::new(rest);
     let is_own_form = |at| {
         let header = header_at(rest, at);
         header.is_some_and(|header| form.is_none_or(|form| form == format.dialect.meaning(header.kind).form))
     };
     (1..rest.len()).any(|at| is_own_form(at) && scanner.own_fragment(format, at).is_some())
+}
+
+/// Whether the bytes of `number` occur in `bytes`.
+fn contains_number(number: u32, bytes: &[u8]) -> bool {
+    let [a, b, c, d] = number.to_le_bytes();
+    let from = |at| bytes.get(at..).unwrap_or_default();
+    let places = from(0).iter().zip(from(1)).zip(from(2)).zip(from(3));
+    // Without an early end, so that the compiler compares many places at once.
+    places.fold(false, |found, (((w, x), y), z)| {
+        found | ((*w == a) & (*x == b) & (*y == c) & (*z == d))
+    })
 }
 
 /// Where fragments may end.
@@ -260,6 +278,21 @@ fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::format::BLOCK_LEN;
+
+    #[test]
+    fn a_number_is_found_wherever_it_is() {
+        let number: u32 = 0x0201_0201;
+        for len in 0..80 {
+            for at in 0..=len {
+                let mut bytes = vec![1; len];
+                for (place, byte) in bytes[at..].iter_mut().zip(number.to_le_bytes()) {
+                    *place = byte;
+                }
+                let is_there = bytes.windows(4).any(|window| window == number.to_le_bytes());
+                assert_eq!(contains_number(number, &bytes), is_there, "{at} of {len}");
+            }
+        }
+    }
 
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
         let masked_crc = Dialect::LEVELDB.checksum.stored(&[&[kind], payload].concat());
