@@ -251,6 +251,37 @@ fn salvage_says_what_it_cannot_keep() -> Result<(), Box<dyn std::error::Error>> 
     Ok(())
 }
 
+/// All fragments of the new log have the same form, although a salvaged record may have had another:
+/// here a payload whose header is destroyed contains a log. Otherwise readers would take one part of
+/// the new log for an older one.
+#[test]
+fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dyn std::error::Error>> {
+    let plain = LogFormat::new(Dialect::ROCKSDB);
+    let numbered = plain.with_log_number(7);
+    for (own, inner) in [(numbered, plain), (plain, numbered)] {
+        let mut payload = vec![0x55; 40];
+        let mut encoder = Encoder::with_format(0, inner)?;
+        for record in [b"inner one", b"inner two"] {
+            encoder.encode(record, &mut payload);
+        }
+        let mut file = Vec::new();
+        let mut encoder = Encoder::with_format(0, own)?;
+        encoder.encode(&payload, &mut file);
+        for number in 0..3000 {
+            encoder.encode(format!("own record {number}").as_bytes(), &mut file);
+        }
+        file[..20].fill(0xff);
+        let (saved, report) = salvage_as(&file, "000007.log", &ReadOptions::default().with_format(numbered))?;
+        assert_eq!(report.record_count, 3002);
+        for options in [ReadOptions::default(), ReadOptions::default().with_format(numbered)] {
+            let found = read(&saved, options);
+            assert_eq!(found[..2], [b"inner one", b"inner two"]);
+            assert_eq!(found.len(), 3002);
+        }
+    }
+    Ok(())
+}
+
 /// Every reader of a file with this name would take the records for remains of an older log.
 #[test]
 fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::error::Error>> {

@@ -8,7 +8,7 @@ use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSo
 use crate::damage::{BitFlip, locate_bit_flip};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
-use crate::dialect::{Dialect, Form, LogFormat};
+use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
 use crate::error::{Error, unsupported};
 use crate::wal_metadata::LogInfo;
 
@@ -512,6 +512,29 @@ impl<S: Source> Reader<S> {
     /// The format of the log, as far as it is known.
     pub(crate) fn known_format(&self) -> LogFormat {
         self.decoder.format()
+    }
+
+    /// The form of the log's fragments: that of the first valid one at the beginning of a block, if
+    /// there is one in the part of the file that is in memory.
+    pub(crate) fn form_in_memory(&self) -> Option<Form> {
+        let (format, window) = (self.known_format(), self.source.window());
+        let mut begin = format.dialect.block_begin(window.offset);
+        while begin < window.end_offset() {
+            let left = format.dialect.block_left(begin);
+            let bytes = window.at(begin, left);
+            let valid = format.dialect.valid(bytes, true);
+            if let Some(Valid {
+                role: Role::Fragment(_),
+                form,
+                ..
+            }) = valid
+                && !format.is_stale(bytes, form)
+            {
+                return Some(form);
+            }
+            begin = begin.saturating_add(left as u64);
+        }
+        None
     }
 
     /// The bytes of `region`, which must be the one that was returned last, as far as they are in

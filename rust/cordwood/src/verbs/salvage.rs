@@ -17,9 +17,8 @@ use crate::reader::{Reader, Source};
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
 /// a new log, `destination`. The report describes `source`.
 ///
-/// The new log has the format of `source`: its dialect and log number, the form of each record's
-/// fragments, the engine's metadata records, its compression, and the end-of-log trailer if there
-/// was one. What cannot be kept is listed in [`Report::not_kept`]. RocksDB and Pebble take the
+/// The new log has the format of `source`: its dialect and log number, the form of its fragments,
+/// the engine's metadata records, its compression, and the end-of-log trailer if there was one. What cannot be kept is listed in [`Report::not_kept`]. RocksDB and Pebble take the
 /// number of a log from its file name: a destination whose name states a number other than the one
 /// that the records carry would be read as empty, and is refused.
 ///
@@ -99,7 +98,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     let format = reader.format()?;
     unsupported(format.check_to_write(), reader.path())?;
     let destination_number = log_number_of(destination);
-    let mut copy = Copy::new(format);
+    let mut copy = Copy::new(format, reader.form_in_memory());
     let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;
     let mut write = |out: &mut Vec<u8>, len_min: usize| {
         if out.len() > len_min {
@@ -112,7 +111,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         match step {
             Step::Record(span) => {
                 let number = reader.known_format().log_number;
-                copy.begin_record(reader.record_form(span), number);
+                copy.begin_record(reader.record_form(span), span.is_salvaged, number);
                 let data = reader.data(span);
                 let Copy { encoder, out, .. } = &mut copy;
                 encoder
@@ -173,6 +172,8 @@ impl NotKept {
 struct Copy {
     encoder: Encoder,
     format: LogFormat,
+    /// The form of the log's own fragments, if known. A salvaged record may have another.
+    form: Option<Form>,
     /// Bytes not yet written.
     out: Vec<u8>,
     /// The number of the log, if a fragment carries it.
@@ -182,10 +183,11 @@ struct Copy {
 }
 
 impl Copy {
-    fn new(format: LogFormat) -> Self {
+    fn new(format: LogFormat, form: Option<Form>) -> Self {
         Copy {
             encoder: Encoder::unchecked(0, format),
             format,
+            form,
             out: Vec::new(),
             number: None,
             has_end_trailer: false,
@@ -194,12 +196,16 @@ impl Copy {
     }
 
     /// Prepares for a record that was read from fragments with headers of this form.
-    fn begin_record(&mut self, form: Form, number: Option<u32>) {
+    fn begin_record(&mut self, form: Form, is_salvaged: bool, number: Option<u32>) {
         if form == Form::Synced {
             self.lose(NotKept::SyncedOffsets);
         }
-        // Without a log number, stale fragments could not be distinguished.
-        let number = number.filter(|_| form != Form::Plain);
+        if !is_salvaged {
+            self.form = Some(form);
+        }
+        // Without a log number, stale fragments could not be distinguished. In a log in two forms,
+        // readers would take one of them for an older log.
+        let number = number.filter(|_| self.form.unwrap_or(form) != Form::Plain);
         self.number = number.or(self.number);
         self.encoder.set_number(number);
     }
