@@ -165,6 +165,8 @@ impl Encoder {
     /// Appends the beginning of a file of this dialect: the header of a run file, or RocksDB's
     /// record that declares compression. Appends nothing if the file has already begun.
     /// [`encode`](Encoder::encode) calls this first.
+    ///
+    /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if self.offset > 0 {
             return;
@@ -180,6 +182,8 @@ impl Encoder {
     /// Appends Pebble's end-of-log trailer, if the dialect has one and the log has a number, and
     /// returns the length of the file. It consumes the encoder, since nothing may follow the
     /// trailer.
+    ///
+    /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -210,6 +214,9 @@ impl Encoder {
     ///
     /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
+    ///
+    /// If there is no memory for `out` to grow or for a compressed record, the process is aborted,
+    /// as by [`Vec::reserve`]; if there is none for zstd's tables, about a megabyte, this panics.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {

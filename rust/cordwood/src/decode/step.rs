@@ -56,8 +56,10 @@ pub enum Step {
     Skipped(SkippedRegion),
     /// Call again with a window that contains the bytes from
     /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this one; or with
-    /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason. Without a
-    /// reason, it is the result for the last window of a file only if that begins too late.
+    /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason.
+    ///
+    /// For the last window of a file, this is the result only if there is such a reason, or if the
+    /// window begins after that offset.
     NeedMore,
     /// There are no more events. Every further call returns the same.
     End(End),

@@ -75,8 +75,13 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if logs in the
-    /// given dialect cannot have a number, or the compression, that was given.
+    /// * [`Error::Io`] with the path, if it cannot be opened.
+    /// * [`Error::Unsupported`] if a dialect is given, and its logs cannot have a number, or the
+    ///   compression, that was given.
+    ///
+    /// If the range begins after the beginning of the file and the dialect is to be detected, also
+    /// the errors of [`format`](Reader::format), such as [`Error::Foreign`]. Otherwise the first
+    /// read returns these.
     pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -135,7 +140,7 @@ impl<S: SeekSource> Reader<S> {
     /// The reader then stays where it was:
     ///
     /// * [`Error::Io`] if the source cannot be read or cannot seek there.
-    /// * [`Error::Foreign`] if it is not a log.
+    /// * [`Error::Foreign`] and [`Error::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.format()?;
         let moved = self.source.seek(offset);
@@ -246,7 +251,8 @@ impl<S: Source> Reader<S> {
     }
 
     /// Sets the path of the source: errors name it, and the log number is taken from it if none was
-    /// given.
+    /// given. The number is determined when the reader is first read from, so a path that is set
+    /// later does not change it.
     #[must_use]
     pub fn with_path(mut self, path: Option<PathBuf>) -> Self {
         self.path = path;
@@ -284,6 +290,8 @@ impl<S: Source> Reader<S> {
     ///   further call continues after it.
     /// * [`Error::Truncated`] at the end of a file that ends before the start of the range, or
     ///   before the offset of a seek.
+    /// * [`Error::Foreign`] and [`Error::Unsupported`], before the first event, as for
+    ///   [`format`](Self::format).
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -559,7 +567,8 @@ impl<S: Source> Reader<S> {
     /// an event or an error.
     ///
     /// `None` if a flipped bit cannot lead to its reason, or if
-    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds none.
+    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds none. Each call searches again, and
+    /// takes as long as that function.
     ///
     /// ```
     /// use cordwood_log::{Error, ReadOptions, Reader};

@@ -103,7 +103,8 @@ pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<Slic
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened, or is a pipe or a device.
+/// [`Error::Io`] if the file cannot be opened, or is a pipe or a device. [`Error::Unsupported`] if
+/// logs in the given dialect cannot have the number, or the compression, that was given.
 pub fn fragments_file(
     path: impl AsRef<Path>,
     format: Option<LogFormat>,
@@ -135,7 +136,12 @@ fn options(format: Option<LogFormat>) -> ReadOptions {
 /// An item is an error if
 ///
 /// * the source cannot be read ([`Error::Io`]); the next call tries again;
-/// * the file is in another format ([`Error::Foreign`]).
+/// * the file is in another format ([`Error::Foreign`]);
+/// * logs in its dialect cannot have a number, or the compression, that was given
+///   ([`Error::Unsupported`]);
+/// * a record of a compressed log decompresses to too many bytes ([`Error::OverBudget`]).
+///
+/// After one of the last three, each call returns the same error.
 impl<S: Source> Iterator for Fragments<S> {
     type Item = Result<Fragment, Error>;
 

@@ -50,6 +50,8 @@ use crate::reader::{Reader, Source};
 ///   has no feature `zstd`: it can read no record of such a log. Nothing is written.
 /// * [`Error::OtherLog`] if all of `source` belongs to a log other than the one that its name or
 ///   the options state. Nothing is written.
+/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`Error::Foreign`] and
+///   [`Error::OverBudget`], but never [`Error::Corruption`]. Nothing is written.
 pub fn salvage(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,

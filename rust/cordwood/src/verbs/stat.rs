@@ -161,8 +161,7 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// * [`Error::Io`] if the source cannot be read.
-/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too many bytes.
+/// As [`Reader::next_event`], but never [`Error::Corruption`].
 pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     reader.without_data(count)
 }
@@ -242,8 +241,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is in another
-/// format.
+/// As [`Reader::open`] and [`Reader::next_event`], but never [`Error::Corruption`]. Also
+/// [`Error::Io`] if a thread cannot be started.
 pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Stat, Error> {
     in_parts_of_file(path.as_ref(), options, threads, stat, Stat::joined)
 }

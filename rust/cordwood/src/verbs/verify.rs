@@ -116,8 +116,7 @@ impl Report {
 ///
 /// # Errors
 ///
-/// * [`Error::Io`] if the source cannot be read.
-/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too many bytes.
+/// As [`Reader::next_event`], but never [`Error::Corruption`].
 pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_data(|reader| report(reader, |_, _| Ok(())))
 }
@@ -173,8 +172,8 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is in another
-/// format.
+/// As [`Reader::open`] and [`Reader::next_event`], but never [`Error::Corruption`]. Also
+/// [`Error::Io`] if a thread cannot be started.
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     in_parts_of_file(path.as_ref(), options, threads, verify, Report::joined)
 }
@@ -193,8 +192,8 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if the bytes are in another
-/// format.
+/// As [`Reader::next_event`], but never [`Error::Corruption`]. Also [`Error::Io`] if a thread cannot
+/// be started.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let format = Reader::from_slice(file, options.clone()).format()?;
     let options = options.clone().with_format(format);
