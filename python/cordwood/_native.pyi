@@ -655,7 +655,8 @@ class Follower:
     Args:
         path: The file. It must exist; it may be empty.
         start: Return only what begins at or after this file offset, in bytes, such as the result of
-            `tell` in an earlier run. Default: 0.
+            `tell` in an earlier run. The rest of a record that begins before it, damaged or not, is
+            skipped and not reported. Default: 0.
         timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
             returns what is there and never waits. Default: `None`, forever.
         dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
@@ -760,7 +761,8 @@ class Follower:
     def tell(self) -> int:
         """The file offset after everything returned or skipped so far.
 
-        A new follower with this offset as its `start` continues from there.
+        A new follower with this offset as its `start` continues from there. It returns the same
+        records, but does not report what damage before this offset left of a record after it.
 
         Returns:
             The offset in bytes.

@@ -1500,3 +1500,38 @@ fn the_rest_of_a_record_that_is_too_large_is_no_damage_if_it_is_read_again() {
         assert_eq!(reported, expected);
     }
 }
+
+/// A follower that starts where another one stopped reports the same, except what damage before
+/// that offset left of a record.
+#[test]
+fn a_kept_offset_after_damage_returns_the_same_records() {
+    let mut log = Log::new(vec![
+        vec![b'a'; 40_000],
+        b"b".to_vec(),
+        vec![b'c'; 100_000],
+        b"d".to_vec(),
+    ]);
+    log.file[100] ^= 1;
+    log.file[2 * BLOCK_LEN + 100] ^= 1;
+    let (_folder, path) = folder();
+    fs::write(&path, &log.file).unwrap();
+    let expected = read(&log.file);
+    let is_rest =
+        |reported: &Reported| matches!(reported, Reported::Skipped(region) if region.reason == Reason::MissingStart);
+    let mut rests = 0;
+    for (index, last) in expected.iter().enumerate() {
+        let (Reported::Record(_, end, _) | Reported::Skipped(SkippedRegion { end, .. })) = last;
+        let mut reported = Vec::new();
+        drain(
+            &mut Follower::open(&path, skipping().with_start(*end)).unwrap(),
+            &mut reported,
+        );
+        let mut rest = &expected[index + 1..];
+        if rest.first().is_some_and(is_rest) {
+            rests += 1;
+            rest = &rest[1..];
+        }
+        assert_eq!(reported, rest, "from {end}");
+    }
+    assert_eq!(rests, 2);
+}

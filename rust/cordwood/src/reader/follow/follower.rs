@@ -166,7 +166,9 @@ impl Follower {
     }
 
     /// The file offset after the last reported event. A follower with this as its
-    /// [`start`](FollowOptions::start) resumes here.
+    /// [`start`](FollowOptions::start) resumes here. It returns the same records, but after damage
+    /// it does not report the remaining fragments of the damaged record, which this one reports as
+    /// [`Reason::MissingStart`].
     pub fn offset(&self) -> u64 {
         self.position
     }
