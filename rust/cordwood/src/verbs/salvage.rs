@@ -18,9 +18,10 @@ use crate::reader::{Reader, Source};
 /// a new log, `destination`. The report describes `source`.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
-/// the engine's metadata records, its compression, and the end-of-log trailer if there was one. What cannot be kept is listed in [`Report::not_kept`]. RocksDB and Pebble take the
-/// number of a log from its file name: a destination whose name states a number other than the one
-/// that the records carry would be read as empty, and is refused.
+/// the engine's metadata records, its compression, and the end-of-log trailer if there was one. What
+/// cannot be kept is listed in [`Report::not_kept`]. RocksDB and Pebble take the number of a log from
+/// its file name: a destination whose name states a number other than the one that the records carry
+/// would be read as empty, and is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written next to it
 /// under a temporary name, synced, and renamed last: a file with the final name is complete. If
