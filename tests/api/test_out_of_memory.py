@@ -141,6 +141,47 @@ def test_what_returns_no_records_holds_none(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A log of many records, whose batches do not fit into `TIGHT`."""
+    path = tmp_path_factory.mktemp("many") / "many.log"
+    path.write_bytes(reference.encode([number.to_bytes(4, "little") * 250 for number in range(60_000)]))
+    return path
+
+
+TIGHT = 24 * MIB
+
+# What is kept has room from the beginning, so that keeping it needs no memory.
+KEEP = """
+steps = STEPS
+kept, count, failed = [None] * 70_000, 0, 0
+limit(room)
+while True:
+    try:
+        step = next(steps, None)
+    except MemoryError:
+        failed += 1
+        limit(0)
+        continue
+    if step is None:
+        break
+    kept[count] = step
+    count += 1
+limit(0)
+assert failed > 0
+del kept[count:]
+"""
+
+
+@pytest.mark.parametrize("room", [TIGHT, TIGHT + 100_000, TIGHT + 200_000])
+def test_batches_that_are_kept(many, room):
+    script = """
+records = [record for batch in kept for record in batch]
+assert records == list(cordwood.open(path))
+"""
+    run(many, KEEP.replace("STEPS", "cordwood.open(path).batches()") + script, room)
+
+
 def test_salvage_holds_a_record_once(log, tmp_path):
     script = f"limit(room)\nassert cordwood.salvage(path, {str(tmp_path / 'clean.log')!r}).record_count == 3"
     run(log, script, LARGE)

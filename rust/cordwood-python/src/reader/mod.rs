@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::ReadOptions;
 use cordwood::damage::Severity;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
@@ -182,6 +182,7 @@ impl Reader {
             skipped: Listed::default(),
             end: None,
             met: None,
+            then: None,
             options,
         };
         Ok(Reader {
@@ -390,6 +391,7 @@ impl Reader {
             state.skipped.clear();
             state.end = None;
             state.met = None;
+            state.then = None;
             state.position = offset;
             state.sought = Some(offset);
             Ok(state.logged.summary())
@@ -668,7 +670,7 @@ impl Reader {
                     return Err(sought_to_python(py, error, self.path.as_deref()));
                 }
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
-                Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Made(..) | Next::Elsewhere) => {
+                Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Made(_) | Next::Elsewhere) => {
                     log_summary(py, summary, self.path.as_deref())?;
                     log_other_log(py, other_log, self.path.as_deref())?;
                     return Ok(None);
@@ -697,6 +699,7 @@ impl Reader {
         len_max: usize,
         records: &mut Vec<Record>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
+        records.try_reserve(1).map_err(|_| PyMemoryError::new_err(()))?;
         let Some(first) = self.next(py, Ok)? else {
             return Ok(None);
         };
@@ -704,7 +707,7 @@ impl Reader {
         records.push(first);
         let interrupt = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
-            while records.len() < COUNT_MAX {
+            while records.len() < COUNT_MAX && records.try_reserve(1).is_ok() {
                 // Most have already been found.
                 if let Some(span) = state.next_found() {
                     let data_len = state.reader.data_len(span) as usize;
@@ -752,7 +755,8 @@ impl Reader {
             Some(_) => return Ok(None),
         };
         self.with_state(py, |state| {
-            state.put_back(records.drain(..).collect());
+            // Nothing is allocated for it: there may be no memory left.
+            state.put_back(Made::from(std::mem::take(records)));
             Ok(())
         })?;
         Err(error)

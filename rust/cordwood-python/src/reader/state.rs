@@ -60,6 +60,8 @@ pub(crate) struct Open {
     /// The event that ended the last batch, delivered by the next step, since there were records to
     /// return first.
     pub(crate) met: Option<Next>,
+    /// What comes after the records, if `met` is [`Next::Made`].
+    pub(crate) then: Option<Next>,
     /// For reading in several threads, if the source is a file or memory of known length.
     pub(crate) source: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
@@ -116,8 +118,8 @@ pub(crate) enum Next {
     Record(RecordSpan),
     /// At least one record.
     Held(Box<Held>),
-    /// At least one record, and what came after them.
-    Made(Made, Option<Box<Next>>),
+    /// At least one record. [`Open::then`] comes after them.
+    Made(Made),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
     /// An exception from a signal handler, or a `MemoryError`.
@@ -140,20 +142,24 @@ impl Open {
 
     /// Keeps `records`, which could not be returned, for the next step.
     pub(crate) fn put_back(&mut self, records: Made) {
-        if let Some(first) = records.front() {
-            self.position = first.offset;
-            let then = self.met.take().map(Box::new);
-            self.met = Some(Next::Made(records, then));
+        let Some(first) = records.front() else { return };
+        self.position = first.offset;
+        if let Some(Next::Made(rest)) = &mut self.met {
+            // They were taken from its front, so it has room for them.
+            records.into_iter().rev().for_each(|record| rest.push_front(record));
+        } else {
+            self.then = self.met.take();
+            self.met = Some(Next::Made(records));
         }
     }
 
-    /// What comes next once the first of some records have been returned.
-    fn left(records: Made, then: Option<Box<Next>>) -> Option<Next> {
-        if records.is_empty() {
-            then.map(|then| *then)
+    /// Keeps what is left of some records once the first of them have been returned.
+    fn keep_rest(&mut self, records: Made) {
+        self.met = if records.is_empty() {
+            self.then.take()
         } else {
-            Some(Next::Made(records, then))
-        }
+            Some(Next::Made(records))
+        };
     }
 
     /// Keeps a record batch, which could not be returned, for the next step.
@@ -345,7 +351,7 @@ impl Open {
             match self.met.take() {
                 // Left over from `batches`.
                 Some(Next::Record(span)) => self.reader.put_back(span),
-                Some(Next::Made(mut records, then)) => {
+                Some(Next::Made(mut records)) => {
                     while let Some(record) = records.front() {
                         let data = record.data.as_bytes(py);
                         if batch.is_full(len_max) || batch.push(data, record.offset, record.end_offset).is_err() {
@@ -354,7 +360,7 @@ impl Open {
                         records.pop_front();
                     }
                     let is_stopped = !records.is_empty();
-                    self.met = Self::left(records, then);
+                    self.keep_rest(records);
                     if is_stopped && batch.is_empty() {
                         return Some(Next::Raised(PyMemoryError::new_err(())));
                     }
@@ -462,12 +468,12 @@ impl Open {
                 Some(data) => Ok(record_of(span, data)),
                 None => Err(Next::Raised(PyErr::fetch(py))),
             },
-            Next::Made(mut records, then) => {
+            Next::Made(mut records) => {
                 let Some(record) = records.pop_front() else {
                     return Err(Next::Elsewhere);
                 };
                 self.position = record.end_offset;
-                self.met = Self::left(records, then);
+                self.keep_rest(records);
                 Ok(record)
             }
             Next::Held(mut held) => {
@@ -500,7 +506,7 @@ impl Open {
     /// The number of bytes of the next record; `None` if something else comes next.
     pub(crate) fn len_of(&self, py: Python<'_>, next: &Next) -> Option<usize> {
         match next {
-            Next::Made(records, _) => records.front().map(|record| record.data.as_bytes(py).len()),
+            Next::Made(records) => records.front().map(|record| record.data.as_bytes(py).len()),
             Next::Record(span) => Some(self.reader.data_len(*span) as usize),
             Next::Held(held) => held.next().map(|(record, ..)| record.len()),
             _ => None,
