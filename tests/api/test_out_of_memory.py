@@ -24,9 +24,12 @@ SCRIPT = """
 import os, resource, sys
 import cordwood
 path, room, is_compressed = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "zstd"
-# Threads would take arenas of their own.
-line, = (line for line in open("/proc/self/status") if line.startswith("VmSize"))
-used = int(line.split()[1]) << 10
+
+# What the process has now. Threads would take arenas of their own.
+def measure():
+    global used
+    line, = (line for line in open("/proc/self/status") if line.startswith("VmSize"))
+    used = int(line.split()[1]) << 10
 
 def limit(room):
     resource.setrlimit(resource.RLIMIT_AS, (used + room if room else resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -42,6 +45,7 @@ def refused(call):
     finally:
         limit(0)
 
+measure()
 {}
 """
 
@@ -97,7 +101,8 @@ def bomb(tmp_path_factory):
 def run(path, script, room, kind="plain"):
     first = HEADER_LEN + 5 if kind == "plain" else 2 * HEADER_LEN + 4 + 14
     script = script.replace("START", str(first)).replace("RECORD_LEN", str(RECORD_LEN))
-    environment = os.environ | {"MALLOC_ARENA_MAX": "1"}
+    # The helpers of the tests are on the path, too.
+    environment = os.environ | {"MALLOC_ARENA_MAX": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SCRIPT.replace("{}", script, 1), path, str(room), kind]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
@@ -182,6 +187,74 @@ assert records == list(cordwood.open(path))
     run(many, KEEP.replace("STEPS", "cordwood.open(path).batches()") + script, room)
 
 
+@pytest.mark.parametrize("room", [2 * MIB, 2 * MIB + 20_000, 2 * MIB + 40_000])
+def test_fragments_that_are_kept(many, room):
+    script = "assert kept == list(cordwood.fragments(path))"
+    run(many, KEEP.replace("STEPS", "cordwood.fragments(path)") + script, room)
+
+
+# Each call copies the data once, or twice: then there is not enough memory for the second copy, either.
+COPY_ONCE = {
+    "appending a view": "cordwood.open(Sink(), 'w').append(view)",
+    "value of an operation": "operation.value",
+    "attributes of an operation": "operation.attributes()",
+    "copy of an operation": "operation.__getnewargs_ex__()",
+    "fields of a version edit": "edit.fields",
+    "step of a version edit": "next(iter(edit))",
+}
+COPY_TWICE = {
+    "record of a view": "cordwood.Record(offset=0, end_offset=RECORD_LEN, data=view)",
+    "record of an array": "cordwood.Record(offset=0, end_offset=RECORD_LEN, data=array)",
+    "appending several views": "cordwood.open(Sink(), 'w').extend([view])",
+    "operation": "Operation('put', key=b'key', value=data)",
+    "write batch of a view": "WriteBatch(memoryview(batch_record))",
+    "write batch of operations": "WriteBatch.build(1, [operation])",
+    "write batch as a dict": "WriteBatch(batch_record).to_dict()",
+    "version edit of a view": "VersionEdit(memoryview(edit_record))",
+    "bytes of a version edit": "bytes(edit)",
+    "text of an entity": "entity.decode(text_record)",
+    "bytes of an entity": "entity.decode(bytes_record)",
+}
+MAKE = """
+import entities
+from cordwood.payload import Operation, VersionEdit, WriteBatch, entity
+
+class Sink:
+    def write(self, data):
+        return len(data)
+
+data = bytes(RECORD_LEN)
+call = {!r}
+if "array" in call:
+    array = bytearray(data)
+if "view" in call:
+    view = memoryview(data)
+if "operation" in call:
+    operation = Operation("put", key=b"key", value=data)
+if "batch_record" in call:
+    batch_record = bytes(8) + (1).to_bytes(4, "little") + b"\\1\\3key" + entities.varint(RECORD_LEN) + data
+if "edit" in call:
+    edit_record = b"\\1" + entities.varint(RECORD_LEN) + data
+    edit = VersionEdit(edit_record)
+if "text_record" in call:
+    text_record = entities.entity([("kind", "name")], {{"text": data.decode()}})
+if "bytes_record" in call:
+    bytes_record = entities.entity([("kind", "name")], {{"bytes": data}})
+measure()
+refused(lambda: eval(call))
+"""
+
+
+@pytest.mark.parametrize("call", COPY_ONCE | COPY_TWICE)
+def test_nothing_can_be_copied(call, tmp_path):
+    run(tmp_path, MAKE.format((COPY_ONCE | COPY_TWICE)[call]), SMALL)
+
+
+@pytest.mark.parametrize("call", COPY_TWICE)
+def test_data_can_be_copied_only_once(call, tmp_path):
+    run(tmp_path, MAKE.format(COPY_TWICE[call]), LARGE)
+
+
 def test_salvage_holds_a_record_once(log, tmp_path):
     script = f"limit(room)\nassert cordwood.salvage(path, {str(tmp_path / 'clean.log')!r}).record_count == 3"
     run(log, script, LARGE)
@@ -217,8 +290,7 @@ def test_appending_a_compressed_record(tmp_path):
 writer = cordwood.Writer(path, "w", dialect="rocksdb", compression="zstd", flush="close")
 writer.append(b"first")
 record = bytes(RECORD_LEN)
-line, = (line for line in open("/proc/self/status") if line.startswith("VmSize"))
-used = int(line.split()[1]) << 10
+measure()
 for append in (lambda: writer.append(record), lambda: writer.extend([record])):
     refused(append)
 writer.append(b"last")

@@ -10,6 +10,9 @@ use pyo3::sync::PyOnceLock;
 
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
+use crate::buffer::copy_of_array;
+use crate::error::no_memory;
+
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -70,15 +73,41 @@ pub(crate) fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, P
 /// A copy of the bytes of any buffer; `name` is the name of the argument.
 pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(bytes.as_bytes().to_vec());
+        return copy_of(bytes.as_bytes());
     }
     if let Ok(array) = object.cast::<PyByteArray>() {
-        return Ok(array.to_vec());
+        return copy_of_array(array);
     }
     let Ok(view) = PyMemoryView::from(object) else {
         return Err(not_bytes(name, object));
     };
-    PyBuffer::get(&byte_view(&view)?.0)?.to_vec(object.py())
+    let buffer = PyBuffer::get(&byte_view(&view)?.0)?;
+    let mut bytes = vec_for(buffer.len_bytes())?;
+    bytes.resize(buffer.len_bytes(), 0);
+    buffer.copy_to_slice(object.py(), &mut bytes)?;
+    Ok(bytes)
+}
+
+/// A copy of `bytes`.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub(crate) fn copy_of(bytes: &[u8]) -> PyResult<Vec<u8>> {
+    let mut copy = vec_for(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// An empty vector with room for `count` items.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
+    let mut items = Vec::new();
+    items.try_reserve_exact(count).map_err(|_| no_memory())?;
+    Ok(items)
 }
 
 /// The exception for an argument that is not a buffer.

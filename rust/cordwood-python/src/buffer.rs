@@ -9,8 +9,10 @@ use std::sync::Arc;
 use pyo3::buffer::PyBuffer;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::sync::critical_section::with_critical_section;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
+use crate::arguments::copy_of;
 use crate::batch_pool::PooledBatch;
 
 /// Copies bytes from `source`, beginning at `position`, to `target`: as many as there are and fit.
@@ -62,7 +64,12 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
     bytes_of_parts(py, std::iter::once(data))
 }
 
-/// The same for data in several parts. Their lengths must not change.
+/// The same with the exception as an error.
+pub(crate) fn try_bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    new_bytes(py, data).ok_or_else(|| PyErr::fetch(py))
+}
+
+/// [`new_bytes`] for data in several parts. Their lengths must not change.
 pub(crate) fn bytes_of_parts<'a, 'py>(
     py: Python<'py>,
     parts: impl Iterator<Item = &'a [u8]> + Clone,
@@ -116,6 +123,34 @@ pub(crate) fn new_list<'py, T>(
         }
     }
     Some(list)
+}
+
+/// A copy of the bytes of a `bytearray`.
+///
+/// # Errors
+///
+/// `MemoryError`, where PyO3's own `to_vec` would end the process.
+pub(crate) fn copy_of_array(array: &Bound<'_, PyByteArray>) -> PyResult<Vec<u8>> {
+    with_critical_section(array, || {
+        // SAFETY: the thread is attached, and the copy does not call Python, so the array is
+        // neither resized nor written to meanwhile; in free-threaded Python, the critical section
+        // excludes other threads.
+        copy_of(unsafe { array.as_bytes() })
+    })
+}
+
+/// Text as a `str`.
+///
+/// # Errors
+///
+/// `MemoryError`, where PyO3's own conversion would panic.
+pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+    // SAFETY: there are `text.len()` bytes of UTF-8 at the pointer. The result is a new reference
+    // to a `str`, or null with an exception set.
+    unsafe {
+        let object = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize);
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
 }
 
 /// A number as an `int`.

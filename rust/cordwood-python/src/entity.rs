@@ -4,9 +4,10 @@
 use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PyTuple};
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple};
 
 use crate::arguments::bytes_of;
+use crate::buffer::{new_text, try_bytes};
 use crate::error::payload_error;
 
 /// The entity in a record of a Datastore or Firestore export.
@@ -47,19 +48,20 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
     let meanings = PyDict::new(py);
     let mut unindexed = Vec::new();
     for property in &entity.properties {
-        properties.set_item(property.name, property_object(py, property)?)?;
+        let name = new_text(py, property.name)?;
+        properties.set_item(&name, property_object(py, property)?)?;
         if property.values.iter().any(|value| value.meaning.is_some()) {
             let stated: Vec<_> = property.values.iter().map(|value| value.meaning).collect();
-            meanings.set_item(property.name, PyTuple::new(py, stated)?)?;
+            meanings.set_item(&name, PyTuple::new(py, stated)?)?;
         }
         if property.values.iter().any(|value| !value.is_indexed) {
-            unindexed.push(property.name);
+            unindexed.push(name);
         }
     }
     let key = entity.key.as_ref().map(|key| key_object(py, key)).transpose()?;
     let other_fields = PyList::empty(py);
     for field in &entity.other_fields {
-        let bytes = PyBytes::new(py, field.bytes);
+        let bytes = try_bytes(py, field.bytes)?;
         let fields = (field.message, field.number, field.offset, bytes);
         other_fields.append(named(py, &OTHER_FIELD, "OtherField")?.call1(fields)?)?;
     }
@@ -88,19 +90,19 @@ fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound
         EntityValue::Boolean(value) => value.into_pyobject(py)?.to_owned().into_any(),
         EntityValue::Integer(value) => value.into_pyobject(py)?.into_any(),
         EntityValue::Double(value) => value.into_pyobject(py)?.into_any(),
-        EntityValue::Text(text) => text.into_pyobject(py)?.into_any(),
-        EntityValue::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        EntityValue::Text(text) => new_text(py, text)?.into_any(),
+        EntityValue::Bytes(bytes) => try_bytes(py, bytes)?.into_any(),
         EntityValue::Timestamp(microseconds) => named(py, &TIMESTAMP, "_timestamp")?.call1((microseconds,))?,
         EntityValue::Point { latitude, longitude } => named(py, &POINT, "GeoPoint")?.call1((latitude, longitude))?,
         EntityValue::Reference(key) => key_object(py, key)?,
         EntityValue::User(user) => named(py, &USER, "User")?.call1((
-            user.email,
-            user.auth_domain,
-            user.nickname,
+            new_text(py, user.email)?,
+            new_text(py, user.auth_domain)?,
+            optional_text(py, user.nickname)?,
             user.gaia_id,
-            user.obfuscated_gaia_id,
-            user.federated_identity,
-            user.federated_provider,
+            optional_text(py, user.obfuscated_gaia_id)?,
+            optional_text(py, user.federated_identity)?,
+            optional_text(py, user.federated_provider)?,
         ))?,
         EntityValue::Entity(entity) => entity_object(py, entity)?,
         // `Null`: there is no other variant yet.
@@ -108,15 +110,25 @@ fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound
     })
 }
 
+fn optional_text<'py>(py: Python<'py>, text: Option<&str>) -> PyResult<Option<Bound<'py, PyString>>> {
+    text.map(|text| new_text(py, text)).transpose()
+}
+
 fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, PyAny>> {
     static KEY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let path = PyList::empty(py);
     for element in &key.path {
+        let kind = new_text(py, element.kind)?;
         path.append(match element.id {
-            PathId::None => (element.kind, None::<i64>).into_pyobject(py)?,
-            PathId::Id(id) => (element.kind, id).into_pyobject(py)?,
-            PathId::Name(name) => (element.kind, name).into_pyobject(py)?,
+            PathId::None => (kind, None::<i64>).into_pyobject(py)?,
+            PathId::Id(id) => (kind, id).into_pyobject(py)?,
+            PathId::Name(name) => (kind, new_text(py, name)?).into_pyobject(py)?,
         })?;
     }
-    named(py, &KEY, "Key")?.call1((key.app, path.to_tuple(), key.namespace, key.database))
+    named(py, &KEY, "Key")?.call1((
+        new_text(py, key.app)?,
+        path.to_tuple(),
+        optional_text(py, key.namespace)?,
+        optional_text(py, key.database)?,
+    ))
 }

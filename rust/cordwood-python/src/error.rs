@@ -174,8 +174,16 @@ fn log_changed(
     attributes().map_or_else(|error| error, PyErr::from_value)
 }
 
+/// A `MemoryError`. Making it allocates nothing.
+pub(crate) fn no_memory() -> PyErr {
+    PyMemoryError::new_err(())
+}
+
 /// The exception for a payload that cannot be decoded or encoded.
 pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadError) -> PyErr {
+    if error.reason == cordwood_payload::PayloadReason::OutOfMemory {
+        return no_memory();
+    }
     let raised = || {
         let attributes = PyDict::new(py);
         attributes.set_item("offset", error.offset)?;

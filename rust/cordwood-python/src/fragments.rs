@@ -9,6 +9,7 @@ use cordwood::{OnCorruption, ReadOptions, Reader, verbs};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
+use crate::arguments::vec_for;
 use crate::error::{to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;
@@ -270,7 +271,7 @@ impl Batches {
     fn find(&mut self, py: Python<'_>) -> PyResult<Option<verbs::Fragment>> {
         if self.failed.is_none() {
             py.check_signals()?;
-            let mut found = Vec::with_capacity(BATCH_MAX);
+            let mut found = vec_for(BATCH_MAX)?;
             let (fragments, failed) = (&mut self.fragments, &mut self.failed);
             py.detach(|| {
                 while found.len() < BATCH_MAX {

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::arguments::bytes_of;
+use crate::buffer::try_bytes;
 use crate::enums::OPERATION_KIND;
 use crate::error::payload_error;
 use crate::value::{NewArgs, short_repr};
@@ -110,12 +111,15 @@ impl Operation {
         let rocksdb =
             payload::WriteBatch::encode(0, &[operation], Engine::RocksDb).map(|record| (record, Engine::RocksDb));
         let (record, engine) = rocksdb
-            .or_else(|_| {
-                payload::WriteBatch::encode(0, &[operation], Engine::Pebble).map(|record| (record, Engine::Pebble))
+            .or_else(|error| match error.reason {
+                payload::PayloadReason::OutOfMemory => Err(error),
+                _ => {
+                    payload::WriteBatch::encode(0, &[operation], Engine::Pebble).map(|record| (record, Engine::Pebble))
+                }
             })
             .map_err(|error| payload_error(py, error))?;
         Ok(Operation {
-            record: PyBytes::new(py, &record).unbind(),
+            record: try_bytes(py, &record)?.unbind(),
             engine,
             offset: payload::WriteBatch::HEADER_LEN,
             sequence,
@@ -151,31 +155,32 @@ impl Operation {
     /// The key; for a range, the first one.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(self.parts(py)?.key.map(|key| PyBytes::new(py, key)))
+        self.parts(py)?.key.map(|key| try_bytes(py, key)).transpose()
     }
 
     /// For a range, the key after the last one.
     #[getter]
     fn end_key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(self.parts(py)?.end_key.map(|key| PyBytes::new(py, key)))
+        self.parts(py)?.end_key.map(|key| try_bytes(py, key)).transpose()
     }
 
     /// The value; for log data, the data. Whatever the engine wraps in it stays wrapped.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(self.parts(py)?.value.map(|value| PyBytes::new(py, value)))
+        self.parts(py)?.value.map(|value| try_bytes(py, value)).transpose()
     }
 
     /// The name of a transaction.
     #[getter]
     fn xid<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(self.parts(py)?.xid.map(|xid| PyBytes::new(py, xid)))
+        self.parts(py)?.xid.map(|xid| try_bytes(py, xid)).transpose()
     }
 
     /// The timestamp of a commit.
     #[getter]
     fn timestamp<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(self.parts(py)?.timestamp.map(|timestamp| PyBytes::new(py, timestamp)))
+        let timestamp = self.parts(py)?.timestamp;
+        timestamp.map(|timestamp| try_bytes(py, timestamp)).transpose()
     }
 
     /// When the value was written, in seconds since 1970.
@@ -205,7 +210,7 @@ impl Operation {
         }
         for (name, bytes) in parts.strings() {
             if let Some(bytes) = bytes {
-                attributes.set_item(name, PyBytes::new(py, bytes))?;
+                attributes.set_item(name, try_bytes(py, bytes)?)?;
             }
         }
         if let Some(time) = parts.write_unix_time {

@@ -56,10 +56,12 @@ pub(crate) enum Found {
 struct Part {
     found: Vec<Found>,
     /// The file offset up to which it was read: its end, or where a torn tail begins. `None` if a
-    /// read failed, which is to be tried again where the last item of `found` ends.
+    /// read failed or there was not enough memory: reading is to continue where the last item of
+    /// `found` ends.
     end_offset: Option<u64>,
     /// Whether the reader itself has to continue here: the extent of a torn tail depends on
-    /// everything that follows, and a failed read is tried again.
+    /// everything that follows, and a failed read is tried again, as is one for whose result there
+    /// was no memory.
     is_last: bool,
 }
 
@@ -153,7 +155,8 @@ impl ReadAhead {
         };
         match released(py, || pipeline.next_within(PAUSE)) {
             Next::Result(part) => {
-                self.found.extend(part.found);
+                // Nothing is left of the part before it, and nothing is allocated for it.
+                self.found = part.found.into();
                 let known = self.end_offset.filter(|_| part.end_offset.is_some());
                 self.end_offset = part.end_offset.max(known);
                 if part.is_last {
@@ -310,7 +313,9 @@ impl Worker {
         match begun {
             Ok(()) => self.read_all(&mut part),
             Err(error) => {
-                part.found.push(Found::Failed(error));
+                if part.found.try_reserve(1).is_ok() {
+                    part.found.push(Found::Failed(error));
+                }
                 part.is_last = true;
             }
         }
@@ -322,6 +327,12 @@ impl Worker {
         let Worker { reader, pool, .. } = self;
         let mut batch = pool.take();
         loop {
+            // For a record batch and for what comes after it. If there is not enough memory, the
+            // reader itself continues here.
+            if part.found.try_reserve(2).is_err() {
+                part.is_last = true;
+                break;
+            }
             let step = match reader.record_batch_buffered(&mut batch, self.target_len) {
                 Ok(Step::NeedMore) => match reader.fill() {
                     Ok(()) => continue,

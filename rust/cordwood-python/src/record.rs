@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arguments::bytes_of;
+use crate::buffer::try_bytes;
 use crate::value::{NewArgs, new_args, short_repr};
 
 /// A record and its place in the file: what `Reader.records` and `Follower.poll` return.
@@ -41,7 +42,7 @@ impl Record {
     fn new(offset: u64, end_offset: u64, data: &Bound<'_, PyAny>, salvaged: bool) -> PyResult<Self> {
         let data = match data.cast_exact::<PyBytes>() {
             Ok(bytes) => bytes.clone(),
-            Err(_) => PyBytes::new(data.py(), &bytes_of("data", data)?),
+            Err(_) => try_bytes(data.py(), &bytes_of("data", data)?)?,
         };
         Ok(Record {
             offset,

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
 use crate::batch_pool::{Pool, PooledBatch};
-use crate::buffer::{Column, Part, new_bytes};
+use crate::buffer::{Column, Part, new_bytes, try_bytes};
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::scan::{Column as TableColumn, fits_binary, offset_column, record_column};
 use crate::value::not_pickled;
@@ -60,7 +60,7 @@ impl RecordBatch {
                 "there is no record with this number in the batch",
             ));
         };
-        new_bytes(py, record).ok_or_else(|| PyErr::fetch(py))
+        try_bytes(py, record)
     }
 
     fn list<'py>(&self, py: Python<'py>, indices: impl Iterator<Item = isize>) -> PyResult<Bound<'py, PyAny>> {

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::buffer::try_bytes;
 use crate::error::payload_error;
 use crate::write_batch::kept;
 
@@ -113,7 +114,7 @@ impl VersionEdit {
         // Encoded again, so that a comparison with the record shows whether anything was lost.
         let fields: Vec<_> = self.core(py).collect::<PyResult<_>>()?;
         let record = payload::VersionEdit::encode(&fields).map_err(|error| payload_error(py, error))?;
-        Ok(PyBytes::new(py, &record))
+        try_bytes(py, &record)
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
@@ -193,7 +194,7 @@ impl<'py> Module<'py> {
             | Field::DbId(bytes)
             | Field::FullHistoryTsLow(bytes)
             | Field::SubcompactionProgress(bytes)
-            | Field::Ignorable { value: bytes, .. } => PyBytes::new(py, bytes).into_any(),
+            | Field::Ignorable { value: bytes, .. } => try_bytes(py, bytes)?.into_any(),
             Field::PersistUserDefinedTimestamps(is_set) => is_set.into_pyobject(py)?.to_owned().into_any(),
             Field::CompactPointer { level, key } => self.make("CompactPointer", (level, self.key(key)?))?,
             Field::DeletedFile { level, file_number } => self.make("DeletedFile", (level, file_number))?,
@@ -204,8 +205,8 @@ impl<'py> Module<'py> {
                     blob.file_number,
                     blob.blob_count,
                     blob.blob_len,
-                    PyBytes::new(py, blob.checksum_method),
-                    PyBytes::new(py, blob.checksum),
+                    try_bytes(py, blob.checksum_method)?,
+                    try_bytes(py, blob.checksum)?,
                     self.blob_fields(&blob.custom_fields)?,
                 ),
             )?,
@@ -226,7 +227,7 @@ impl<'py> Module<'py> {
     }
 
     fn key(&self, key: &InternalKey<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let user_key = PyBytes::new(self.0.py(), key.user_key);
+        let user_key = try_bytes(self.0.py(), key.user_key)?;
         self.make("InternalKey", (user_key, key.sequence, key.value_type))
     }
 
@@ -294,7 +295,7 @@ impl<'py> Module<'py> {
             | CustomField::MaxTimestamp(bytes)
             | CustomField::UniqueId(bytes)
             | CustomField::FileOpenMetadata(bytes)
-            | CustomField::Ignorable { value: bytes, .. } => PyBytes::new(py, bytes).into_any(),
+            | CustomField::Ignorable { value: bytes, .. } => try_bytes(py, bytes)?.into_any(),
             // Variants that a later core may add.
             _ => py.None().into_bound(py),
         };

@@ -6,8 +6,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::arguments::bytes_of;
-use crate::error::payload_error;
+use crate::arguments::{bytes_of, vec_for};
+use crate::buffer::try_bytes;
+use crate::error::{no_memory, payload_error};
 use crate::exclusive::Exclusive;
 use crate::operation::Operation;
 use crate::value::NewArgs;
@@ -97,17 +98,18 @@ impl WriteBatch {
     fn build(sequence: u64, operations: &Bound<'_, PyAny>, engine: &str) -> PyResult<Self> {
         let py = operations.py();
         let engine = engine_of(engine)?;
-        let objects: Vec<Bound<'_, Operation>> = operations
-            .try_iter()?
-            .map(|object| Ok(object?.cast_into::<Operation>()?))
-            .collect::<PyResult<_>>()?;
-        let operations: Vec<_> = objects
-            .iter()
-            .map(|object| object.get().core(py))
-            .collect::<PyResult<_>>()?;
+        let mut objects: Vec<Bound<'_, Operation>> = Vec::new();
+        for object in operations.try_iter()? {
+            objects.try_reserve(1).map_err(|_| no_memory())?;
+            objects.push(object?.cast_into::<Operation>()?);
+        }
+        let mut operations = vec_for(objects.len())?;
+        for object in &objects {
+            operations.push(object.get().core(py)?);
+        }
         let record = payload::WriteBatch::encode(sequence, &operations, engine);
         let record = record.map_err(|error| payload_error(py, error))?;
-        WriteBatch::from_bytes(PyBytes::new(py, &record), engine)
+        WriteBatch::from_bytes(try_bytes(py, &record)?, engine)
     }
 
     /// The sequence number of the first operation.
@@ -265,7 +267,7 @@ impl Operations {
 pub(crate) fn kept<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match record.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        Err(_) => Ok(PyBytes::new(record.py(), &bytes_of("record", record)?)),
+        Err(_) => try_bytes(record.py(), &bytes_of("record", record)?),
     }
 }
 

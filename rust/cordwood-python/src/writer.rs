@@ -14,7 +14,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{bytes_of, path_of, refuse_text};
-use crate::buffer::{KeptException, new_int};
+use crate::buffer::{KeptException, new_int, try_bytes};
 use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{FastAppend, FastClass, Method};
@@ -788,7 +788,7 @@ impl<'py> Batch<'py> {
                 Ok(bytes) => bytes,
                 Err(other) => {
                     let other = other.into_inner();
-                    PyBytes::new(other.py(), &bytes_of("a record", &other)?)
+                    try_bytes(other.py(), &bytes_of("a record", &other)?)?
                 }
             };
             self.len += bytes.as_bytes().len();

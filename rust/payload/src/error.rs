@@ -59,6 +59,8 @@ pub enum PayloadReason {
     /// When encoding: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits,
     /// or more than 2^32 - 1 operations.
     TooLarge,
+    /// When encoding: there is not enough memory.
+    OutOfMemory,
 }
 
 impl PayloadReason {
@@ -78,6 +80,7 @@ impl PayloadReason {
             PayloadReason::ReservedName => "reserved_name",
             PayloadReason::TooDeep => "too_deep",
             PayloadReason::TooLarge => "too_large",
+            PayloadReason::OutOfMemory => "out_of_memory",
         }
     }
 }
@@ -102,6 +105,7 @@ impl fmt::Display for PayloadReason {
             PayloadReason::ReservedName => write!(f, "a property with a reserved name"),
             PayloadReason::TooDeep => write!(f, "nested more deeply than any program writes"),
             PayloadReason::TooLarge => write!(f, "too large for the format"),
+            PayloadReason::OutOfMemory => write!(f, "there is not enough memory"),
         }
     }
 }

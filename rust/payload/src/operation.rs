@@ -1,7 +1,7 @@
 //! One operation of a write batch, and its tag.
 
 use super::error::{PayloadError, PayloadReason};
-use super::wire::{Cursor, put_string, put_string_of, put_varint};
+use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_string_of, put_varint};
 
 /// The engine that wrote a batch. The tags 19 and 21 to 24 differ between RocksDB and Pebble.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -371,6 +371,7 @@ impl<'a> Operation<'a> {
                 reason: PayloadReason::UnknownTag { tag: tag.into() },
             });
         }
+        make_room(out, 1 + VARINT_LEN_MAX)?;
         out.push(tag);
         if column_family != 0 {
             put_varint(out, column_family.into());

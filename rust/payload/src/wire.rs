@@ -194,11 +194,24 @@ pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) -> Result<(), Payload
 pub(super) fn put_string_of(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     let prefix = u32::try_from(len).map_err(|_| too_large(out, len))?;
+    make_room(out, VARINT_LEN_MAX + len)?;
     put_varint(out, prefix.into());
     for piece in pieces {
         out.extend_from_slice(piece);
     }
     Ok(())
+}
+
+/// The maximum number of bytes that [`put_varint`] writes.
+pub(super) const VARINT_LEN_MAX: usize = 10;
+
+/// Reserves memory for `len` more bytes.
+pub(super) fn make_room(out: &mut Vec<u8>, len: usize) -> Result<(), PayloadError> {
+    out.try_reserve(len).map_err(|_| PayloadError {
+        offset: out.len(),
+        len,
+        reason: PayloadReason::OutOfMemory,
+    })
 }
 
 /// Writes a number in a string of its own.

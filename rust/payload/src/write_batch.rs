@@ -127,7 +127,8 @@ impl<'a> WriteBatch<'a> {
     ///
     /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know,
     /// [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, for 2^32
-    /// operations or more, or for a sequence number of more than 56 bits.
+    /// operations or more, or for a sequence number of more than 56 bits, and
+    /// [`OutOfMemory`](PayloadReason::OutOfMemory).
     pub fn encode<'b>(
         sequence: u64,
         operations: impl IntoIterator<Item = &'b Operation<'b>>,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::ReadOptions;
 use cordwood::damage::Severity;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
@@ -21,7 +21,7 @@ use self::state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
 use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::batch_pool::Pool;
 use crate::buffer::new_list;
-use crate::error::{closed, sought_to_python, to_python};
+use crate::error::{closed, no_memory, sought_to_python, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::log::{Logged, log_other_log, log_skipped, log_summary};
@@ -699,7 +699,7 @@ impl Reader {
         len_max: usize,
         records: &mut Vec<Record>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        records.try_reserve(1).map_err(|_| PyMemoryError::new_err(()))?;
+        records.try_reserve(1).map_err(|_| no_memory())?;
         let Some(first) = self.next(py, Ok)? else {
             return Ok(None);
         };

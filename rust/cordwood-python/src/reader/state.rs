@@ -8,12 +8,12 @@ use std::sync::{Arc, PoisonError};
 use cordwood::ReadOptions;
 use cordwood::codec::{DataAt, RecordSpan, Step};
 use cordwood::damage::Severity;
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::batch_pool::Pool;
 use crate::buffer::{bytes_of_parts, new_bytes};
+use crate::error::no_memory;
 use crate::log::Logged;
 use crate::read_ahead::{Found, Reading, SharedReadAhead, StopOnDrop};
 use crate::record::Record;
@@ -362,7 +362,7 @@ impl Open {
                     let is_stopped = !records.is_empty();
                     self.keep_rest(records);
                     if is_stopped && batch.is_empty() {
-                        return Some(Next::Raised(PyMemoryError::new_err(())));
+                        return Some(Next::Raised(no_memory()));
                     }
                     if is_stopped || batch.is_full(len_max) {
                         self.position = batch.end_offset();
@@ -381,7 +381,7 @@ impl Open {
                     if held.next().is_some() {
                         self.met = Some(Next::Held(held));
                         if batch.is_empty() {
-                            return Some(Next::Raised(PyMemoryError::new_err(())));
+                            return Some(Next::Raised(no_memory()));
                         }
                         self.position = batch.end_offset();
                         return None;
