@@ -49,6 +49,51 @@ def test_a_log_that_is_cut_while_it_is_read(verb, tmp_path):
     assert err.startswith(f"cordwood: {log}: the file was cut while it was read: it had 13501442 bytes".encode())
 
 
+IN_LITTLE_MEMORY = """
+import resource, sys
+from cordwood.cli import main
+line, = (line for line in open("/proc/self/status") if line.startswith("VmSize"))
+limit = (int(line.split()[1]) << 10) + (48 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the size of the process is read from /proc")
+@pytest.mark.parametrize(
+    ("arguments", "out", "err"),
+    [
+        (["cat", "large.log", "small.log"], "small\n", "cordwood: large.log: not enough memory\n"),
+        (["convert", "large.log", "small.log", "table.csv"], "", "cordwood: large.log: not enough memory\n"),
+        (["convert", "large.log", "table.csv"], "", "cordwood: not enough memory\n"),
+    ],
+    ids=["cat", "convert several", "convert"],
+)
+def test_a_log_for_which_there_is_not_enough_memory(arguments, out, err, tmp_path):
+    for name, record in ("large.log", bytes(96 << 20)), ("small.log", b"small"):
+        with cordwood.open(tmp_path / name, "x") as writer:
+            writer.append(record)
+    command = [sys.executable, "-c", IN_LITTLE_MEMORY, *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, out, err)
+    is_several = len(arguments) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.log", "small.log", *["table.csv"] * is_several]
+
+
+def test_a_lack_of_memory_in_pyarrow_is_no_misfit(monkeypatch, tmp_path, capfd):
+    pyarrow = pytest.importorskip("pyarrow")
+    with cordwood.open(tmp_path / "log", "x") as writer:
+        writer.append(b"record")
+
+    def refuse(*_):
+        raise pyarrow.lib.ArrowMemoryError("malloc of size 6 failed")
+
+    monkeypatch.setattr(pyarrow, "array", refuse)
+    assert main(["convert", str(tmp_path / "log"), str(tmp_path / "table.parquet")]) == 1
+    assert capfd.readouterr().err == "cordwood: not enough memory\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
 def test_shtab_may_be_looked_for_in_vain(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "shtab", None)
     (tmp_path / "log").touch()

@@ -133,6 +133,9 @@ class Arrays:
         errors = (self._pa.ArrowException, OverflowError, TypeError, ValueError)
         try:
             return self._pa.array(values, kind)
+        except MemoryError:
+            # One of Arrow's exceptions is a `MemoryError`, too. It says nothing about the values.
+            raise
         except errors:
             for value in values:
                 try:

@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Status.INTERRUPTED
     # A package of one of the extras is not installed: the message names it.
-    except (OSError, cordwood.CordwoodError, ModuleNotFoundError, Failure) as error:
+    except (OSError, MemoryError, cordwood.CordwoodError, ModuleNotFoundError, Failure) as error:
         complain(error)
         _drop_output()
         return Status.FAILURE

@@ -32,6 +32,9 @@ class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
     """A failure that is not an error of the operating system or of a log; the message is complete."""
 
 
+NO_MEMORY = "not enough memory"
+"""The message for a `MemoryError`, whose own is for Python programs or empty."""
+
 before_message: Callable[[], None] | None = None
 """Called before a message is printed, to remove a progress bar."""
 
@@ -40,6 +43,8 @@ def complain(message: object, *, advice: str | None = None) -> None:
     """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
     if isinstance(message, OSError) and message.strerror:
         message = f"{_file_of(message)}{message.strerror}{advice or _advice(message)}"
+    elif isinstance(message, MemoryError):
+        message = NO_MEMORY
     elif isinstance(message, cordwood.CordwoodError):
         place = f"{message.path}: " if message.path else ""
         message = place + with_options(str(message).removeprefix(place))

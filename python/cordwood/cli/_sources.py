@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast, get_args
 import cordwood
 from cordwood._remote import is_url, local_path, source_of
 from cordwood._text import quantity
-from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
+from cordwood.cli._messages import NO_MEMORY, Failure, Status, complain, escaped, with_options
 from cordwood.cli._names import is_log_name, is_of_export
 from cordwood.cli._output import STDOUT, has_flipped_bit, print_json
 from cordwood.typing import DialectName
@@ -434,12 +434,12 @@ def _attempt(
         # An error of `salvage` may be about the new log.
         is_other = error.filename not in (None, source_name(name)) and error.strerror
         text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
-    except (cordwood.CordwoodError, SourceFailure) as error:
+    except (cordwood.CordwoodError, MemoryError, SourceFailure) as error:
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
             tally.add_other(name, error.format)
             return
         place = getattr(error, "path", None) or source_name(name)
-        text = with_options(str(error).removeprefix(f"{place}: "))
+        text = NO_MEMORY if isinstance(error, MemoryError) else with_options(str(error).removeprefix(f"{place}: "))
         complain(f"{place}: {text}")
     else:
         if what:
