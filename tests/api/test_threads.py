@@ -416,3 +416,15 @@ def test_a_source_that_forks():
         end_child(use)
     assert_ends_well(source.child)
     assert [found, *reader] == records
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="several threads read only with several processors")
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_progress_counts_each_byte_once(function, threads, tmp_path):
+    path = tmp_path / "example.log"
+    # The record at the end of each part continues in the next one.
+    path.write_bytes(reference.encode([PAYLOAD[:700_000]] * 20))
+    lens = []
+    assert function(path, threads=threads, progress=lens.append).record_count == 20
+    assert sum(lens) == path.stat().st_size

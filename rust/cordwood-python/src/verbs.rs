@@ -40,7 +40,8 @@ use crate::watched::{Watch, Watched, watched};
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: Called after each read with the number of bytes read, up to a few MiB, by the
-///         thread that read them. If it raises, so does this function. Default: `None`.
+///         thread that read them; bytes that several threads read count once. If it raises, so does
+///         this function. Default: `None`.
 ///
 /// Returns:
 ///     The report. `ok` is true if there is no damage.
@@ -117,11 +118,15 @@ fn readers(
     }
     let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
     let Some(another) = another.filter(|_| parts.are_worth(threads.get())) else {
-        return Ok((vec![whole.map_source(|source| watched(source, watch))], parts, path));
+        return Ok((
+            vec![whole.map_source(|source| watched(source, watch, None))],
+            parts,
+            path,
+        ));
     };
     let reader = |_| {
         let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
-        let source = watched(source_at(input, 0)?, watch);
+        let source = watched(source_at(input, 0)?, watch, Some(0));
         Ok(cordwood::Reader::with_source(source, options.clone()).with_path(path.clone()))
     };
     let readers = (0..threads.get()).map(reader).collect::<io::Result<_>>();
@@ -191,7 +196,7 @@ pub(crate) fn salvage(
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let Opened { source, path, .. } = open(source, 0, &options)?;
     let watch = Watch::new(progress);
-    let source = watched(source, &watch);
+    let source = watched(source, &watch, None);
     let report = watch.run(py, 1, || {
         verbs::salvage_source(source, path.as_deref(), &destination, &options)
     })?;

@@ -1,6 +1,7 @@
 //! Sources that one thread or several read with the interpreter released: Ctrl-C stops them, and
 //! they report their progress.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,6 +19,8 @@ use crate::source::{Input, InputSource};
 /// it stops when the main one has detected it.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
+    /// Where it is in the file, if other sources read the same file.
+    position: Option<u64>,
     watch: Arc<Watch>,
 }
 
@@ -25,6 +28,8 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// Called with the number of bytes of each read.
     progress: Option<Py<PyAny>>,
+    /// What several sources have read of one file.
+    covered: Mutex<Covered>,
     is_stopped: AtomicBool,
     /// The first exception of `progress` or a signal handler.
     raised: Mutex<Option<PyErr>>,
@@ -34,6 +39,7 @@ impl Watch {
     pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>) -> Arc<Self> {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),
+            covered: Mutex::default(),
             is_stopped: AtomicBool::new(false),
             raised: Mutex::new(None),
         })
@@ -95,11 +101,21 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Watched { input, watch } = self;
+        let Watched { input, position, watch } = self;
         watch.check(Python::attach(|py| py.check_signals()))?;
         let len = input.read(buffer)?;
+        let mut new_len = len as u64;
+        if let Some(position) = position {
+            let begin = *position;
+            *position += new_len;
+            if watch.progress.is_some() {
+                // Threads read past the ends of their parts: what is read twice counts once.
+                let mut covered = watch.covered.lock().unwrap_or_else(PoisonError::into_inner);
+                new_len = covered.add(begin, *position);
+            }
+        }
         if let Some(progress) = &watch.progress {
-            watch.check(Python::attach(|py| progress.call1(py, (len,)).map(drop)))?;
+            watch.check(Python::attach(|py| progress.call1(py, (new_len,)).map(drop)))?;
         }
         Ok(len)
     }
@@ -107,11 +123,36 @@ impl Read for Watched {
 
 impl Seek for Watched {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.input.seek(to)
+        let offset = self.input.seek(to)?;
+        self.position = self.position.map(|_| offset);
+        Ok(offset)
     }
 }
 
-pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
+/// Watches a source. `position` is where it is in the file, if other sources read the same file.
+pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>, position: Option<u64>) -> StreamSource<Watched> {
     let watch = Arc::clone(watch);
-    source.map(|input| Watched { input, watch })
+    source.map(|input| Watched { input, position, watch })
+}
+
+/// The parts of a file that have been read: the beginning of each, and its end. No two touch, so
+/// there are few: threads read neighbouring parts.
+#[derive(Default)]
+struct Covered(BTreeMap<u64, u64>);
+
+impl Covered {
+    /// Adds the bytes `[begin, end)`, and returns how many of them are new.
+    fn add(&mut self, begin: u64, end: u64) -> u64 {
+        let mut new_len = end - begin;
+        let (mut first, mut last) = (begin, end);
+        while let Some((&other, &other_end)) = self.0.range(..=last).next_back()
+            && other_end >= first
+        {
+            new_len -= other_end.min(end).saturating_sub(other.max(begin));
+            self.0.remove(&other);
+            (first, last) = (first.min(other), last.max(other_end));
+        }
+        self.0.insert(first, last);
+        new_len
+    }
 }
