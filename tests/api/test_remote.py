@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -665,17 +666,21 @@ def test_a_path_with_slashes(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "why"),
     [
-        lambda url: cordwood.open(url, "w"),
-        cordwood.Writer,
-        cordwood.follow,
-        lambda url: cordwood.salvage(b"", url),
+        (lambda url: cordwood.open(url, "w"), "URLs can only be read; to write there, pass an open file"),
+        (cordwood.Writer, "URLs can only be read; to write there, pass an open file"),
+        (lambda url: cordwood.open(url, "a"), "URLs can only be read; mode 'a' needs the path of a file"),
+        (cordwood.follow, "only a file on this machine can be followed: name its path"),
+        (
+            lambda url: cordwood.salvage(b"", url),
+            "URLs can only be read; write to the path of a file, and copy that file there",
+        ),
     ],
-    ids=["open", "Writer", "follow", "salvage"],
+    ids=["open", "Writer", "append", "follow", "salvage"],
 )
-def test_a_url_is_only_read(call):
-    with pytest.raises(ValueError, match=r"^memory://bucket/new.log is a URL, and URLs can only be read"):
+def test_a_url_is_only_read(call, why):
+    with pytest.raises(ValueError, match=f"^memory://bucket/new.log is a URL, and {re.escape(why)}$"):
         call("memory://bucket/new.log")
 
 

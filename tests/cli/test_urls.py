@@ -121,4 +121,5 @@ def test_an_unknown_protocol_in_json(path):
 )
 def test_a_url_is_only_read(arguments):
     status, _, err = run(*arguments.split(), "memory://a.log")
-    assert (status, "is a URL, and URLs can only be read" in err) == (2, True), err
+    why = "only a file on this machine can be followed" if arguments == "follow" else "URLs can only be read"
+    assert (status, f"is a URL, and {why}" in err) == (2, True), err

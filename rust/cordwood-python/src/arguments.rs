@@ -41,17 +41,16 @@ pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?)
 }
 
-/// `object` as a path, if it is a `str` or an `os.PathLike`.
-///
-/// # Errors
-///
-/// `ValueError` for a URL: callers that accept one check for it first.
-pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+/// Refuses a URL. The end of the message says `why`, and what to do.
+pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
-        return Err(PyValueError::new_err(format!(
-            "{object} is a URL, and URLs can only be read; to write there, pass an open file"
-        )));
+        return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
     }
+    Ok(())
+}
+
+/// `object` as a path, if it is a `str` or an `os.PathLike`. Callers check for a URL first.
+pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if !is_path(object)? {
         return Ok(None);
     }

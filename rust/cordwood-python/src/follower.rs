@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::arguments::path_of;
+use crate::arguments::{path_of, refuse_url};
 use crate::error::{closed, not_followed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
@@ -121,6 +121,7 @@ impl Follower {
         #[pyo3(from_py_with = number)] record_len_max: u64,
     ) -> PyResult<Self> {
         let py = path.py();
+        refuse_url(path, "only a file on this machine can be followed: name its path")?;
         let Some(path) = path_of(path)? else {
             let name = path.get_type().name()?;
             return Err(PyTypeError::new_err(format!(

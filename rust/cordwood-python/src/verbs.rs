@@ -11,7 +11,7 @@ use cordwood::{ReadOptions, verbs};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::arguments::path_of;
+use crate::arguments::{path_of, refuse_url};
 use crate::error::{os_error, to_python};
 use crate::options::{
     format_options, number, optional_number, range_of, report_policy_name, report_policy_of, threads_of,
@@ -186,6 +186,10 @@ pub(crate) fn salvage(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
+    refuse_url(
+        destination,
+        "URLs can only be read; write to the path of a file, and copy that file there",
+    )?;
     let Some(destination) = path_of(destination)? else {
         let name = destination.get_type().name()?;
         return Err(PyTypeError::new_err(format!(

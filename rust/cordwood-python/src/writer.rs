@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
-use crate::arguments::{bytes_of, path_of, refuse_text};
+use crate::arguments::{bytes_of, path_of, refuse_text, refuse_url};
 use crate::buffer::{KeptException, new_int, try_bytes};
 use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
 use crate::exclusive::Exclusive;
@@ -237,6 +237,11 @@ impl Writer {
             ));
         }
         let flush = flush.map(flush_policy_of).transpose()?;
+        let advice = match mode {
+            "a" => "URLs can only be read; mode 'a' needs the path of a file",
+            _ => "URLs can only be read; to write there, pass an open file",
+        };
+        refuse_url(sink, advice)?;
         match path_of(sink)? {
             Some(path) => Self::open(sink.py(), path, mode, options.with_flush(flush.unwrap_or_default())),
             None if flush.is_some() => Err(PyValueError::new_err(NEEDS_A_PATH)),
