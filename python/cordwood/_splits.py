@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from os import PathLike, fspath, stat
+from os import PathLike, fsdecode, fspath, stat
 from typing import Literal, NamedTuple
 
 from cordwood._native import NUMBERED_DIALECTS, Reader, detect
@@ -96,7 +96,8 @@ def plan_splits(
     named = None if dialect == "auto" else dialect
     splits: list[Split] = []
     for source in sources:
-        path = fspath(source)
+        # Bytes are data elsewhere; those of a path object are a path.
+        path = fsdecode(source) if isinstance(source, PathLike) else fspath(source)
         file_len = _file_len(path)
         log: LogFormat | None = LogFormat(named) if named else detect(path)
         own_number, own_compression = log_number, compression

@@ -31,6 +31,13 @@ class PathLike:
         return str(self._path)
 
 
+class PathOfBytes(PathLike):
+    """Such as an entry of `os.scandir(b".")`."""
+
+    def __fspath__(self):
+        return os.fsencode(self._path)
+
+
 class RandomShortReads:
     def __init__(self, data, make=bytes):
         self._file = io.BytesIO(data)
@@ -425,3 +432,21 @@ def test_records_may_be_any_buffer(make):
         for record in RECORDS:
             writer.append(make(record))
     assert sink.getvalue() == FILE
+
+
+def test_the_path_of_an_object_may_be_bytes(tmp_path):
+    log, new = tmp_path / "\udcff.log", tmp_path / "new.log"
+    path = PathOfBytes(log)
+    with cordwood.open(path, "x") as writer:
+        writer.append(b"one")
+    assert list(cordwood.open(path)) == list(cordwood.follow(path, timeout=0)) == [b"one"]
+    assert cordwood.verify(path).record_count == cordwood.stat(path).record_count == 1
+    assert len(list(cordwood.fragments(path))) == 1
+    assert cordwood.detect(path).dialect == "leveldb"
+    assert cordwood.salvage(path, PathOfBytes(new)).record_count == 1
+    assert [split.path for split in cordwood.plan_splits([path], 1)] == [str(log)]
+    for source in path, [path]:
+        assert cordwood.scan(source).ok
+    # Plain bytes are data.
+    with pytest.raises(cordwood.DialectError, match="bytes are the content of a log, not its path"):
+        list(cordwood.open(os.fsencode(log)))

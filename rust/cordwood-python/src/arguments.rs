@@ -54,7 +54,14 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if !is_path(object)? {
         return Ok(None);
     }
-    let path: PathBuf = object.extract()?;
+    static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let path: PathBuf = if object.is_instance_of::<PyString>() {
+        object.extract()?
+    } else {
+        // `__fspath__` may return bytes, as that of an entry of `os.scandir(b".")` does.
+        let decode = DECODE.import(object.py(), "os", "fsdecode")?;
+        decode.call1((object,))?.extract()?
+    };
     if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(PyValueError::new_err("embedded null byte in the path"));
     }
