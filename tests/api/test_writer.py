@@ -164,6 +164,16 @@ def test_no_records_make_an_empty_file(path):
     assert path.read_bytes() == b""
 
 
+@pytest.mark.parametrize("records", [[], iter(())], ids=["list", "iterator"])
+@pytest.mark.parametrize("kind", ["path", "object"])
+def test_a_closed_writer_takes_not_even_no_records(kind, records, path):
+    writer = cordwood.open(path if kind == "path" else io.BytesIO(), "w")
+    assert writer.extend(records) == 0
+    writer.close()
+    with pytest.raises(cordwood.ClosedError):
+        writer.extend(records)
+
+
 def test_a_writer_that_nobody_closed_writes_and_warns(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
