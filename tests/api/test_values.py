@@ -332,6 +332,8 @@ def test_what_no_value_can_have():
         cordwood.SkippedRegion(offset=0, end_offset=1, reason="none")
     with pytest.raises(ValueError, match="cannot end at 1, before its offset 2"):
         cordwood.SkippedRegion(offset=2, end_offset=1, reason="stale")
+    with pytest.raises(ValueError, match="a record cannot end at 1, before its offset 2"):
+        cordwood.Record(offset=2, end_offset=1, data=b"")
     with pytest.raises(TypeError, match="the reason 'stale' has no stored_crc"):
         cordwood.SkippedRegion(offset=0, end_offset=1, reason="stale", stored_crc=1)
     with pytest.raises(ValueError, match="there is no kind of fragment 'none'"):

@@ -1,5 +1,6 @@
 //! The class `Record`.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -40,6 +41,11 @@ impl Record {
     #[new]
     #[pyo3(signature = (*, offset, end_offset, data, salvaged = false))]
     fn new(offset: u64, end_offset: u64, data: &Bound<'_, PyAny>, salvaged: bool) -> PyResult<Self> {
+        if end_offset < offset {
+            return Err(PyValueError::new_err(format!(
+                "a record cannot end at {end_offset}, before its offset {offset}"
+            )));
+        }
         let data = match data.cast_exact::<PyBytes>() {
             Ok(bytes) => bytes.clone(),
             Err(_) => try_bytes(data.py(), &bytes_of("data", data)?)?,
