@@ -57,6 +57,28 @@ def test_what_is_killed_leaves_nothing_under_the_name(name, tmp_path):
         assert not (tmp_path / name).exists()
 
 
+END_AT_IMPORT = """
+import os, sys
+from cordwood.cli import main
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "pyarrow.parquet":
+            os._exit(7)
+
+sys.meta_path.insert(0, Finder)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.log").write_bytes(LOG)
+    command = [sys.executable, "-c", END_AT_IMPORT, "convert", "a.log", "a.parquet"]
+    done = subprocess.run(command, cwd=tmp_path, timeout=60, check=False)
+    assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
+
+
 signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
 

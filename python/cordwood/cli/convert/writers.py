@@ -48,14 +48,16 @@ BINARY_FORMATS = ("parquet", "arrow")
 
 
 def check_installed(form: str) -> None:
-    """Checks that what the form needs is installed.
+    """Checks that what the form needs is installed, and loads it.
+
+    A library for which there is not enough memory may end the process: here, there is no unfinished table yet.
 
     Raises:
         ModuleNotFoundError: It is not; the message says which extra has it.
     """
     if form in BINARY_FORMATS:
         try:
-            import_module("pyarrow")
+            import_module("pyarrow.parquet" if form == "parquet" else "pyarrow")
         except ModuleNotFoundError as error:
             text = f"{form} needs the package pyarrow: pip install 'cordwood[arrow]' ({error})"
             raise ModuleNotFoundError(text, name=error.name) from error
