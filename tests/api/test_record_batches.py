@@ -263,3 +263,9 @@ def test_what_cannot_be_read_twice_is_read_by_one_thread():
 def test_no_threads():
     with pytest.raises(ValueError, match="threads"):
         cordwood.open(FILE).record_batches(threads=0)
+
+
+def test_a_batch_can_be_reversed():
+    records = [b"one", b"", b"three"]
+    [batch] = cordwood.Reader(reference.encode(records)).record_batches()
+    assert list(reversed(batch)) == records[::-1]

@@ -139,6 +139,13 @@ impl RecordBatch {
         self.records().len()
     }
 
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let builtins = slf.py().import("builtins")?;
+        let indices = builtins.call_method1("range", (slf.len()?,))?;
+        let reversed = builtins.call_method1("reversed", (indices,))?;
+        builtins.call_method1("map", (slf.getattr("__getitem__")?, reversed))
+    }
+
     /// One record, or a list of the records that a slice selects.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
