@@ -384,7 +384,7 @@ def decoded_scan(
     sources: list[_Reopened],
     are_several: bool,  # noqa: FBT001 - one caller, in Rust
     decode: str,
-    schema: object,
+    schema: Any,
     columns: Sequence[str] | None,
     **options: Any,
 ) -> DecodedScan:
