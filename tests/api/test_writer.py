@@ -174,6 +174,17 @@ def test_a_closed_writer_takes_not_even_no_records(kind, records, path):
         writer.extend(records)
 
 
+def test_extend_of_a_closed_writer_raises_the_exception_of_the_iterable(path):
+    def records():
+        raise KeyError("mine")
+        yield b""
+
+    writer = cordwood.open(path, "w")
+    writer.close()
+    with pytest.raises(KeyError, match="mine"):
+        writer.extend(records())
+
+
 def test_a_writer_that_nobody_closed_writes_and_warns(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")

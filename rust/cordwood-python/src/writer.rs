@@ -632,8 +632,9 @@ impl Writer {
             // and then appended together.
             let mut batch = Batch::default();
             let taken = batch.take_from(&mut records, count_max);
-            // A closed writer is an error even if there is no record.
-            if !batch.records.is_empty() || count == 0 {
+            // A closed writer is an error even if there is no record, but not in place of the
+            // exception of the iterable.
+            if !batch.records.is_empty() || (count == 0 && taken.is_ok()) {
                 let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
                 self.append_all(py, &slices)?;
                 count += slices.len() as u64;

@@ -210,6 +210,20 @@ fn a_window_at_the_end_of_all_offsets() {
     assert_eq!(flip.offset, u64::MAX);
 }
 
+/// A seek reads nothing, so it says nothing about the length.
+#[test]
+fn the_length_of_a_file_does_not_depend_on_a_seek_after_its_end() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("000001.log");
+    std::fs::write(&path, fragment(1, &[1; 50]))?;
+    let mut reader = Reader::open(&path, ReadOptions::default())?;
+    reader.seek(1_000_000)?;
+    assert_eq!(reader.file_len(), Some(57));
+    assert!(matches!(reader.next_record(), Err(Error::Truncated { .. })));
+    assert_eq!(reader.file_len(), Some(57));
+    Ok(())
+}
+
 /// What a writer appends after the file was opened is counted.
 #[test]
 fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std::error::Error>> {

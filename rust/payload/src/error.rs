@@ -64,7 +64,8 @@ pub enum PayloadReason {
 }
 
 impl PayloadReason {
-    /// A stable name, such as `"truncated"`: part of the interface, the same in Python.
+    /// A stable name, such as `"truncated"`: part of the interface, the same in Python, where
+    /// `OutOfMemory` is a `MemoryError`.
     pub const fn as_str(self) -> &'static str {
         match self {
             PayloadReason::Truncated => "truncated",

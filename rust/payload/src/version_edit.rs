@@ -77,7 +77,8 @@ impl<'a> VersionEdit<'a> {
     ///   number of more than 56 bits in a key.
     /// * [`UnknownTag`](PayloadReason::UnknownTag) for a field of a later version whose tag is
     ///   known, or marked as not safe to ignore: a reader would take it for another field.
-    /// * [`OutOfMemory`](PayloadReason::OutOfMemory).
+    /// * [`OutOfMemory`](PayloadReason::OutOfMemory) if there is no memory for a string. For numbers,
+    ///   the process is aborted, as by [`Vec::push`].
     pub fn encode<'b>(fields: impl IntoIterator<Item = &'b Field<'b>>) -> Result<Vec<u8>, PayloadError> {
         let mut record = Vec::new();
         for field in fields {

@@ -558,6 +558,8 @@ impl<S: Source> Reader<S> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         match self.source.file_len() {
+            // After a seek past the end, nothing has been read there.
+            Some(file_len) if window.bytes.is_empty() && self.decoder.start() > file_len => Some(file_len),
             Some(file_len) => Some(file_len.max(window.end_offset())),
             None => seen,
         }

@@ -1,10 +1,11 @@
 //! Kernels that need instructions that not every machine has. `unsafe` is allowed here;
 //! `docs/design.md` lists the other places.
 //!
-//! Each kernel consists of safe `#[target_feature]` functions. The entry to one of them is an `unsafe`
-//! function without that attribute, since only those can be `#[inline(always)]`. Two things are unsafe: calling any of them on a machine
-//! that lacks the features, so each kernel is a type whose values exist only after a check for the
-//! features; and loading and storing bytes through pointers, as one of the kernels does.
+//! Each kernel consists of safe `#[target_feature]` functions. The one with AVX-512 is entered
+//! through `unsafe` functions without that attribute, since only those can be `#[inline(always)]`.
+//! Two things are unsafe: calling any of them on a machine that lacks the features, so each kernel
+//! is a type whose values exist only after a check for the features; and loading and storing bytes
+//! through pointers, as that kernel does.
 
 /// Declares the kernels of an architecture, the best first: for each, a type whose values prove
 /// that the machine has its instructions; and `Kernels`, which is any of them.
