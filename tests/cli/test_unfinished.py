@@ -79,6 +79,23 @@ def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
 
 
+def test_what_is_unfinished_is_removed_if_there_is_no_memory_to_list_a_folder(monkeypatch, tmp_path, capfd):
+    (tmp_path / "a.log").write_bytes(LOG)
+
+    def refuse(path):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), path)
+
+    def fill(self, rows):
+        monkeypatch.setattr(os, "listdir", refuse)
+        raise MemoryError
+
+    monkeypatch.setattr("cordwood.cli.convert.writers._Csv.write", fill)
+    assert main(["convert", str(tmp_path / "a.log"), str(tmp_path / "a.csv")]) == 1
+    monkeypatch.undo()
+    assert capfd.readouterr().err == "cordwood: not enough memory\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
+
+
 signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
 

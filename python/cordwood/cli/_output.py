@@ -245,9 +245,16 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
 
     def remove() -> None:
         with contextlib.suppress(FileNotFoundError):
-            for file in os.listdir(folder):  # noqa: PTH208 - pathlib is slow to import
-                os.unlink(os.path.join(folder, file))  # noqa: PTH108, PTH118
-            os.rmdir(folder)  # noqa: PTH106
+            os.unlink(partial)  # noqa: PTH108 - pathlib is slow to import
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.rmdir(folder)  # noqa: PTH106
+            except OSError:
+                # A signal has interrupted `cordwood.salvage`, whose temporary file is there. A folder is listed only
+                # then: it takes memory, and a lack of memory may be why there is something to remove.
+                for file in os.listdir(folder):  # noqa: PTH208
+                    os.unlink(os.path.join(folder, file))  # noqa: PTH108, PTH118
+                os.rmdir(folder)  # noqa: PTH106
 
     with _called_on_signals(remove):
         try:
