@@ -30,7 +30,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint test-rust test-aarch64 model loom asan wheel install test-python test-remote survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-remote survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -147,7 +147,7 @@ LICENSE-THIRD-PARTY: Cargo.lock tools/licences.py
 package-check: $(VENV)/package.stamp LICENSE-THIRD-PARTY  ## Build everything that would be published, and try each piece where nothing else is installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/package_check.py
 
-# Another processor ------------------------------------------------------------------------------
+# Another processor, another system --------------------------------------------------------------
 
 AARCH64 := aarch64-unknown-linux-gnu
 
@@ -165,6 +165,21 @@ test-aarch64:  ## Run the core's tests for AArch64 in an emulator
 		{ echo "test-aarch64 needs Rust's standard library for $(AARCH64): rustup target add $(AARCH64)," >&2; \
 		echo "or name a compiler that has it: make test-aarch64 RUSTC=..." >&2; exit 1; }
 	cargo test --package cordwood-log --locked --target $(AARCH64) $(TESTS)
+
+WINDOWS := x86_64-pc-windows-gnu
+WINE := $(shell command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2>/dev/null)
+
+# Not part of `make test` for the same reason. It takes a quarter of an hour. Wine must have bcryptprimitives.dll, which
+# that of Debian 12 does not. WINDOWS_FLAGS are further options for cargo.
+test-windows: export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER := x86_64-w64-mingw32-gcc
+test-windows: export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER := $(WINE)
+test-windows: export WINEDEBUG := -all
+test-windows: export WINEPREFIX := $(CURDIR)/target/wine
+test-windows:  ## Run the core's tests for Windows in Wine
+	@for tool in x86_64-w64-mingw32-gcc $(or $(WINE),wine64); do command -v $$tool >/dev/null || \
+		{ echo "test-windows needs $$tool; on Debian: apt-get install gcc-mingw-w64-x86-64 wine64" >&2; exit 1; }; \
+	done
+	cargo test --package cordwood-log --locked --target $(WINDOWS) $(WINDOWS_FLAGS) --no-fail-fast
 
 # The writer's model -------------------------------------------------------------------------------
 

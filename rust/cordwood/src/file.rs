@@ -2,33 +2,62 @@
 //!
 //! Nothing here uses the position that belongs to an open file: a forked process shares it.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
+use std::path::Path;
 
-/// The identity of a file, whatever its name.
+/// The identity of a file, whatever its name. No other file has it while this one exists or is
+/// open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device that contains it.
+    /// The device that contains it; on Windows, the serial number of the volume.
     pub device: u64,
     /// Its number on the device.
     pub inode: u64,
 }
 
 impl FileId {
-    /// The identity of a regular file. No other file has it while this one exists or is open.
+    /// The identity of an open file.
     #[cfg(unix)]
-    pub(crate) fn of(metadata: &Metadata) -> Option<Self> {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        Ok(FileId::in_metadata(&file.metadata()?))
+    }
+
+    /// The identity of the file that has this name now. A pipe is not opened.
+    #[cfg(unix)]
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        Ok(FileId::in_metadata(&std::fs::metadata(path)?))
+    }
+
+    #[cfg(unix)]
+    fn in_metadata(metadata: &std::fs::Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
-        metadata.is_file().then(|| FileId {
+        FileId {
             device: metadata.dev(),
             inode: metadata.ino(),
+        }
+    }
+
+    /// The identity of an open file.
+    #[cfg(windows)]
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let information = winapi_util::file::information(file)?;
+        Ok(FileId {
+            device: information.volume_serial_number(),
+            inode: information.file_index(),
         })
     }
 
-    /// On other systems the standard library does not identify the file.
-    #[cfg(not(unix))]
-    pub(crate) fn of(_metadata: &Metadata) -> Option<Self> {
-        None
+    /// The identity of the file that has this name now. The creation time would not do: Windows
+    /// gives that of a file to another one that gets its name within 15 seconds.
+    #[cfg(windows)]
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        use std::os::windows::fs::OpenOptionsExt;
+        // FILE_FLAG_BACKUP_SEMANTICS: without it, a folder could not be opened.
+        const FLAGS: u32 = 0x0200_0000;
+        // No access to its content, which other processes may have locked.
+        let file = File::options().access_mode(0).custom_flags(FLAGS).open(path)?;
+        FileId::of(&file)
     }
 }
 

@@ -85,9 +85,10 @@ impl DiskFile {
             }
         }
         Ok(DiskFile {
+            // Without an identity, a failed sync is not remembered, and nothing else is lost.
+            identity: metadata.is_file().then(|| FileId::of(&file).ok()).flatten(),
             file,
             is_regular: metadata.is_file(),
-            identity: FileId::of(&metadata),
             owner: Process::current().number(),
             folder: open_folder_of(path),
         })

@@ -9,7 +9,8 @@ use std::time::Duration;
 use cordwood_log::write::{FileId, Process, Storage};
 
 pub(crate) const EIO: i32 = 5;
-pub(crate) const EINTR: i32 = 4;
+// On Windows, that of a socket is the only one.
+pub(crate) const EINTR: i32 = if cfg!(windows) { 10_004 } else { 4 };
 pub(crate) const ENOSPC: i32 = 28;
 
 /// An operation that was done: only those that succeeded or left a partial result are recorded.

@@ -1,9 +1,8 @@
 //! A growing file, and what has been read of it.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use crate::decode::Window;
 use crate::file::{FileId, read_full_at};
@@ -30,7 +29,7 @@ pub(super) struct LiveFile {
     /// The absolute path, so that a change of the working directory does not matter.
     absolute: PathBuf,
     file: File,
-    identity: Identity,
+    identity: FileId,
     /// The bytes from the file offset `offset` on; the first `len` are those of the file.
     buffer: Vec<u8>,
     offset: u64,
@@ -56,7 +55,7 @@ impl LiveFile {
         Ok(LiveFile {
             absolute: std::path::absolute(path)?,
             path: path.to_owned(),
-            identity: identity_of(&file.metadata()?),
+            identity: FileId::of(&file)?,
             file,
             buffer: Vec::new(),
             offset: 0,
@@ -66,16 +65,14 @@ impl LiveFile {
     }
 
     pub(super) fn look(&self) -> io::Result<Look> {
-        let (metadata, is_rotated) = match fs::metadata(&self.absolute) {
-            Ok(metadata) if identity_of(&metadata) == self.identity => (metadata, false),
-            Ok(_) => (self.file.metadata()?, true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (self.file.metadata()?, true),
+        let is_rotated = match FileId::at(&self.absolute) {
+            Ok(identity) => identity != self.identity,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(error),
         };
-        Ok(Look {
-            file_len: metadata.len(),
-            is_rotated,
-        })
+        // Whatever has the name now, this file is read to its end.
+        let file_len = self.file.metadata()?.len();
+        Ok(Look { file_len, is_rotated })
     }
 
     pub(super) fn window(&self) -> Window<'_> {
@@ -127,14 +124,4 @@ impl LiveFile {
         };
         (window, there)
     }
-}
-
-/// Identifies the file even if another one takes its name.
-type Identity = (Option<FileId>, Option<SystemTime>);
-
-fn identity_of(metadata: &Metadata) -> Identity {
-    let id = FileId::of(metadata);
-    // Where the standard library provides no file number, the creation time comes closest.
-    let created = if id.is_none() { metadata.created().ok() } else { None };
-    (id, created)
 }
