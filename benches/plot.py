@@ -364,7 +364,7 @@ def machine(record: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"- {facts['date']}; {facts['cpu']}, {facts['cpu_count']} cores, {facts['memory_len'] / 2**30:.0f} GiB",
-            f"- of what the checksum's kernels look for, the processor has {', '.join(facts['cpu_features'])}",
+            f"- processor features that the checksum kernels use: {', '.join(facts['cpu_features'])}",
             f"- {facts['system']}; Python {facts['python']}; {facts['rustc']}",
             f"- in Python: {python['rounds']} rounds; files {python['files']}",
             f"- load average when the Python part began: {python['load_before']}",

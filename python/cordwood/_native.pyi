@@ -518,7 +518,7 @@ class Reader:
         """How reading ended; `"unfinished"` until it has."""
     @property
     def path(self) -> str | None:
-        """The path, if the source is a path; otherwise `None`."""
+        """The path, the URL, or the `name` of an object with `read_range`; otherwise `None`."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
@@ -1203,7 +1203,7 @@ class Report:
         """
     @property
     def path(self) -> str | None:
-        """The path, if the source was one; else `None`."""
+        """The path, the URL, or the `name` of an object with `read_range`; else `None`."""
     def _repr_html_(self) -> str:
         """What a notebook shows: a table, in HTML."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
@@ -1322,7 +1322,7 @@ class Stat:
         """
     @property
     def path(self) -> str | None:
-        """The path, if the source was one; else `None`."""
+        """The path, the URL, or the `name` of an object with `read_range`; else `None`."""
     def _repr_html_(self) -> str:
         """What a notebook shows: a table, in HTML."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
@@ -1436,7 +1436,7 @@ class Operation:
             given: all those that the kind has.
         column_family: The number of the column family. Default: 0, the default one.
         key: The key; for a range, the first one.
-        end_key: For a range, the key after the last one.
+        end_key: For a range, the exclusive end.
         value: The value; for log data, the data.
         xid: The name of a transaction.
         timestamp: The timestamp of a commit.
@@ -1489,10 +1489,10 @@ class Operation:
         """The key; for a range, the first one."""
     @property
     def end_key(self) -> bytes | None:
-        """For a range, the key after the last one."""
+        """For a range, the exclusive end: the range contains only keys before it."""
     @property
     def value(self) -> bytes | None:
-        """The value; for log data, the data. Whatever the engine wraps in it stays wrapped."""
+        """The value; for log data, the data. What the engine encodes in it is not decoded."""
     @property
     def xid(self) -> bytes | None:
         """The name of a transaction."""
@@ -2135,7 +2135,7 @@ class Fragment:
         """The checksum that the header states, without the mask; `None` if there is no header."""
     @property
     def computed_crc(self) -> int | None:
-        """The checksum of what it should cover; `None` if that extends past the end of block or file."""
+        """The checksum computed from the bytes; `None` if that extends past the end of block or file."""
     @property
     def log_number(self) -> int | None:
         """The number of the log, if headers of this type carry one; else `None`."""

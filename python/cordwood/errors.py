@@ -3,10 +3,10 @@
     CordwoodError
     ├── ClosedError            a reader, a writer or a follower was used after `close`; also a `ValueError`
     ├── CorruptionError        damage, where the policy is to raise
-    ├── DialectError           a file that is not a log
+    ├── DialectError           a file that is not a log, or a log that cannot be appended to
     ├── LogRotatedError        the path of a followed log names another file
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
-    ├── OtherLogError          a file to be salvaged belongs entirely to another log than its name says
+    ├── OtherLogError          a file to be salvaged belongs entirely to a different log from the one its name states
     ├── PayloadError           a record that does not contain what it should; also a `ValueError`
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was opened for appending
@@ -145,7 +145,7 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to another log than its name or `log_number` says.
+    """A file to be salvaged belongs entirely to a different log from the one that its name or `log_number` states.
 
     `cordwood.open(path, log_number=error.other_log_number)` reads it.
 

@@ -47,7 +47,7 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header passes the end of the block, or is proved wrong at the end of the file.
+        BAD_LENGTH: The length in a header extends past the end of the block, or is proved wrong at the end of the file.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
@@ -105,7 +105,7 @@ class Severity(StrEnum):
     """How severe it is that a region was skipped.
 
     Attributes:
-        INFO: No data is missing, or the reader was not asked to look.
+        INFO: No data is missing, or the options exclude what is.
         TORN_TAIL: The incomplete end of a file.
         CORRUPTION: Bytes that no complete write can have left there, or a limit that was exceeded. `on_corruption`
             decides.

@@ -158,7 +158,7 @@ def test_what_comes_after_all_that_is_listed_counts(verb, end, tmp_path, capsys)
     status = main([*command, "--dialect", "rocksdb", str(path), *to])
     assert status == (0 if (verb, end) == ("cat", "torn") else 3)
     [line] = [line for line in capsys.readouterr().err.splitlines() if "more than" in line]
-    expected = f"cordwood: {path}: more than 100,000 regions were left out; for the sums: cordwood verify --json"
+    expected = f"cordwood: {path}: more than 100,000 regions were left out; for the totals: cordwood verify --json"
     assert line == expected
 
 

@@ -45,14 +45,14 @@ VERBS = (
 
 EPILOG = """\
 exit status:
-  0  nothing is wrong
-  1  it failed: a file is missing or is not a log, a disk is full; also if one
+  0  success, and no damage
+  1  failure: a file is missing or is not a log, a disk is full; also if one
      of several files failed, even if others are damaged
   2  the command line is wrong
-  3  it was done, but damage was found or data was lost: stderr or the report
+  3  success, but damage was found or data was left out: stderr or the report
      says what; an incomplete record at the end, as a crash leaves it, is
      reported, but is not damage
-  130 after Ctrl-C; 141 if the reader of the output has closed it
+  130 after Ctrl-C; 141 if the program that reads stdout has closed it
 
 examples:
   cordwood info database/

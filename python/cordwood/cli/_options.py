@@ -29,7 +29,7 @@ def add_source_arguments(
 def add_dialect_argument(
     parser: argparse.ArgumentParser,
     what: str,
-    which: str = "which log it is, if neither the file's name nor its first fragment says it",
+    which: str = "the number of the log, if neither the file's name nor its first fragment states it",
 ) -> None:
     """`--dialect` and `--log-number`."""
     parser.add_argument(

@@ -58,7 +58,7 @@ def changed_meanwhile(name: str, what: str) -> Failure:
     """The error for a file that was changed between two passes."""
     return Failure(
         f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
-        "one found other records: convert it again when nobody changes it"
+        "one found different records: convert it again while no program writes to it"
     )
 
 

@@ -109,7 +109,7 @@ def report_skipped(name: str, skipped: Skipped) -> Status:
         complain(f"{display_name(name)}: {rest}; to list them: cordwood verify")
     if (skipped.is_torn or not skipped.ok) and sum(map(len, skipped.regions)) < skipped.skipped_len:
         regions = quantity(len(skipped.regions), "region")
-        complain(f"{display_name(name)}: more than {regions} were left out; for the sums: cordwood verify --json")
+        complain(f"{display_name(name)}: more than {regions} were left out; for the totals: cordwood verify --json")
     return Status.CLEAN if skipped.ok else Status.DAMAGE
 
 

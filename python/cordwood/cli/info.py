@@ -1,4 +1,4 @@
-"""Say in a few lines what files and folders are.
+"""Describe files and folders in a few lines.
 
 For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records contain,
 how many there are, when they were logged, how much is damaged, and the commands that show more. Among several logs, the

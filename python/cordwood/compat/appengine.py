@@ -33,8 +33,8 @@ up to the next block and reports it to a logger. The deviations:
   returns it, if the file can seek. The original's `tell` is after what it could read, and it returns nothing more.
 * **tell**: At damage, `tell` may differ: it is after what was skipped so far.
 * **append**: A writer on a file that is not at the beginning of a block fills this block with zeros and continues in
-  the next one; so does a writer that is used after `close`. The original takes the first place for the beginning of a
-  block, the second for the middle of one, and readers lose what is written there.
+  the next one; so does a writer that is used after `close`. In both cases, the original miscounts its position in the
+  block, and readers lose what it writes there.
 * **close**: Closing twice fills one block. The original writes as many zeros again, after the end of the block.
 * **only-read**: A file needs no `tell`: without it, its position is offset 0. The original raises an `AttributeError`.
 * **bytes**: Records are bytes: `str` raises a `TypeError`, and so does a file opened in text mode.

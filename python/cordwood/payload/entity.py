@@ -31,7 +31,7 @@ class Key(NamedTuple):
         app: The application: the partition and the project, such as `s~project`, or `dev~project` from an emulator. It
             is empty in Firestore's maps.
         path: From the root to the entity, the kind of each element and its number or name, which is `None` if the
-            entity is still to get one.
+            entity has not been assigned one yet.
         namespace: The namespace, if it is not the default one.
         database: The database, if it is not the default one.
     """

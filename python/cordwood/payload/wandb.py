@@ -224,7 +224,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The configuration of a run: what `run.config` contained. `_wandb` in it is wandb's own.
+    """The configuration of a run: what `run.config` contained. wandb itself adds the entry `_wandb`.
 
     Args:
         records: The records of the run, or the path of its file.

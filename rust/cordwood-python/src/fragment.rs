@@ -203,7 +203,7 @@ impl Fragment {
         self.stored_crc
     }
 
-    /// The checksum of what it should cover; `None` if that extends past the end of block or file.
+    /// The checksum computed from the bytes; `None` if that extends past the end of block or file.
     #[getter]
     fn computed_crc(&self) -> Option<u32> {
         self.computed_crc

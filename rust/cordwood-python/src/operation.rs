@@ -27,7 +27,7 @@ use crate::value::{NewArgs, short_repr};
 ///         given: all those that the kind has.
 ///     column_family: The number of the column family. Default: 0, the default one.
 ///     key: The key; for a range, the first one.
-///     end_key: For a range, the key after the last one.
+///     end_key: For a range, the exclusive end.
 ///     value: The value; for log data, the data.
 ///     xid: The name of a transaction.
 ///     timestamp: The timestamp of a commit.
@@ -158,13 +158,13 @@ impl Operation {
         self.parts(py)?.key.map(|key| try_bytes(py, key)).transpose()
     }
 
-    /// For a range, the key after the last one.
+    /// For a range, the exclusive end: the range contains only keys before it.
     #[getter]
     fn end_key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         self.parts(py)?.end_key.map(|key| try_bytes(py, key)).transpose()
     }
 
-    /// The value; for log data, the data. Whatever the engine wraps in it stays wrapped.
+    /// The value; for log data, the data. What the engine encodes in it is not decoded.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         self.parts(py)?.value.map(|value| try_bytes(py, value)).transpose()

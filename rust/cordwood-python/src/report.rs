@@ -265,7 +265,7 @@ impl Report {
         self.not_kept.clone_ref(py)
     }
 
-    /// The path, if the source was one; else `None`.
+    /// The path, the URL, or the `name` of an object with `read_range`; else `None`.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)

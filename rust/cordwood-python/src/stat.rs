@@ -232,7 +232,7 @@ impl Stat {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }
 
-    /// The path, if the source was one; else `None`.
+    /// The path, the URL, or the `name` of an object with `read_range`; else `None`.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.0.as_deref().map(Path::as_os_str)

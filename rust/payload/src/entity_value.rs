@@ -45,15 +45,15 @@ pub enum EntityValue<'a> {
 pub struct User<'a> {
     /// The address.
     pub email: &'a str,
-    /// The authority that vouches for the address.
+    /// The domain in which the user was authenticated.
     pub auth_domain: &'a str,
     /// The name to show.
     pub nickname: Option<&'a str>,
     /// The number of the account.
     pub gaia_id: i64,
-    /// The account as applications see it.
+    /// The number of the account, obfuscated.
     pub obfuscated_gaia_id: Option<&'a str>,
-    /// The account at another provider.
+    /// The OpenID identity, if there is one.
     pub federated_identity: Option<&'a str>,
     /// That provider.
     pub federated_provider: Option<&'a str>,

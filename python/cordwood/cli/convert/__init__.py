@@ -36,7 +36,8 @@ Several logs, or all logs in a folder, make one table, with the columns of all o
 a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__ if
 --columns or --where names it.
 
-What is damaged, or is not of that form, is reported on stderr and left out: in a run, only the value. The exit status
+Damaged records, and records of another kind than --as names, are reported on stderr and left out; if only a value of a
+run cannot be read, only that value is. The exit status
 is then 3; with --strict, also if a log ends with an incomplete record, as a file that was cut off does.
 """
 
@@ -247,7 +248,7 @@ def _form_of(destination: str) -> str:
     suffix = _suffix(destination)
     if suffix not in SUFFIXES:
         raise ValueError(
-            f"{destination}: the last name is the destination, and this says no form: name one that ends in "
+            f"{destination}: the last name is the destination, but not with the extension of a table: use one of "
             f"{', '.join(SUFFIXES)}, or - for stdout, or name the form with --to"
         )
     return SUFFIXES[suffix]

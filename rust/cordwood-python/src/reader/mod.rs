@@ -479,7 +479,7 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The path, if the source is a path; otherwise `None`.
+    /// The path, the URL, or the `name` of an object with `read_range`; otherwise `None`.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)

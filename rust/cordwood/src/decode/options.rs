@@ -101,7 +101,7 @@ pub struct ReadOptions {
     /// [`Error::OverBudget`](crate::Error::OverBudget). A value above the default replaces the 256
     /// MiB.
     pub record_len_max: u64,
-    /// Check each fragment's checksum. Default: `true`. Without this, damaged data is returned as
+    /// Check each fragment's checksum. Default: `true`. If `false`, damaged data is returned as
     /// if it were intact.
     pub verify_checksums: bool,
     /// The dialect of the log. Default: `None`: a [`Reader`](crate::Reader)

@@ -74,7 +74,8 @@ struct Rest {
 /// Once the dialect is known, a poll that finds nothing new costs one `stat` of the path, and one
 /// read of at most a block if an incomplete record or zeros follow the offset. If there are blocks
 /// after that one, as in a preallocated file, the headers at the beginning of up to 256 of them are
-/// also read; of all of them once the path names another file. All but the last block of an incomplete record is held in memory, at most
+/// also read; once the path names another file, those of all blocks are. All but the last block of
+/// an incomplete record is held in memory, at most
 /// [`record_len_max`](FollowOptions::record_len_max) bytes, and is read a second time when the
 /// record is complete: in all, apart from one block per poll, no byte of a record is read more than
 /// twice.
