@@ -179,7 +179,7 @@ test-windows:  ## Run the core's tests for Windows in Wine
 	@for tool in x86_64-w64-mingw32-gcc $(or $(WINE),wine64); do command -v $$tool >/dev/null || \
 		{ echo "test-windows needs $$tool; on Debian: apt-get install gcc-mingw-w64-x86-64 wine64" >&2; exit 1; }; \
 	done
-	cargo test --package cordwood-log --locked --target $(WINDOWS) $(WINDOWS_FLAGS) --no-fail-fast
+	cargo test --package cordwood-log --locked --target $(WINDOWS) $(WINDOWS_FLAGS) --lib --tests --no-fail-fast
 
 # The writer's model -------------------------------------------------------------------------------
 

@@ -9,8 +9,7 @@ use std::time::Duration;
 use cordwood_log::write::{FileId, Process, Storage};
 
 pub(crate) const EIO: i32 = 5;
-// On Windows, that of a socket is the only one.
-pub(crate) const EINTR: i32 = if cfg!(windows) { 10_004 } else { 4 };
+pub(crate) const EINTR: i32 = 4;
 pub(crate) const ENOSPC: i32 = 28;
 
 /// An operation that was done: only those that succeeded or left a partial result are recorded.
@@ -102,6 +101,8 @@ impl Double {
 
 fn next(faults: &mut VecDeque<Fault>) -> io::Result<Fault> {
     match faults.pop_front().unwrap_or(Fault::None) {
+        // On Windows, no number stands for it.
+        Fault::Error(EINTR) => Err(io::ErrorKind::Interrupted.into()),
         Fault::Error(number) => Err(io::Error::from_raw_os_error(number)),
         fault => Ok(fault),
     }
