@@ -324,8 +324,9 @@ def test_a_failed_sync_ends_all_work(tmp_path):
             writer.sync()
         assert caught.value.errno == errno.EINVAL
         for use in [lambda: writer.append(b"two"), lambda: writer.extend([b"two"]), writer.flush, writer.sync]:
-            with pytest.raises(OSError, match="an earlier sync failed"):
+            with pytest.raises(OSError, match="an earlier sync failed") as caught:
                 use()
+            assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, str(path))
         assert writer.durable_offset == 0
         with pytest.raises(OSError, match="an earlier sync failed"):
             writer.close()

@@ -75,10 +75,13 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
             PyMemoryError::new_err(with_path(message, path))
         }
         cordwood::Error::Write { ref source, .. } => {
-            let text = without_number(&without_path(&message, path));
+            let message = without_number(&message);
             match (source.raw_os_error(), path) {
-                (Some(errno), Some(path)) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
-                _ => PyOSError::new_err(text),
+                (Some(errno), Some(path)) => {
+                    let text = without_path(&message, Some(path));
+                    PyOSError::new_err((errno, text, path.as_os_str().to_owned()))
+                }
+                _ => PyOSError::new_err(message),
             }
         }
         cordwood::Error::Closed { .. } => closed(py, "writer", path),
@@ -113,7 +116,7 @@ pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &P
         cordwood::Error::Corruption { region, .. } => about_region(
             &classes::CorruptionError::type_object(py),
             format!(
-                "{message}; nothing was appended (on_torn_tail: pad leaves every byte and continues in the next block; truncate cuts off what a crash can have left, and refuses any other damage)"
+                "{message}; nothing was appended (on_torn_tail: pad leaves every byte and continues in the next block, in a file without any valid fragment only if the dialect is given; truncate cuts off what a crash can have left, and refuses any other damage)"
             ),
             region,
             Some(path),

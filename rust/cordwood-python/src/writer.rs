@@ -145,11 +145,12 @@ impl Object {
 ///         `"refuse"`: raise. `"truncate"`: cut off what a crash can have left after the last
 ///         complete record; other damage raises, as do damage that one flipped bit explains and a
 ///         file without any valid fragment. `"pad"`: keep every byte, damaged or not, and continue
-///         in the next block; readers keep reporting the skipped bytes. Default: `"refuse"`.
+///         in the next block; readers keep reporting the skipped bytes; a damaged file without any
+///         valid fragment raises, unless `dialect` is given. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
 ///         everything is known to be on the disk, such as an earlier `durable_offset`. The file is
 ///         read from there to find its end, and what follows the checkpoint is rewritten, so that
-///         the next sync covers it. Default: `None`: the file is read from the beginning, and
+///         the next sync covers it. After 0, the file must exist. Default: `None`: the file is read from the beginning, and
 ///         nothing is rewritten unless a sync of this file has failed in this process.
 ///     preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
 ///         effect elsewhere). The length of the file remains that of its records. Default: 0, not
@@ -160,11 +161,12 @@ impl Object {
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number
-///         than `log_number`. For `"x"`, an existing file raises `FileExistsError`.
+///         than `log_number`; or no record begins or ends at `checkpoint`. For `"x"`, an existing file
+///         raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
 ///     BlockingIOError: Another writer has the file open.
 ///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
 ///         `on_torn_tail` is `"refuse"`.
-///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` is not `"pad"`.
+///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
 ///     DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
 ///         a kind that is never appended to: a log with a log number, or a compressed one.
 ///     OverflowError: `log_number` is not an unsigned 32-bit integer.

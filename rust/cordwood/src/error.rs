@@ -151,6 +151,9 @@ pub enum Error {
         path: Option<PathBuf>,
         /// The error from the operating system.
         source: io::Error,
+        /// What failed, such as `"sync"`, if that was in an earlier call, and is why every later
+        /// one fails.
+        earlier: Option<&'static str>,
         /// Everything before this file offset is on the disk. What follows may not be.
         durable_offset: u64,
         /// Whether the write was undone, so that the log remains usable without the record that was
@@ -327,11 +330,15 @@ impl fmt::Display for Error {
             ),
             Error::Write {
                 source,
+                earlier,
                 durable_offset,
                 is_undone,
                 undo_error,
                 ..
             } => {
+                if let Some(what) = earlier {
+                    write!(f, "an earlier {what} failed: ")?;
+                }
                 write!(f, "{source}; ")?;
                 if let Some(undo_error) = undo_error {
                     write!(f, "the partial record could not be cut off: {undo_error}; ")?;

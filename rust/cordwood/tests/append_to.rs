@@ -4,6 +4,7 @@
 mod common;
 mod double;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -312,6 +313,45 @@ fn damage_is_padded_after_a_valid_fragment_only() {
         matches!(log, Err(Error::Corruption { .. } | Error::Foreign { .. })),
         "{log:?}"
     );
+}
+
+/// Whoever names the dialect knows what the file is: a log may have lost its only records.
+#[test]
+fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 3000]]);
+    file[..512].fill(0);
+    for policy in POLICIES {
+        let (_, log) = open(&file, options().with_on_torn_tail(policy));
+        assert!(matches!(log, Err(Error::Corruption { .. })), "{policy:?}: {log:?}");
+        let named = options().with_on_torn_tail(policy).with_dialect(Dialect::LEVELDB);
+        let (double, log) = open(&file, named);
+        if policy != OnTornTail::PadToBlock {
+            assert!(matches!(log, Err(Error::Corruption { .. })), "{policy:?}: {log:?}");
+            continue;
+        }
+        assert_eq!(
+            log.expect("padded").append(b"two").expect("nothing fails"),
+            BLOCK_LEN as u64
+        );
+        assert_eq!(double.bytes()[..file.len()], file);
+        assert_eq!(records(&double.bytes()), [b"two"]);
+    }
+}
+
+/// A log that has a checkpoint exists; if it is lost, that is not concealed by a new one.
+#[test]
+fn a_log_with_a_checkpoint_is_not_created() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("example.log");
+    let log = LogFile::append_to(&path, options().with_checkpoint(10));
+    assert!(
+        matches!(&log, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound),
+        "{log:?}"
+    );
+    assert!(!path.exists());
+    LogFile::append_to(&path, options().with_checkpoint(0))?.close()?;
+    assert!(path.exists());
+    Ok(())
 }
 
 /// The header of a run file is not a torn tail, and the first record begins after it.

@@ -216,8 +216,14 @@ impl LogBefore<'_> {
     /// the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         let path = self.path.map(Path::to_owned);
-        // Without a valid fragment, nothing shows that this is a log.
-        let is_log = tail.has_fragment || !tail.has_data || self.is_torn_first(self.dialect, tail.begin)?;
+        // Without a valid fragment, nothing in it shows that this is a log. It may be one whose first
+        // sectors never reached the disk: if its dialect was named, it is padded, which destroys
+        // nothing.
+        let is_named = self.options.dialect.is_some() && self.options.on_torn_tail == OnTornTail::PadToBlock;
+        let is_log = tail.has_fragment
+            || !tail.has_data
+            || is_named && tail.damage.is_some()
+            || self.is_torn_first(self.dialect, tail.begin)?;
         if !is_log {
             return Err(match tail.damage {
                 Some(region) => Error::Corruption { path, region },

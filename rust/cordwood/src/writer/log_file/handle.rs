@@ -489,8 +489,7 @@ impl LogFile {
     pub(super) fn refusal(&self, state: &State) -> Error {
         match &state.failure {
             Some(Failure { what, source, .. }) if state.storage.is_some() => {
-                let text = format!("an earlier {what} failed: {source}");
-                self.failed(state, io::Error::new(source.kind(), text))
+                self.write_error(state, copy_of(source), Some(what))
             }
             _ => Error::Closed {
                 path: self.path.clone(),
@@ -500,9 +499,14 @@ impl LogFile {
 
     /// The error for a failed write or sync, after the state has been updated.
     pub(super) fn failed(&self, state: &State, source: io::Error) -> Error {
+        self.write_error(state, source, None)
+    }
+
+    fn write_error(&self, state: &State, source: io::Error, earlier: Option<&'static str>) -> Error {
         Error::Write {
             path: self.path.clone(),
             source,
+            earlier,
             durable_offset: state.durable,
             is_undone: state.failure.is_none() && !state.is_closed,
             undo_error: state

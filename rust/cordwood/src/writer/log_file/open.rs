@@ -83,8 +83,9 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file cannot be opened, read or truncated, or is not a regular file,
-    ///   or if no record begins or ends at the checkpoint ([`io::ErrorKind::InvalidInput`]).
+    /// * [`Error::Io`] if the file cannot be opened, read or truncated, or is not a regular file;
+    ///   if there is a checkpoint after 0, and the file does not exist ([`io::ErrorKind::NotFound`]),
+    ///   or no record begins or ends there ([`io::ErrorKind::InvalidInput`]).
     /// * [`Error::Locked`] if another writer has it open.
     /// * [`Error::WrongDialect`] if the fragments of the file are not in the dialect that the
     ///   options name.
@@ -131,8 +132,10 @@ impl LogFile {
         let path = path.as_ref();
         // Before the file is opened, which would create it.
         check_appended_to(options.format(), Some(path))?;
+        // A log that has a checkpoint exists. If it does not, a new one would conceal that it is lost.
+        let is_new = options.checkpoint.unwrap_or(0) == 0;
         let mut open = OpenOptions::new();
-        let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
+        let file = DiskFile::open(path, open.read(true).write(true).create(is_new).truncate(false))?;
         if !file.is_regular() {
             let text = "only a regular file can be read and then appended to";
             return Err(Error::Io {
