@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use common::{Found, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
-use cordwood_log::damage::{Severity, locate_bit_flip};
+use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::read::{FileReader, SeekSource, SliceSource};
 use cordwood_log::verbs::{self, detect, detect_named};
 use cordwood_log::{
-    Compression, Dialect, Error, FollowOptions, Follower, LogFile, LogFormat, OnCorruption, ReadOptions, Reader, Writer,
+    Compression, Dialect, End, Error, FollowOptions, Follower, LogFile, LogFormat, OnCorruption, ReadOptions, Reader,
+    Writer,
 };
 use wire::Wire;
 
@@ -687,6 +688,47 @@ fn recycled(own_len: usize) -> (Vec<u8>, usize) {
     let len = own.len();
     old.splice(..len, own);
     (old, count)
+}
+
+/// The last record of a log that is written over an older one: its header carries the number of the
+/// log, so what is damaged there was not left over from the older one.
+#[test]
+fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
+    let mut older = Vec::new();
+    for _ in 0..300 {
+        Wire::Recyclable(6).append(&mut older, 0, &[b'o'; 321]);
+    }
+    for own in [Wire::Recyclable(7), Wire::Synced(7, 0)] {
+        let first = own.full(b"first");
+        let last = own.full(&[b'n'; 500]);
+        let (begin, end) = (first.len(), first.len() + last.len());
+        let written_over = |own: &[u8]| [own, &older[own.len()..]].concat();
+        let torn = (own.header_len()..last.len()).map(|len| [&first, &last[..len]].concat());
+        let mut flipped = [&first[..], &last].concat();
+        flipped[end - 1] ^= 1;
+        let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
+        for written in torn.chain([flipped]) {
+            let file = written_over(&written);
+            let mut reader = Reader::from_slice(&file, skip().with_format(format));
+            let (found, log_end) = read_all(&mut reader);
+            let [Found::Record { .. }, Found::Skipped(tail), Found::Skipped(rest)] = found.as_slice() else {
+                panic!("{} bytes: {found:?}", written.len());
+            };
+            assert_eq!(
+                (tail.begin, tail.end, tail.reason),
+                (begin as u64, end as u64, Reason::TornTail)
+            );
+            assert_eq!(
+                (rest.begin, rest.end, rest.reason),
+                (end as u64, file.len() as u64, Reason::Stale)
+            );
+            assert_eq!(log_end, End::TornTail { offset: begin as u64 });
+        }
+        // Without the number, nothing shows whose bytes they are.
+        let file = written_over(&[&first[..], &last[..7]].concat());
+        let found = read(&file, &skip().with_format(format));
+        assert_eq!((found.0.len(), found.1), (1, vec!["stale"]));
+    }
 }
 
 /// Reading in ranges, as workers do, returns each record once, and the rest of the older log is not

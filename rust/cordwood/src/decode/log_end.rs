@@ -6,7 +6,8 @@ use super::{Decoder, OnCorruption, Step, Window};
 use crate::assemble::Interruption;
 use crate::damage::resync::{self, Evidence};
 use crate::damage::{Reason, SkippedRegion};
-use crate::dialect::{Dialect, Form};
+use crate::dialect::{Dialect, Form, Role};
+use crate::format::Header;
 use crate::fragment::Found;
 
 impl Decoder {
@@ -168,12 +169,26 @@ impl Decoder {
             end,
             reason,
             leveldb_len,
+            own_end: self.own_end(bytes).filter(|_| found != Found::Stale),
             has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
             is_salvaged: self.is_salvaged(),
             resolution: (evidence == Evidence::OfThisLog).then_some(Resolution::Damage),
         });
         self.offset = end;
         true
+    }
+
+    /// Where the fragment ends whose header `bytes` begin with, if the header carries the number of
+    /// this log. The checksum need not be valid.
+    fn own_end(&self, bytes: &[u8]) -> Option<u64> {
+        let header = Header::decode(bytes.first_chunk()?);
+        let meaning = self.format.dialect.meaning(header.kind);
+        let number = Dialect::log_number_at(bytes, meaning.form)?;
+        let is_own = matches!(meaning.role, Role::Fragment(_))
+            && Some(number) == self.format.log_number
+            && self.recycled.form.is_none_or(|own| own == meaning.form);
+        let len = meaning.form.header_len() + usize::from(header.len);
+        is_own.then(|| self.offset + len.min(bytes.len()) as u64)
     }
 
     /// Remembers that a fragment of this log has been found.
@@ -210,7 +225,8 @@ impl Decoder {
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 
-    /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros.
+    /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros or the
+    /// older log.
     #[cold]
     pub(super) fn resolve(&mut self, mut ambiguity: Ambiguity, resolution: Resolution) -> Step {
         self.bounds.is_before_first = false;
@@ -230,7 +246,12 @@ impl Decoder {
             return self.skip(region);
         }
         if is_stale {
-            (ambiguity.end, ambiguity.reason, ambiguity.leveldb_len) = (self.offset, Reason::Stale, None);
+            // A crash leaves the beginning of a record, and the older log after it.
+            (ambiguity.end, ambiguity.reason) = match ambiguity.own_end {
+                Some(end) => (end, Reason::TornTail),
+                None => (self.offset, Reason::Stale),
+            };
+            ambiguity.leveldb_len = None;
         }
         let region = SkippedRegion {
             begin: ambiguity.begin,
@@ -244,7 +265,8 @@ impl Decoder {
         };
         if ambiguity.end < self.offset {
             (ambiguity.begin, ambiguity.end) = (ambiguity.end, self.offset);
-            (ambiguity.reason, ambiguity.leveldb_len) = (Reason::ZeroFill, None);
+            ambiguity.reason = if is_stale { Reason::Stale } else { Reason::ZeroFill };
+            ambiguity.leveldb_len = None;
             ambiguity.resolution = Some(Resolution::Damage);
             self.recycled.ambiguity = Some(ambiguity);
         } else {

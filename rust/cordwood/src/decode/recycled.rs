@@ -37,6 +37,9 @@ pub(super) struct Ambiguity {
     pub(super) end: u64,
     pub(super) reason: Reason,
     pub(super) leveldb_len: Option<u64>,
+    /// Where the fragment at its beginning would end, if the header carries the number of this log:
+    /// a record that was being written over the older log.
+    pub(super) own_end: Option<u64>,
     /// Whether a fragment of another log has been seen.
     pub(super) has_stale: bool,
     /// Whether it began after damage in the same block, which a reader that does not salvage does
