@@ -113,13 +113,11 @@ impl Decoder {
         }
         // Whether the first block is also empty after a header of zeros: if so, it was
         // preallocated; if not, the header was destroyed.
-        let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         let block_end = self.format.dialect.first_block_end();
         let first_block = window.at(0, block_end);
-        let is_zero = written_len == 0 && first_block.iter().all(|&byte| byte == 0);
-        let is_half_written =
-            self.policy.growth == Growth::WaitAtFaults && bytes != prefix && prefix.starts_with(&bytes[..written_len]);
-        if is_half_written || (is_zero && first_block.len() < block_end && !window.is_last) {
+        let is_zero = first_block.iter().all(|&byte| byte == 0);
+        let may_change = self.policy.growth == Growth::WaitAtFaults && bytes != prefix;
+        if may_change || (is_zero && first_block.len() < block_end && !window.is_last) {
             return Some(Step::NeedMore);
         }
         if bytes.is_empty() || self.bounds.end == 0 {
@@ -141,7 +139,11 @@ impl Decoder {
             reason,
             leveldb_len: None,
         };
-        (self.bounds.start == 0).then(|| self.skip(region))
+        if self.bounds.start == 0 {
+            return Some(self.skip(region));
+        }
+        // Only the file header is final, not what follows it.
+        (self.policy.growth == Growth::SkipFaults).then_some(Step::NeedMore)
     }
 
     /// Zeros that are too few for a header, at the end of the file after FIRST or MIDDLE, are the

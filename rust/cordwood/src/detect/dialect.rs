@@ -2,7 +2,8 @@
 
 use super::compression::{compressed, is_compressed, with_compression};
 use super::detection::{DETECT_LEN, Detection};
-use super::file_header::{of_damaged_file_header, of_file_header, with_grid};
+use super::file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
+use super::foreign::Foreign;
 use super::fragment::{after_damage, of_empty_log, of_fragment};
 use super::no_log::no_log;
 use crate::dialect::{Dialect, Form, LogFormat};
@@ -65,7 +66,16 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         Some(format) if !format.dialect.prefix.is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         None if is_cut_recyclable(head) => Detection::Log(Dialect::RECYCLABLE.into()),
         Some(format) => with_compression(format, head, true),
-        None => no_log(head),
+        None => match (no_log(head), nearest_file_header(head)) {
+            // Neither another format nor text.
+            (
+                Detection::Unclear
+                | Detection::Foreign(Foreign::Unknown)
+                | Detection::Longer(None | Some(Foreign::Unknown)),
+                Some(dialect),
+            ) => with_grid(dialect, head, is_all),
+            (detection, _) => detection,
+        },
     }
 }
 

@@ -5,14 +5,20 @@ use super::detection::Detection;
 use crate::dialect::{Dialect, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// The dialect whose signature begins the file. What follows the signature may be damaged.
+/// The dialect whose file header `head` begins with: one whose signature is intact, or one of whose
+/// bits a few are damaged and which a valid fragment follows.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     let is_it = |dialect: &&Dialect| !dialect.signature.is_empty() && head.starts_with(dialect.signature);
-    Dialect::ALL.iter().find(is_it).copied()
+    let is_followed = |dialect: &Dialect| {
+        let block = &head[dialect.prefix.len()..];
+        dialect.valid(&block[..block.len().min(BLOCK_LEN)], true).is_some()
+    };
+    let with_signature = Dialect::ALL.iter().find(is_it).copied();
+    with_signature.or_else(|| nearest_file_header(head).filter(is_followed))
 }
 
-/// The dialect whose file header `head` begins with, if at most eight bits of it are damaged.
-pub(crate) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
+/// The dialect with whose file header `head` begins, if at most eight bits of it are damaged.
+pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = |dialect: &&Dialect| !dialect.prefix.is_empty() && dialect.prefix.len() <= head.len();
     let damaged_bits = |dialect: &&Dialect| -> u32 {
@@ -24,12 +30,14 @@ pub(crate) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
 }
 
 /// The dialect of a log whose file header is damaged: of the dialects with the same fragments as
-/// `found`, the one whose file header has the most intact bytes.
+/// `found`, the one whose file header it may be with a few damaged bits, or else the one with the
+/// most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> Detection {
     let intact_count = |dialect: &&Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(&found));
     // The first of several is found last, and wins.
-    let dialect = with_fragments.rev().max_by_key(intact_count).copied();
+    let most_intact = with_fragments.rev().max_by_key(intact_count).copied();
+    let dialect = nearest_file_header(head).or(most_intact);
     with_grid(dialect.unwrap_or(found), head, is_all)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::file_header::nearest_file_header;
+use super::file_header::{nearest_file_header, of_file_header};
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -97,6 +97,9 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
 /// contents of that fragment say nothing about the log: a record may itself contain a log. Zeros at
 /// the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
+    if of_file_header(head).is_some() {
+        return false;
+    }
     let metadata_len = head.len() - after_metadata(head).len();
     let head = &head[metadata_len..];
     let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -131,11 +134,11 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Whether `head` begins with something that shows which log it is: a file header with at most
-/// eight damaged bits; or, after metadata, a valid fragment; or the end-of-log trailer.
+/// Whether `head` begins with something that shows which log it is, whatever follows: a file header;
+/// or, after metadata, a valid fragment; or the end-of-log trailer.
 pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
-    nearest_file_header(head).is_some()
+    of_file_header(head).is_some()
         || of_empty_log(head).is_some()
         || of_fragment(block, |dialect| dialect.valid(block, true)).is_some()
 }

@@ -424,12 +424,14 @@ impl Follower {
             _ if is_written && is_undetected => {
                 // As for a reader.
                 self.set_format(Dialect::LEVELDB.into())?;
+                self.grids = None;
                 self.is_identified = true;
             }
             _ if is_undetected && self.position == 0 => {
                 if let Some(dialect) = shown_dialect(&head) {
                     let number = named.log_number.or_else(|| log_number_of(&self.file.path));
                     self.set_format(named.format(dialect).numbered(number))?;
+                    self.grids = Grids::of(&dialect).filter(|_| !is_last);
                 }
             }
             _ => {}

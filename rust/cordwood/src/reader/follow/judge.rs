@@ -106,8 +106,15 @@ impl Follower {
             return Ok(AtFault::Wait(WaitReason::Stale));
         }
         let bytes = self.file.window().at(at, left);
-        let mut reason = reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts());
-        let is_undetected = self.options.dialect.is_none() && !self.is_identified && !self.has_reported;
+        let is_file_header = at == 0 && !format.dialect.prefix.is_empty();
+        let mut reason = if is_file_header {
+            let first_block = self.file.window().at(0, format.dialect.first_block_end());
+            reason_to_wait_at_file_header(format.dialect.prefix, first_block)
+        } else {
+            reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts())
+        };
+        let is_undetected =
+            self.options.dialect.is_none() && !self.is_identified && !self.has_reported && !is_file_header;
         let is_incomplete_in =
             |dialect: &Dialect| reason_to_wait(dialect, bytes, left, false) == WaitReason::Incomplete;
         let is_begun =
@@ -117,7 +124,7 @@ impl Follower {
             // only partly written.
             reason = WaitReason::Incomplete;
         }
-        if reason == WaitReason::Suspect && self.is_in_second_grid(at) {
+        if reason == WaitReason::Suspect && !is_file_header && self.is_in_second_grid(at) {
             // What follows shows which of the two dialects it is.
             reason = WaitReason::Incomplete;
         }
@@ -211,6 +218,22 @@ impl Follower {
             file.read_at(begin, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
         })
+    }
+}
+
+/// Why to wait at a file header that is not `prefix`, or not yet: it begins `first_block`, the part
+/// written so far of the file up to the end of the first block.
+fn reason_to_wait_at_file_header(prefix: &[u8], first_block: &[u8]) -> WaitReason {
+    let written_len = first_block
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    match &first_block[..written_len] {
+        _ if first_block.is_empty() => WaitReason::Idle,
+        [] => WaitReason::Zeros,
+        // Zeros from some byte on may be unwritten space.
+        written if first_block.len() < prefix.len() || prefix.starts_with(written) => WaitReason::Incomplete,
+        _ => WaitReason::Suspect,
     }
 }
 
