@@ -1547,6 +1547,43 @@ fn damage_in_the_first_block_of_a_run_file_is_one_error() {
     }
 }
 
+/// The fragment that extends past the first 32,768 bytes of a run file is damaged, and it is not yet
+/// known whether its block does so too: the reason is that of a reader of the whole file.
+#[test]
+fn damage_where_the_first_block_of_a_run_file_may_end_is_reported_as_by_a_reader() {
+    for lens in [&[32_755, 40_000][..], &[100, 32_654, 40_000], &[20_000, 20_000, 40_000]] {
+        let (undamaged, records) = run_file(7, lens);
+        let crossing = records.iter().rev().find_map(|record| match record {
+            Reported::Record(begin, end, _) => (*begin < BLOCK_LEN as u64 && *end > BLOCK_LEN as u64).then_some(*begin),
+            Reported::Skipped(_) => None,
+        });
+        let begin = crossing.unwrap() as usize;
+        for bit in 0..64 {
+            let mut file = undamaged.clone();
+            file[begin + bit / 8] ^= 1 << (bit % 8);
+            let expected = read(&file);
+            let arrivals = [
+                vec![],
+                vec![BLOCK_LEN, 2 * BLOCK_LEN],
+                vec![BLOCK_LEN + 7, 2 * BLOCK_LEN + 7],
+                (BLOCK_LEN - 1..BLOCK_LEN + 16).collect(),
+            ];
+            for ends in arrivals {
+                let (_folder, path) = folder();
+                let mut growing = Growing::new(&path, 0);
+                let mut follower = Follower::open(&path, skipping()).unwrap();
+                let (mut reported, mut written) = (Vec::new(), 0);
+                for end in ends.into_iter().chain([file.len()]) {
+                    growing.write(written, &file[written..end]);
+                    written = end;
+                    drain(&mut follower, &mut reported);
+                }
+                assert_eq!(reported, expected, "{lens:?}, bit {bit}");
+            }
+        }
+    }
+}
+
 /// A record is too large, and its rest, which is not damage, is read more than once: until it shows
 /// where the second block of a run file begins, or because its writer cuts the file and writes it
 /// again.

@@ -92,7 +92,9 @@ impl Follower {
         let block_end = at + left as u64;
         let bytes = self.file.window().at(at, left);
         let is_stale = find(&format, bytes, left, false, true) == Found::Stale;
-        if self.is_passed(block_end, look)? {
+        let is_file_header = at == 0 && !format.dialect.prefix.is_empty();
+        let is_in_second_grid = !is_file_header && self.is_in_second_grid(at);
+        if !is_in_second_grid && self.is_passed(block_end, look)? {
             // If a write was concurrent with the read, its end may be visible and its beginning
             // not.
             return Ok(if is_confirmed {
@@ -106,7 +108,6 @@ impl Follower {
             return Ok(AtFault::Wait(WaitReason::Stale));
         }
         let bytes = self.file.window().at(at, left);
-        let is_file_header = at == 0 && !format.dialect.prefix.is_empty();
         let mut reason = if is_file_header {
             let first_block = self.file.window().at(0, format.dialect.first_block_end());
             reason_to_wait_at_file_header(format.dialect.prefix, first_block)
@@ -124,7 +125,7 @@ impl Follower {
             // only partly written.
             reason = WaitReason::Incomplete;
         }
-        if reason == WaitReason::Suspect && !is_file_header && self.is_in_second_grid(at) {
+        if reason == WaitReason::Suspect && is_in_second_grid {
             // What follows shows which of the two dialects it is.
             reason = WaitReason::Incomplete;
         }
@@ -157,17 +158,17 @@ impl Follower {
         })
     }
 
-    /// Whether what is at `at` may be a fragment that extends past the end of the first block, in
-    /// the second dialect that the log may be in, or is after that end.
+    /// Whether it is not known yet in which of two dialects the log is, and they differ in what is at
+    /// `at`: only the first block of the second one has room for a fragment of this length; or `at` is
+    /// after the first block of the other.
     fn is_in_second_grid(&self, at: u64) -> bool {
         let Some(Grids { first, second }) = self.grids else {
             return false;
         };
-        let left = second.block_left(at);
-        let bytes = self.file.window().at(at, left);
-        at >= first.first_block_end() as u64
-            || second.valid(bytes, true).is_some()
-            || reason_to_wait(&second, bytes, left, false) == WaitReason::Incomplete
+        let (left, second_left) = (first.block_left(at), second.block_left(at));
+        let header = self.file.window().at(at, second_left).first_chunk();
+        let len = header.map_or(0, |header| HEADER_LEN + usize::from(Header::decode(header).len));
+        at >= first.first_block_end() as u64 || (len > left && len <= second_left)
     }
 
     /// Whether any block from `block_end` on begins with a valid fragment.
