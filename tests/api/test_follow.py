@@ -300,6 +300,38 @@ def test_reopen_misses_nothing_that_was_written_to_the_old_file_late(live):
         assert list(follower) == [b"late", b"two"]
 
 
+def test_reopen_of_a_file_that_ends_in_many_zeros(live):
+    """The rest of the old file is searched in parts: what a step returns does not depend on that."""
+    write(live, [b"one"])
+    os.truncate(live, 64 << 20)
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        old = live.rename(live.with_name("old.log"))
+        assert list(follower) == [b"one"]
+        assert follower.waiting.reason == "idle"
+        with old.open("r+b") as file:
+            file.seek(63 << 20)
+            file.write(encode([b"late"]))
+        write(live, [b"two"])
+        assert list(follower) == [b"late", b"two"]
+
+
+def test_ctrl_c_ends_the_search_of_a_file_that_was_replaced(live):
+    write(live, [b"one"])
+    os.truncate(live, 1 << 40)
+    with cordwood.follow(live, timeout=0, on_rotation="raise") as follower:
+        assert list(follower) == [b"one"]
+        rename(live)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            begin = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                next(follower)
+            assert time.monotonic() - begin < 5
+        finally:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
 def test_reopen_starts_at_the_beginning_and_keeps_the_options(live, caplog, monkeypatch, tmp_path):
     write(live, [b"one", b"two"])
     monkeypatch.chdir(live.parent)

@@ -426,6 +426,7 @@ impl Follower {
                     }
                     py.check_signals()?;
                 }
+                Taken::Searching => py.check_signals()?,
                 Taken::Nothing(delay) => return Ok(Err(Some(delay))),
                 Taken::Raised(error) => return Err(error),
                 Taken::Failed(error) => return Err(to_python(py, error, Some(&self.path))),

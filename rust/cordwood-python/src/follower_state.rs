@@ -50,6 +50,8 @@ pub(crate) enum Taken {
         region: cordwood::damage::SkippedRegion,
         is_logged: bool,
     },
+    /// No record yet: the rest of a file that has been replaced is being searched.
+    Searching,
     /// No record, and how long to wait.
     Nothing(Duration),
     Failed(cordwood::Error),
@@ -122,6 +124,9 @@ impl Open {
                 Taken::Skipped { region, is_logged }
             }
             Ok(Poll::NotYet(not_yet)) => {
+                if self.follower.is_probing() {
+                    return Taken::Searching;
+                }
                 self.waiting = Some(NotYet::from(not_yet));
                 // If the file has got its name back, that was not a rotation.
                 self.next = None;

@@ -1428,29 +1428,52 @@ fn each_block_after_a_hole_is_looked_at_again() {
     }
 }
 
-/// A poll probes no more than 8 MiB, but a file that has been replaced is probed to its end before
-/// that is reported.
+/// A poll probes no more than 8 MiB. A file that has been replaced is probed to its end, in several
+/// polls, before that is reported, and again before it is reported another time.
 #[test]
 fn what_follows_a_long_hole_is_returned_before_the_rotation_is_reported() {
-    let (folder, path) = folder();
-    let begin = 2_000 * BLOCK_LEN;
-    let mut growing = Growing::new(&path, begin as u64);
-    growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
-    let mut follower = Follower::open(&path, skipping()).unwrap();
-    let mut reported = Vec::new();
-    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
-    let mut after = Vec::new();
-    Encoder::new(begin as u64).encode(b"after the hole", &mut after);
-    growing.write(begin, &after);
-    fs::rename(&path, folder.path().join("old.log")).unwrap();
-    let last = loop {
-        match follower.poll().unwrap() {
-            Poll::Record(record) => break Some(record.data.to_vec()),
-            Poll::Skipped(_) => {}
-            _ => break None,
+    for is_written_between_reports in [false, true] {
+        let (folder, path) = folder();
+        let begin = 2_000 * BLOCK_LEN;
+        let mut growing = Growing::new(&path, begin as u64 + BLOCK_LEN as u64);
+        growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
+        let mut follower = Follower::open(&path, skipping()).unwrap();
+        let mut reported = Vec::new();
+        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+        let mut after = Vec::new();
+        Encoder::new(begin as u64).encode(b"after the hole", &mut after);
+        fs::rename(&path, folder.path().join("old.log")).unwrap();
+        // The number of polls up to the first one that reports anything, and what it reports.
+        let next = |follower: &mut Follower| {
+            for count in 1.. {
+                match follower.poll().unwrap() {
+                    Poll::Record(record) => return (count, Some(record.data.to_vec())),
+                    Poll::Rotated { .. } => return (count, None),
+                    Poll::Skipped(_) => {}
+                    Poll::NotYet(not_yet) => {
+                        assert_eq!(not_yet.reason, WaitReason::Zeros);
+                        assert!(follower.delay().is_zero());
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            unreachable!()
+        };
+        if is_written_between_reports {
+            let polls = 2_000_usize.div_ceil(255);
+            assert_eq!(next(&mut follower), (polls, None));
+            assert_eq!(next(&mut follower), (polls, None));
+        } else {
+            // While the rest of the file is searched.
+            for _ in 0..3 {
+                assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
+            }
         }
-    };
-    assert_eq!(last.as_deref(), Some(&b"after the hole"[..]));
+        growing.write(begin, &after);
+        assert_eq!(next(&mut follower).1.as_deref(), Some(&b"after the hole"[..]));
+        assert_eq!(next(&mut follower).1, None);
+        assert!(!follower.delay().is_zero());
+    }
 }
 
 /// The format of a log shows in its first three blocks. Zeros in them are written, and no space

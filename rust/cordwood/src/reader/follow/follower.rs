@@ -74,8 +74,8 @@ struct Rest {
 /// Once the dialect is known, a poll that finds nothing new costs one `stat` of the path, and one
 /// read of at most a block if an incomplete record or zeros follow the offset. If there are blocks
 /// after that one, as in a preallocated file, the headers at the beginning of up to 256 of them are
-/// also read; once the path names another file, those of all blocks are. All but the last block of
-/// an incomplete record is held in memory, at most
+/// also read; once the path names another file, all of them in several polls, before
+/// [`Poll::Rotated`]. All but the last block of an incomplete record is held in memory, at most
 /// [`record_len_max`](FollowOptions::record_len_max) bytes, and is read a second time when the
 /// record is complete: in all, apart from one block per poll, no byte of a record is read more than
 /// twice.
@@ -174,12 +174,21 @@ impl Follower {
         self.position
     }
 
+    /// Whether the last poll left a part of a file that has been replaced to the next one, and so did
+    /// not report the rotation yet.
+    #[doc(hidden)]
+    pub fn is_probing(&self) -> bool {
+        self.judged.is_probing
+    }
+
     /// How long to wait before the next [`poll`](Self::poll):
     /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
-    /// being read again. For a loop of your own; [`wait`](Self::wait) does this.
+    /// being read again; nothing while the rest of a file that has been replaced is being searched.
+    /// For a loop of your own; [`wait`](Self::wait) does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.judged.suspect {
+            _ if self.judged.is_probing => Duration::ZERO,
             Some(_) => self.options.poll_interval.min(retry),
             None => self.options.poll_interval,
         }
@@ -240,6 +249,7 @@ impl Follower {
     }
 
     fn report(&mut self) -> Result<Reported, Error> {
+        self.judged.is_probing = false;
         if !self.is_identified && matches!(self.mode, Mode::Records) {
             self.identify(false)?;
         }
@@ -611,9 +621,10 @@ impl Follower {
         Ok(Some(self.not_yet(reason, look)))
     }
 
-    fn not_yet(&self, reason: WaitReason, look: Look) -> Reported {
+    fn not_yet(&mut self, reason: WaitReason, look: Look) -> Reported {
         let (offset, file_len) = (self.position, look.file_len);
-        Reported::Other(if look.is_rotated && reason != WaitReason::Suspect {
+        let is_rotated = look.is_rotated && reason != WaitReason::Suspect && self.may_report_rotation();
+        Reported::Other(if is_rotated {
             Poll::Rotated { offset, file_len }
         } else {
             Poll::NotYet(NotYet {

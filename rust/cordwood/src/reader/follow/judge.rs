@@ -11,8 +11,8 @@ use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
 
-/// The maximum number of blocks after zeros that one poll probes, so that no poll takes long: 8
-/// MiB. From the page cache, that is less than a millisecond.
+/// The maximum number of blocks that one poll probes, so that no poll takes long: 8 MiB. From the
+/// page cache, that is less than a millisecond.
 const PROBES_MAX: usize = 256;
 
 /// How to treat bytes that are not a valid fragment.
@@ -34,6 +34,8 @@ pub(super) struct Judged {
     probes: Probes,
     /// For anything after the bytes that show the format of the log.
     head_probes: Probes,
+    /// Whether this poll left blocks of a file that has been replaced to the next poll.
+    pub(super) is_probing: bool,
     pub(super) suspect: Option<Suspect>,
     /// The offset of bytes that are not a valid fragment and never will be.
     pub(super) condemned: Option<u64>,
@@ -41,25 +43,34 @@ pub(super) struct Judged {
 
 /// Which blocks polls probe: the first at each poll, because the writer continues there unless a
 /// crash left a hole of several blocks, and the others in turn, again and again, because any of them
-/// may be begun, or completed, at any time. A file that has been replaced may not be polled again,
-/// so that all of them are probed.
+/// may be begun, or completed, at any time.
+///
+/// A file that has been replaced may not be polled again after that has been reported, so that all
+/// blocks are probed before, and again before it is reported another time: its writer may have
+/// continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 struct Probes {
     /// The next block to probe after the first one. 0 if they begin again.
     next: u64,
+    /// Whether all blocks have been probed since the file was seen to be replaced, or since that was
+    /// last reported. `None` if they have not begun.
+    has_probed_all: Option<bool>,
 }
 
 impl Probes {
-    /// Whether `is_it` is true of any block from `first` on, up to the first such block.
+    /// Whether `is_it` is true of any of the next blocks to probe from `first` on, up to the first
+    /// such block. [`is_unfinished`](Self::is_unfinished) says whether there are more.
     fn any(&mut self, first: u64, look: Look, mut is_it: impl FnMut(u64) -> io::Result<bool>) -> io::Result<bool> {
-        let probes_max = if look.is_rotated { usize::MAX } else { PROBES_MAX };
-        if look.is_rotated {
-            self.next = 0;
+        match self.has_probed_all {
+            None if look.is_rotated => (self.next, self.has_probed_all) = (0, Some(false)),
+            Some(_) if !look.is_rotated => self.has_probed_all = None,
+            _ => {}
         }
         let mut begin = first;
-        for _ in 0..probes_max {
+        for _ in 0..PROBES_MAX {
             if begin >= look.file_len {
                 self.next = 0;
+                self.has_probed_all = self.has_probed_all.map(|_| true);
                 break;
             }
             if is_it(begin)? {
@@ -69,6 +80,12 @@ impl Probes {
             begin = self.next;
         }
         Ok(false)
+    }
+
+    /// Whether further blocks of a file that has been replaced must be probed before that is
+    /// reported.
+    fn is_unfinished(&self) -> bool {
+        self.has_probed_all == Some(false)
     }
 }
 
@@ -187,7 +204,7 @@ impl Follower {
             return Ok(true);
         }
         let (file, passed) = (&self.file, &mut self.judged.passed);
-        self.judged.probes.any(block_end, look, |begin| {
+        let is_passed = self.judged.probes.any(block_end, look, |begin| {
             // Most blocks are zeros or left over from an older log, and reading a gigabyte of them
             // would fill the page cache.
             let mut len = file.read_at(begin, &mut block[..Form::Synced.header_len()])?;
@@ -204,7 +221,9 @@ impl Follower {
                 return Ok(true);
             }
             Ok(false)
-        })
+        })?;
+        self.judged.is_probing |= !is_passed && self.judged.probes.is_unfinished();
+        Ok(is_passed)
     }
 
     /// Whether anything is written after the bytes that show the format of the log, however many
@@ -212,13 +231,26 @@ impl Follower {
     pub(super) fn is_head_written(&mut self) -> io::Result<bool> {
         let look = self.file.look()?;
         let file = &self.file;
-        self.judged.head_probes.any(DETECT_LEN as u64, look, |begin| {
+        let is_written = self.judged.head_probes.any(DETECT_LEN as u64, look, |begin| {
             // Where blocks begin is not known, but they do so less than a header after `begin`, and
             // each header has a byte that is not zero.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(begin, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
-        })
+        })?;
+        self.judged.is_probing |= !is_written && self.judged.head_probes.is_unfinished();
+        Ok(is_written)
+    }
+
+    /// Whether the rotation may be reported: all blocks of the old file have been probed. If so, they
+    /// are probed again before it is reported another time.
+    pub(super) fn may_report_rotation(&mut self) -> bool {
+        if self.judged.is_probing {
+            return false;
+        }
+        self.judged.probes.has_probed_all = None;
+        self.judged.head_probes.has_probed_all = None;
+        true
     }
 }
 
