@@ -15,7 +15,7 @@ from failing_calls import CAN_FAIL, failing
 
 import cordwood
 from cordwood.compat import wandb
-from cordwood.compat._store import LISTED_ENOUGH
+from cordwood.compat._wandb_scanner import LISTED_ENOUGH
 
 WANDB_MODULE = "wandb.sdk.internal.datastore"
 # When another file is opened, the original leaves the first one to the garbage collector.

@@ -70,7 +70,7 @@ import zlib
 from typing import Protocol, TypeAlias
 
 import cordwood
-from cordwood.compat._store import Scanner, check_file_header, name_of
+from cordwood.compat._wandb_scanner import Scanner
 
 __all__ = ["DamagedError", "DataStore", "FileHeaderError"]
 
@@ -93,6 +93,11 @@ _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 def strtobytes(x: str) -> bytes:
     """Text as bytes, one for each character."""
     return x.encode("iso8859-1")
+
+
+def _name_of(file: _Path | int) -> str:
+    """The argument of `open`, as text for messages."""
+    return str(file) if isinstance(file, int) else os.fsdecode(file)
 
 
 class DamagedError(cordwood.CorruptionError, AssertionError):
@@ -172,11 +177,16 @@ class DataStore:
         header = self._file().read(LEVELDBLOG_HEADER_LEN)
         self._index += len(header)  # Some scripts continue after a wrong header.
 
-        def problem(message: str) -> Exception:
-            return FileHeaderError(message, path=name_of(self._fname), offset=0)
-
-        ident = strtobytes(LEVELDBLOG_HEADER_IDENT)
-        check_file_header(header, ident, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION, problem)
+        ident, magic = strtobytes(LEVELDBLOG_HEADER_IDENT), LEVELDBLOG_HEADER_MAGIC
+        if len(header) != LEVELDBLOG_HEADER_LEN:
+            problem = f"the file header is {len(header)} bytes instead of the expected {LEVELDBLOG_HEADER_LEN}"
+        elif struct.unpack("<4sH", header[:-1]) != (ident, magic):
+            problem = f"invalid file header: {header.hex(' ')}, expected {ident.hex(' ')} and {magic:04x}"
+        elif header[-1] != LEVELDBLOG_HEADER_VERSION:
+            problem = f"invalid file header: version {header[-1]}, expected {LEVELDBLOG_HEADER_VERSION}"
+        else:
+            return
+        raise FileHeaderError(problem, path=_name_of(self._fname), offset=0)
 
     @property
     def reader(self) -> cordwood.Reader:
@@ -244,7 +254,7 @@ class DataStore:
         ):
             raise DamagedError(
                 f"there is no whole fragment at offset {self._index}",
-                path=name_of(self._fname),
+                path=_name_of(self._fname),
                 offset=self._index,
                 length=len(header) + len(data),
                 reason=cordwood.Reason.CHECKSUM_MISMATCH,
@@ -295,7 +305,7 @@ class DataStore:
         self._assert_opened_for_scan()
         file = self._file()
         if self._scanner is None or self._scanner.file is not file:
-            self._scanner = Scanner(file, name_of(self._fname), ("wandb", "wandb_old"), self._index)
+            self._scanner = Scanner(file, _name_of(self._fname), self._index)
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:

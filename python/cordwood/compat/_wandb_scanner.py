@@ -1,41 +1,19 @@
-"""How `cordwood.compat.wandb` reads: a header of seven bytes, then records, one per call."""
+"""How `cordwood.compat.wandb` reads: records, one per call."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import os
-import struct
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import cordwood
 from cordwood.typing import DialectName
-
-HEADER_LEN = 7
 
 # `Reader.skipped` lists at most this many regions.
 LISTED_MAX = 100_000
 # Each access to the list after another region builds it again: once it has this many, it begins empty.
 LISTED_ENOUGH = 1_000
-
-
-def check_file_header(
-    header: bytes, ident: bytes, magic: int, version: int, problem: Callable[[str], Exception]
-) -> None:
-    """Raises `problem` if these are not the seven bytes that a file begins with."""
-    if len(header) != HEADER_LEN:
-        raise problem(f"the file header is {len(header)} bytes instead of the expected {HEADER_LEN}")
-    found_ident, found_magic, found_version = struct.unpack("<4sHB", header)
-    if (found_ident, found_magic) != (ident, magic):
-        raise problem(f"invalid file header: {header.hex(' ')}, expected {ident.hex(' ')} and {magic:04x}")
-    if found_version != version:
-        raise problem(f"invalid file header: version {found_version}, expected {version}")
-
-
-def name_of(file: str | bytes | os.PathLike[str] | os.PathLike[bytes] | int) -> str:
-    """The argument of `open`, as text for messages."""
-    return str(file) if isinstance(file, int) else os.fsdecode(file)
 
 
 class _Whole:
@@ -75,13 +53,13 @@ class Scanner:
         offset: The file offset after what was returned, in bytes; after damage was raised, where it begins.
     """
 
-    def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[DialectName, ...], offset: int) -> None:
+    def __init__(self, file: io.BufferedIOBase, name: str, offset: int) -> None:
         self.file, self.name = file, name
-        dialect = dialects[0]
+        dialect: DialectName = "wandb"
         with contextlib.suppress(cordwood.DialectError):  # A caller who reads on after a wrong header means this one.
             detected = cordwood.detect(_Whole(file))
-            if detected is not None and detected.dialect in dialects:
-                dialect = detected.dialect
+            if detected is not None and detected.dialect == "wandb_old":
+                dialect = "wandb_old"
         self.reader = cordwood.Reader(_Whole(file), dialect=dialect, on_corruption="salvage")
         self._records: Iterator[cordwood.Record] = self.reader.records()
         self.seek(offset)
