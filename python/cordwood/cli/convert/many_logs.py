@@ -27,8 +27,8 @@ from cordwood.cli.convert.columns import (
     selection_of,
     takes_records,
 )
-from cordwood.cli.convert.one_log import open_table_of, write_held_back, write_rows
-from cordwood.cli.convert.writers import BINARY_FORMATS, Table
+from cordwood.cli.convert.one_log import write_held_back, write_rows
+from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
 
 if TYPE_CHECKING:
     from cordwood._tables.learner import Columns
@@ -117,7 +117,7 @@ class _Logs:
         self.selection = selection_of(options, self._origins)
         with new_file(options.destination, overwrite=options.overwrite) as file:
             columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
-            with contextlib.closing(open_table_of(options, form, file, columns)) as table:
+            with contextlib.closing(open_table(options, form, file, columns)) as table:
                 status = self._write_logs(table, is_native=is_native)
                 write_held_back(table, self.selection, options.sources[-1])
                 self.selection.report_nothing()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cordwood._tables.rows import json_of, shapes_of
 from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood.cli._messages import Failure, Status
 from cordwood.cli._output import new_file
@@ -19,9 +18,6 @@ from cordwood.cli._sources import source_name
 from cordwood.cli.convert.batches import BATCH_COUNT, Batches, Read, reader_of, report_damage
 from cordwood.cli.convert.columns import columns_found, columns_to_learn, is_native_table, selection_of, takes_records
 from cordwood.cli.convert.writers import Table, open_table
-
-if TYPE_CHECKING:
-    from cordwood.cli._output import Output
 
 
 def convert_once(options: argparse.Namespace, form: str, known: dict[str, ColumnType], source: Any) -> Status:
@@ -64,7 +60,7 @@ def _write_table(
         new_file(options.destination, overwrite=options.overwrite) as file,
     ):
         columns = batches.selection.of_columns(columns, "text")
-        with contextlib.closing(open_table_of(options, form, file, columns)) as table:
+        with contextlib.closing(open_table(options, form, file, columns)) as table:
             position = options.start
             for rows in batches:
                 write_rows(table, rows, options.source)
@@ -75,20 +71,6 @@ def _write_table(
             batches.selection.report_nothing()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
-
-
-def open_table_of(options: argparse.Namespace, form: str, file: Output, columns: dict[str, ColumnType]) -> Table:
-    """Opens the table of `options`, to be written to `file`."""
-    return open_table(
-        form,
-        file,
-        columns,
-        json_of(options.payload),
-        shapes_of(options.payload),
-        is_stream=options.destination == "-",
-        encoding=options.encoding or "base64",
-        escapes_formulas=options.escape_formulas,
-    )
 
 
 def write_held_back(table: Table, selection: Selection, source: str) -> None:

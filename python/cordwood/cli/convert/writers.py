@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cordwood._tables.json_text import Streamed, json_pieces, json_text
-from cordwood._tables.schema import ColumnType, Shapes, ToJson
+from cordwood._tables.rows import Row, json_of, shapes_of
+from cordwood._tables.schema import ColumnType, ToJson
 from cordwood._text import base64_text
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
-    from cordwood._tables.rows import Row
     from cordwood.cli._output import Output
 
 SUFFIXES = {
@@ -71,29 +72,21 @@ ENCODINGS: dict[str, Callable[[bytes], str]] = {
 """How CSV represents bytes: all bytes of a column have one form, so that they can be recovered."""
 
 
-def open_table(
-    form: str,
-    file: Output,
-    columns: dict[str, ColumnType],
-    to_json: ToJson,
-    shapes: Shapes | None = None,
-    *,
-    is_stream: bool,
-    encoding: str = "base64",
-    escapes_formulas: bool = False,
-) -> Table:
-    """Opens a table of this form with these columns, as `Columns.types` returns them; NDJSON has none.
+def open_table(options: argparse.Namespace, form: str, file: Output, columns: dict[str, ColumnType]) -> Table:
+    """Opens a table of this form, to be written to `file`, with these columns; NDJSON has none.
 
-    `to_json` converts a value to JSON, and `shapes` says which values are structures. A stream, which cannot be read
-    from its end, gets Arrow's streaming format. The last two parameters are for CSV.
+    stdout, which cannot be read from its end, gets Arrow's streaming format.
     """
+    to_json = json_of(options.payload)
     if form == "ndjson":
         return _Ndjson(file, to_json)
     if form == "csv":
-        return _Csv(file, columns, to_json, ENCODINGS[encoding], escapes_formulas=escapes_formulas)
+        encode = ENCODINGS[options.encoding or "base64"]
+        return _Csv(file, columns, to_json, encode, escapes_formulas=options.escape_formulas)
     from cordwood.cli.convert.arrow_table import ArrowTable
 
-    return ArrowTable(form, file, columns, to_json, shapes or Shapes(), is_stream=is_stream)
+    is_stream = options.destination == "-"
+    return ArrowTable(form, file, columns, to_json, shapes_of(options.payload), is_stream=is_stream)
 
 
 class _Ndjson:
