@@ -362,12 +362,11 @@ _TIMES = range(-62_135_596_800, 253_402_300_800)
 def _times_of(path: str, log: dict[str, Any]) -> tuple[float, float] | tuple[None, None]:
     """When the first and the last steps of a run were logged."""
     with cordwood.Reader(path, **log) as reader:
-        found = (_time_of(record.data) for record in reader.records() if b"_timestamp" in record.data)
-        span: list[float] = []
-        for time in found:
-            if time is not None:
-                span = [min(time, *span), max(time, *span)] if span else [time]
-    return (min(span), max(span)) if span else (None, None)
+        first, last = float("inf"), float("-inf")
+        for record in reader.records():
+            if b"_timestamp" in record.data and (time := _time_of(record.data)) is not None:
+                first, last = min(time, first), max(time, last)
+    return (first, last) if first <= last else (None, None)
 
 
 def _time_of(record: bytes) -> float | None:
