@@ -229,8 +229,7 @@ def policy_note(policy: str, more: int | None) -> str:
     note = f"read with the policy {policy}"
     if more is None:
         return f"{note}; --on-corruption salvage may return more records"
-    records = "1 more record" if more == 1 else f"{more:,} more records"
-    return f"{note}; --on-corruption salvage returns {records}" if more else note
+    return f"{note}; --on-corruption salvage returns {quantity(more, 'more record')}" if more else note
 
 
 def print_policy(policy: str, more: int | None) -> None:

@@ -75,8 +75,7 @@ def run(options: argparse.Namespace) -> Status:
     """Writes stdin to the destination."""
     to_stdout = options.destination == "-"
     if to_stdout and (options.json or options.mode == "a" or options.sync not in {None, "never"}):
-        complain("stdout takes records only: no --json, --append or --sync with -")
-        return Status.USAGE
+        raise ValueError("stdout takes records only: no --json, --append or --sync with -")
     if options.on_torn_tail != "refuse" and options.mode != "a":
         raise ValueError("--on-torn-tail is for the end of a log that is there, with --append")
     # If it cannot be read, no log is created.
