@@ -73,7 +73,7 @@ from cordwood.cli._sources import (
     named_files,
     stdin_or_path,
 )
-from cordwood.cli.convert.batches import reader_of
+from cordwood.cli.convert.log_rows import reader_of
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed

@@ -19,8 +19,8 @@ from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, other_log
 from cordwood.cli._sources import Tally, is_stream, without_fragment
 from cordwood.cli.convert.arrow_table import ArrowTable
-from cordwood.cli.convert.batches import BATCH_LEN, reader_of
 from cordwood.cli.convert.columns import origin_value, report_conflicts
+from cordwood.cli.convert.log_rows import BATCH_LEN, reader_of
 from cordwood.errors import PayloadError
 
 _BEGINNING_LEN = 1 << 16

@@ -18,7 +18,6 @@ from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import changed_meanwhile
 from cordwood.cli._reports import REPORTED_MAX, Skipped, skipped_by
 from cordwood.cli._sources import Tally, display_name, first_stream, for_each_source, stdin_or_path
-from cordwood.cli.convert.batches import Batches, Read, reader_of, report_damage
 from cordwood.cli.convert.columns import (
     columns_found,
     columns_to_learn,
@@ -27,6 +26,7 @@ from cordwood.cli.convert.columns import (
     selection_of,
     takes_records,
 )
+from cordwood.cli.convert.log_rows import LogRows, Read, reader_of, report_damage
 from cordwood.cli.convert.one_log import write_held_back, write_rows
 from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
 
@@ -100,10 +100,10 @@ class _Logs:
 
         def find(name: str) -> Status:
             with reader_of(self._options, stdin_or_path(name), self._options.end) as reader:
-                batches = self._batches(name, reader, found, is_native=is_native)
-                for _ in batches:
+                log_rows = self._rows_of(name, reader, found, is_native=is_native)
+                for _ in log_rows:
                     pass
-                self.firsts[name] = _First(reader.tell(), batches.read, skipped_by(reader))
+                self.firsts[name] = _First(reader.tell(), log_rows.read, skipped_by(reader))
             return Status.CLEAN
 
         status = self._for_each(find).status
@@ -153,16 +153,16 @@ class _Logs:
             reader_of(self._options, stdin_or_path(name), first.end if first else self._options.end) as reader,
             Progress(name, prints_records=self._options.destination == "-") as progress,
         ):
-            batches = self._batches(name, reader, is_native=is_native)
+            log_rows = self._rows_of(name, reader, is_native=is_native)
             position = self._options.start
-            for rows in batches:
+            for rows in log_rows:
                 write_rows(table, rows, name)
                 progress(reader.tell() - position)
                 position = reader.tell()
-            if first and batches.read != first.read:
+            if first and log_rows.read != first.read:
                 raise changed_meanwhile(name, "rewritten")
             skipped = first.skipped if first else skipped_by(reader)
-            return max(batches.status, report_damage(self._options, batches, skipped))
+            return max(log_rows.status, report_damage(self._options, log_rows, skipped))
 
     def _for_each(self, work: Callable[[str], Status]) -> Tally:
         return for_each_source(
@@ -179,9 +179,9 @@ class _Logs:
         self._unread = self._unread or name
         return Status.CLEAN
 
-    def _batches(self, name: str, reader: cordwood.Reader, found: Columns | None = None, *, is_native: bool) -> Batches:
+    def _rows_of(self, name: str, reader: cordwood.Reader, found: Columns | None = None, *, is_native: bool) -> LogRows:
         first: Row = {column: origin_value(name, column) for column in self._origins}
-        return Batches(self._options, name, reader, self.selection, found, first=first, is_native=is_native)
+        return LogRows(self._options, name, reader, self.selection, found, first=first, is_native=is_native)
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:

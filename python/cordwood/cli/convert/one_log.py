@@ -15,8 +15,8 @@ from cordwood.cli._reopenable import Reopenable, changed_meanwhile
 from cordwood.cli._reports import skipped_by
 from cordwood.cli._selection import Selection
 from cordwood.cli._sources import source_name
-from cordwood.cli.convert.batches import BATCH_COUNT, Batches, Read, reader_of, report_damage
 from cordwood.cli.convert.columns import columns_found, columns_to_learn, is_native_table, selection_of, takes_records
+from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, reader_of, report_damage
 from cordwood.cli.convert.writers import Table, open_table
 
 
@@ -24,9 +24,9 @@ def convert_once(options: argparse.Namespace, form: str, known: dict[str, Column
     """Writes the table of a log whose columns are known."""
     selection = selection_of(options)
     with reader_of(options, source, options.end) as reader:
-        batches = Batches(options, options.source, reader, selection)
-        _write_table(options, form, known, batches)
-        return max(batches.status, report_damage(options, batches, skipped_by(reader)))
+        log_rows = LogRows(options, options.source, reader, selection)
+        _write_table(options, form, known, log_rows)
+        return max(log_rows.status, report_damage(options, log_rows, skipped_by(reader)))
 
 
 def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
@@ -34,7 +34,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
     selection = selection_of(options)
     found = columns_to_learn(options.payload, selection)
     with reader_of(options, source.open(), options.end) as reader:
-        first = Batches(
+        first = LogRows(
             options, options.source, reader, selection, found, is_native=takes_records(options.payload, selection)
         )
         for _ in first:
@@ -46,30 +46,30 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
     with reader_of(options, source.open(), end) as reader:
         source.check_same(end)
         is_native = is_native_table(options.payload, selection, columns, form)
-        batches = Batches(options, options.source, reader, selection_of(options), is_native=is_native)
-        _write_table(options, form, columns, batches, first.read)
-        return max(batches.status, report_damage(options, batches, skipped))
+        log_rows = LogRows(options, options.source, reader, selection_of(options), is_native=is_native)
+        _write_table(options, form, columns, log_rows, first.read)
+        return max(log_rows.status, report_damage(options, log_rows, skipped))
 
 
 def _write_table(
-    options: argparse.Namespace, form: str, columns: dict[str, ColumnType], batches: Batches, first: Read | None = None
+    options: argparse.Namespace, form: str, columns: dict[str, ColumnType], log_rows: LogRows, first: Read | None = None
 ) -> None:
     """Writes the rows. If the records are not those of a `first` pass, the file was rewritten: there is no table."""
     with (
         Progress(options.source, prints_records=options.destination == "-") as progress,
         new_file(options.destination, overwrite=options.overwrite) as file,
     ):
-        columns = batches.selection.of_columns(columns, "text")
+        columns = log_rows.selection.of_columns(columns, "text")
         with contextlib.closing(open_table(options, form, file, columns)) as table:
             position = options.start
-            for rows in batches:
+            for rows in log_rows:
                 write_rows(table, rows, options.source)
-                progress(batches.reader.tell() - position)
-                position = batches.reader.tell()
-            batches.selection.check_names()
-            write_held_back(table, batches.selection, options.source)
-            batches.selection.report_nothing()
-        if first is not None and batches.read != first:
+                progress(log_rows.reader.tell() - position)
+                position = log_rows.reader.tell()
+            log_rows.selection.check_names()
+            write_held_back(table, log_rows.selection, options.source)
+            log_rows.selection.report_nothing()
+        if first is not None and log_rows.read != first:
             raise changed_meanwhile(options.source, "rewritten")
 
 

@@ -45,7 +45,7 @@ class Read(NamedTuple):
     """The CRC of their offsets and their data."""
 
 
-class Batches:
+class LogRows:
     """The wanted rows of a log, many at a time. Records that are not of the form are left out, and reported.
 
     Attributes:
@@ -234,12 +234,12 @@ def _no_columns(error: TooManyColumnsError) -> Failure:
     return Failure(f"{error}; --to ndjson has no columns")
 
 
-def report_damage(options: argparse.Namespace, batches: Batches, skipped: Skipped) -> Status:
+def report_damage(options: argparse.Namespace, log_rows: LogRows, skipped: Skipped) -> Status:
     """Reports what was skipped in a log, and what would return more of it."""
-    end = options.end if batches.end is None else batches.end
-    log, count = format_of(batches.reader), batches.read.record_count
-    status = report_left_out(batches.source, log, count, skipped, options, end=end)
-    is_lost = max(status, batches.status) == Status.DAMAGE and not batches.is_other_kind
+    end = options.end if log_rows.end is None else log_rows.end
+    log, count = format_of(log_rows.reader), log_rows.read.record_count
+    status = report_left_out(log_rows.source, log, count, skipped, options, end=end)
+    is_lost = max(status, log_rows.status) == Status.DAMAGE and not log_rows.is_other_kind
     if options.payload == "live-files" and is_lost:
-        complain(f"{display_name(batches.source)}: {LOST_EDITS}")
+        complain(f"{display_name(log_rows.source)}: {LOST_EDITS}")
     return Status.DAMAGE if options.strict and skipped.is_torn else status
