@@ -35,7 +35,7 @@ class NewColumnsError(Exception):
     """A record has something that is not in the columns found before."""
 
 
-LeaveOut: TypeAlias = Callable[[LeftOutRecord, PayloadError], None]
+LeaveOutEntity: TypeAlias = Callable[[LeftOutRecord, PayloadError], None]
 
 
 class EntityRecords(NamedTuple):
@@ -44,12 +44,12 @@ class EntityRecords(NamedTuple):
     batch: RecordBatch
     first: Mapping[str, str | None]
     """What each row begins with."""
-    leave_out: LeaveOut
+    leave_out: LeaveOutEntity
     learner: EntityColumns | None = None
     """If there is one, it learns from the records; further columns are a `NewColumnsError`."""
 
 
-def leave_out_all(batch: RecordBatch, left_out: list[tuple[int, Any]], leave_out: LeaveOut) -> None:
+def leave_out_all(batch: RecordBatch, left_out: list[tuple[int, Any]], leave_out: LeaveOutEntity) -> None:
     """Leaves out each record that is not an entity."""
     for index, error in left_out:
         record = LeftOutRecord(batch.record_offsets[index], batch[index])
@@ -71,7 +71,7 @@ class EntityColumns(Columns):
             other_count=0 if origin is None else 1,
         )
 
-    def learn(self, batch: RecordBatch, leave_out: LeaveOut) -> bool:
+    def learn(self, batch: RecordBatch, leave_out: LeaveOutEntity) -> bool:
         """Takes records into account. Returns whether none has a property with the name of the further column.
 
         Raises:
