@@ -156,7 +156,7 @@ class JsonPrinter:
         self._selection = selection
         self._is_selecting = selection.is_active
         # If so, all of a value that could be streamed is needed.
-        self._needs_value = selection.names("value")
+        self._needs_value = selection.names_any_with("value")
         self._payload: str | None = options.payload
         self._dialect = dialect
         self._encoding = options.encoding

@@ -134,7 +134,7 @@ class Selection:
         """Whether the limit is reached: then nothing more needs to be read."""
         return self._limit is not None and self._count >= self._limit
 
-    def names(self, beginning: str) -> bool:
+    def names_any_with(self, beginning: str) -> bool:
         """Whether a requested name has this beginning."""
         names = [*(self.columns or ()), *(condition.column for condition in self._conditions)]
         return any(name.startswith(beginning) for name in names)
