@@ -65,6 +65,18 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 _FIELDS = ("source", "offset", "end_offset", "len", "salvaged")
 
 
+def _row(source: str, record: cordwood.Record, data: dict[str, Any]) -> dict[str, Any]:
+    """A record as JSON: `_FIELDS`, and those of its data."""
+    return {
+        "source": source,
+        "offset": record.offset,
+        "end_offset": record.end_offset,
+        "len": len(record.data),
+        "salvaged": record.salvaged,
+        **data,
+    }
+
+
 def selection_of(options: argparse.Namespace) -> Selection:
     """The selection of records, which are rows here: the columns are the fields of `--json`."""
     data = [options.encoding] if options.encoding else ["text", "base64"]
@@ -129,14 +141,8 @@ class DataPrinter:
     def _is_wanted(self, record: cordwood.Record) -> bool:
         if not self._selection.has_names:
             return self._selection.take({}) is not None
-        place = {
-            "source": source_name(self._name),
-            "offset": record.offset,
-            "end_offset": record.end_offset,
-            "len": len(record.data),
-            "salvaged": record.salvaged,
-        }
-        return self._selection.take({**place, **self._encode(record.data)[0]}) is not None
+        row = _row(source_name(self._name), record, self._encode(record.data)[0])
+        return self._selection.take(row) is not None
 
     def close(self) -> None:
         """There is nothing left to report."""
@@ -184,14 +190,7 @@ class JsonPrinter:
         if streamed is not None and self._needs_value:
             array.extend(streamed.items)
             streamed = None
-        value = {
-            "source": self._source,
-            "offset": record.offset,
-            "end_offset": record.end_offset,
-            "len": len(record.data),
-            "salvaged": record.salvaged,
-            **data,
-        }
+        value = _row(self._source, record, data)
         wanted = self._selection.take(value) if self._is_selecting else value
         if wanted is not None:
             print_held_back(self._selection)
