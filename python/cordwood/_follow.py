@@ -23,10 +23,7 @@ class FollowerRecordIterator:
         return self
 
     async def __anext__(self) -> Record:
-        record = await _next(self._follower)
-        if record is None:
-            raise StopAsyncIteration
-        return record
+        return await _next(self._follower)
 
 
 class FollowerIterator:
@@ -39,14 +36,11 @@ class FollowerIterator:
         return self
 
     async def __anext__(self) -> bytes:
-        record = await _next(self._follower)
-        if record is None:
-            raise StopAsyncIteration
-        return record.data
+        return (await _next(self._follower)).data
 
 
-async def _next(follower: Follower) -> Record | None:
-    """Waits for a record as `Follower.__next__` does."""
+async def _next(follower: Follower) -> Record:
+    """Waits for a record as `Follower.__next__` does. If none comes, the iteration ends."""
     # Other tasks get their turn even if the next record is always there. No record is held across an await: a task that
     # is cancelled there would lose it.
     await asyncio.sleep(0)
@@ -60,4 +54,6 @@ async def _next(follower: Follower) -> Record | None:
                 break
             delay = min(delay, left)
         await asyncio.sleep(delay)
+    if record is None:
+        raise StopAsyncIteration
     return record
