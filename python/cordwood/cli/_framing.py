@@ -24,7 +24,7 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 
 
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
-    """The records in a stream, as many at a time as are available without waiting.
+    """The records in a stream, in lists: with a delimiter, all that one read has completed; with lengths, one.
 
     Raises:
         ValueError: The stream ends within a record that states its length, or a record is too long.

@@ -161,7 +161,7 @@ class JsonPrinter:
         self._source = source_name(name)
         self._selection = selection
         self._is_selecting = selection.is_active
-        # If so, all of a value that could be streamed is needed.
+        # A name within `value` is requested, so the value cannot be streamed.
         self._needs_value = selection.names_any_with("value")
         self._payload: str | None = options.payload
         self._dialect = dialect

@@ -19,7 +19,7 @@ _LISTED_MAX = 50
 """A message names at most this many columns."""
 
 _SEEN_MAX = 10_000
-"""It makes guesses from at most this many."""
+"""A message about an unknown column suggests a name from at most this many."""
 
 _MISSING = object()
 
