@@ -5,7 +5,6 @@ The other modules are imported when a scan is made: this one is part of `import 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, get_args
@@ -50,14 +49,11 @@ class DecodedScan:
     ) -> None:
         from threading import Lock
 
-        self._sources = sources
-        # How many times each was opened.
-        self._openings = [0] * len(sources)
+        self._sources = [_Source(*source) for source in sources]
         self._decode = decode
         self._origin = origin
         self._columns = columns
         self._options = options
-        self._raises: bool = options["on_corruption"] == "raise"
         # All columns, where they were inferred.
         self._known: Mapping[str, ColumnType] | None = None
         self._advice = (
@@ -220,77 +216,9 @@ class DecodedScan:
 
     def _logs(self) -> list[_Log]:
         return [
-            _Log(
-                functools.partial(self._open, number),
-                functools.partial(self._opening, number),
-                self._rows_of,
-                self._entities_of,
-                number,
-                raises=self._raises,
-            )
-            for number in range(len(self._sources))
+            _Log(source, number, self._decode, self._origin, self._options)
+            for number, source in enumerate(self._sources)
         ]
-
-    def _open(self, number: int) -> Reader:
-        """A reader of a source, from its beginning."""
-        source, begin, is_read_once = self._sources[number]
-        if is_read_once and self._openings[number]:
-            raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
-        self._openings[number] += 1
-        if begin is not None:
-            source.seek(begin)
-        return Reader(source, **self._options)
-
-    def _opening(self, number: int) -> int:
-        """Changes when another stream begins to read a source, if that moves the position of this one."""
-        _, begin, _ = self._sources[number]
-        return 0 if begin is None else self._openings[number]
-
-    def _first(self, reader: Reader) -> dict[str, str | None]:
-        """What each row of a log begins with."""
-        from cordwood._tables.rows import origin_of
-
-        return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
-
-    def _rows_of(self, reader: Reader, log: _Log) -> Iterator[tuple[list[Row], list[int]]]:
-        """The rows of a log, many at a time, and the file offset of the record of each."""
-        from cordwood._tables.rows import rows_as
-
-        first = self._first(reader)
-        policy = self._options["on_corruption"]
-        maker = rows_as(self._decode, reader.dialect, log.leave_out, lambda _: None, on_corruption=policy)
-        rows: list[Row] = []
-        offsets: list[int] = []
-        rows_len = 0
-        for record in reader.records():
-            try:
-                found = maker.of_record(record)
-            except PayloadError as error:
-                log.leave_out(record, error)
-                continue
-            for row in found:
-                if self._origin and self._origin in row:
-                    raise _has_column(log, self._origin)
-                rows.append({**first, **row} if first else row)
-                offsets.append(record.offset)
-                if len(rows) >= _BATCH_COUNT:
-                    yield rows, offsets
-                    rows, offsets, rows_len = [], [], 0
-            rows_len += len(record.data)
-            if rows_len >= _BATCH_LEN:
-                yield rows, offsets
-                rows, offsets, rows_len = [], [], 0
-        # None of these forms has rows that are complete only after the last record.
-        if rows:
-            yield rows, offsets
-
-    def _entities_of(self, reader: Reader, log: _Log) -> Iterator[EntityRecords]:
-        """The records of a log, many at a time."""
-        from cordwood._tables.entity_batches import EntityRecords
-
-        first = self._first(reader)
-        for batch in reader.record_batches(target_len=_BATCH_LEN):
-            yield EntityRecords(batch, first, log.leave_out)
 
 
 def _check_names(names: Iterable[str], known: Collection[str]) -> None:
@@ -318,25 +246,41 @@ def _has_column(log: _Log, name: str | None) -> ValueError:
     return ValueError(f"{log.name}: the rows have a column {name!r} of their own: scan each on its own")
 
 
+class _Source:
+    """A source of a scan, which each reading reads from its beginning."""
+
+    def __init__(self, source: Any, begin: int | None, is_read_once: bool) -> None:  # noqa: FBT001 - as Rust passes it
+        self._source = source
+        self._begin = begin
+        self._is_read_once = is_read_once
+        self._opening_count = 0
+
+    def open(self, options: Mapping[str, Any]) -> Reader:
+        """A reader of it, from its beginning."""
+        if self._is_read_once and self._opening_count:
+            raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
+        self._opening_count += 1
+        if self._begin is not None:
+            self._source.seek(self._begin)
+        return Reader(self._source, **options)
+
+    @property
+    def opening(self) -> int:
+        """Changes when another stream begins to read it, if that moves the position of this one."""
+        return 0 if self._begin is None else self._opening_count
+
+
 class _Log:
     """One source in one reading."""
 
     def __init__(
-        self,
-        open_: Callable[[], Reader],
-        opening: Callable[[], int],
-        rows_of: Callable[[Reader, _Log], Iterator[tuple[list[Row], list[int]]]],
-        entities_of: Callable[[Reader, _Log], Iterator[EntityRecords]],
-        number: int,
-        *,
-        raises: bool,
+        self, source: _Source, number: int, decode: str, origin: str | None, options: Mapping[str, Any]
     ) -> None:
-        self._open = open_
-        self._opening = opening
-        self._rows_of = rows_of
-        self._entities_of = entities_of
+        self._source = source
         self._number = number
-        self._raises = raises
+        self._decode = decode
+        self._origin = origin
+        self._options = options
         self.reader: Reader | None = None
         self.left_out: list[tuple[int, PayloadError]] = []
 
@@ -345,16 +289,18 @@ class _Log:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
     def rows(self) -> Iterator[tuple[list[Row], list[int]]]:
+        """The rows, many at a time, and the file offset of the record of each."""
         yield from self._each(self._rows_of)
 
     def entities(self) -> Iterator[EntityRecords]:
+        """The records, many at a time."""
         yield from self._each(self._entities_of)
 
-    def _each(self, parts_of: Callable[[Reader, _Log], Iterator[_Part]]) -> Iterator[_Part]:
-        with self._open() as reader:
+    def _each(self, parts_of: Callable[[Reader], Iterator[_Part]]) -> Iterator[_Part]:
+        with self._source.open(self._options) as reader:
             self.reader = reader
-            opening = self._opening()
-            for part in parts_of(reader, self):
+            opening = self._source.opening
+            for part in parts_of(reader):
                 # Between two parts, and in other threads at any time.
                 self._check_alone(opening)
                 yield part
@@ -362,14 +308,58 @@ class _Log:
             self._check_alone(opening)
 
     def _check_alone(self, opening: int) -> None:
-        if self._opening() != opening:
+        if self._source.opening != opening:
             raise OSError(
                 "another stream has started reading the same file object: read the streams one after the other, or "
                 "scan a path"
             )
 
+    def _first(self, reader: Reader) -> dict[str, str | None]:
+        """What each row begins with."""
+        from cordwood._tables.rows import origin_of
+
+        return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
+
+    def _rows_of(self, reader: Reader) -> Iterator[tuple[list[Row], list[int]]]:
+        from cordwood._tables.rows import rows_as
+
+        first = self._first(reader)
+        policy = self._options["on_corruption"]
+        maker = rows_as(self._decode, reader.dialect, self.leave_out, lambda _: None, on_corruption=policy)
+        rows: list[Row] = []
+        offsets: list[int] = []
+        rows_len = 0
+        for record in reader.records():
+            try:
+                found = maker.of_record(record)
+            except PayloadError as error:
+                self.leave_out(record, error)
+                continue
+            for row in found:
+                if self._origin and self._origin in row:
+                    raise _has_column(self, self._origin)
+                rows.append({**first, **row} if first else row)
+                offsets.append(record.offset)
+                if len(rows) >= _BATCH_COUNT:
+                    yield rows, offsets
+                    rows, offsets, rows_len = [], [], 0
+            rows_len += len(record.data)
+            if rows_len >= _BATCH_LEN:
+                yield rows, offsets
+                rows, offsets, rows_len = [], [], 0
+        # None of these forms has rows that are complete only after the last record.
+        if rows:
+            yield rows, offsets
+
+    def _entities_of(self, reader: Reader) -> Iterator[EntityRecords]:
+        from cordwood._tables.entity_batches import EntityRecords
+
+        first = self._first(reader)
+        for batch in reader.record_batches(target_len=_BATCH_LEN):
+            yield EntityRecords(batch, first, self.leave_out)
+
     def leave_out(self, record: Record | LeftOutRecord, error: PayloadError) -> None:
-        if self._raises:
+        if self._options["on_corruption"] == "raise":
             raise PayloadError(
                 f"{self.name}: the record at offset {record.offset}: {error}",
                 offset=error.offset,
