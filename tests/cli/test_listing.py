@@ -13,7 +13,7 @@ from crc32c import crc32c
 
 import cordwood.cli.salvage
 from cordwood.cli import main
-from cordwood.cli._sources import named_files
+from cordwood.cli._expansion import named_files
 
 COMMAND = [sys.executable, "-m", "cordwood"]
 

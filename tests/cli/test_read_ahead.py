@@ -13,8 +13,8 @@ from support import PAYLOAD, written
 
 import cordwood
 from cordwood.cli import main
+from cordwood.cli._named import Named
 from cordwood.cli._read_ahead import LEN_MIN, ReadAhead
-from cordwood.cli._sources import Named
 
 SECONDS = 60
 

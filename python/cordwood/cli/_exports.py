@@ -12,15 +12,12 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import cordwood
+from cordwood.cli._messages import REPORTED_MAX
+from cordwood.cli._named import EMPTY, METADATA, Identity, Named, SourceFailure
 from cordwood.cli._names import LIST_SUFFIX, is_of_export
-from cordwood.cli._reports import REPORTED_MAX
-from cordwood.cli._sources import EMPTY, METADATA, Named, SourceFailure
-
-if TYPE_CHECKING:
-    from cordwood.cli._sources import Identity
 
 _VERSION = b"3"
 """The first record of `*.overall_export_metadata`."""

@@ -35,6 +35,9 @@ class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
 NO_MEMORY = "not enough memory"
 """The message for a `MemoryError`, whose own is for Python programs or empty."""
 
+REPORTED_MAX = 10
+"""At most this many faults of a file are reported one by one on stderr, and the rest in one line."""
+
 before_message: Callable[[], None] | None = None
 """Called before a message is printed, to remove a progress bar."""
 

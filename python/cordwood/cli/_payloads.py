@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import cordwood
+from cordwood.cli._expansion import named_files
 from cordwood.cli._messages import complain
+from cordwood.cli._named import display_name
 from cordwood.cli._names import is_engine_name
 from cordwood.cli._options import reading_options
-from cordwood.cli._sources import display_name, named_files
 from cordwood.errors import PayloadError
 
 PAYLOADS = {

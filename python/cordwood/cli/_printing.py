@@ -12,7 +12,8 @@ import cordwood
 from cordwood._tables.json_text import Streamed, json_pieces, json_text
 from cordwood._text import base64_text
 from cordwood.cli._framing import framed
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import REPORTED_MAX, Status, complain
+from cordwood.cli._named import display_name, source_name
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import (
     AUTO,
@@ -23,9 +24,7 @@ from cordwood.cli._payloads import (
     report_payload,
     wandb_values,
 )
-from cordwood.cli._reports import REPORTED_MAX
 from cordwood.cli._selection import Selection, add_selection_arguments
-from cordwood.cli._sources import display_name, source_name
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -13,7 +13,7 @@ from cordwood.cli._progress import Progress
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from cordwood.cli._sources import Named
+    from cordwood.cli._named import Named
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from cordwood._remote import is_url
 from cordwood.cli._messages import Failure
-from cordwood.cli._sources import stdin
+from cordwood.cli._named import stdin
 
 if TYPE_CHECKING:
     from cordwood.typing import Source

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
 from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain, with_options
+from cordwood.cli._expansion import is_one_file
+from cordwood.cli._messages import REPORTED_MAX, Status, complain, with_options
+from cordwood.cli._named import Named, display_name, is_stream
 from cordwood.cli._options import processor_count
 from cordwood.cli._output import WIDTH, print_folded, print_json, red
-from cordwood.cli._sources import NO_FRAGMENT, Named, Tally, display_name, for_each_source, is_one_file, is_stream
+from cordwood.cli._sources import NO_FRAGMENT, Tally, for_each_source
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -67,10 +69,6 @@ def reason_text(region: cordwood.SkippedRegion) -> str:
         return reason
     # The bit says more than the two checksums.
     return f"{reason.partition(': ')[0]}: bit {flip.bit} of byte {flip.offset:,} was flipped"
-
-
-REPORTED_MAX = 10
-"""At most this many faults of a file are reported one by one on stderr, and the rest in one line."""
 
 
 class Skipped(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cordwood._text import quantity
 from cordwood.cli._messages import complain, escaped, guess
-from cordwood.cli._sources import display_name
+from cordwood.cli._named import display_name
 
 if TYPE_CHECKING:
     from cordwood.cli._conditions import Condition

@@ -17,13 +17,14 @@ import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status
+from cordwood.cli._named import stdin_or_path
 from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, report_left_out, skipped_by
-from cordwood.cli._sources import for_each_source, stdin_or_path
+from cordwood.cli._sources import for_each_source
 
 EXAMPLES = """\
   cordwood cat app.log

@@ -14,11 +14,12 @@ from itertools import chain, islice
 import cordwood
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain
+from cordwood.cli._named import display_name, source_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import print_json, red
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import policy_note, report_other_log
-from cordwood.cli._sources import display_name, for_each_source, source_name
+from cordwood.cli._sources import for_each_source
 
 EXAMPLES = """\
   cordwood fragments 000003.log | less

@@ -17,25 +17,16 @@ from typing import Any, NamedTuple
 import cordwood
 from cordwood._native import decode_wandb
 from cordwood._text import quantity
+from cordwood.cli._expansion import is_one_file, named_files
 from cordwood.cli._exports import Entities, overall_message, stated, total
 from cordwood.cli._messages import Status
+from cordwood.cli._named import METADATA, Named, SourceFailure, display_name, is_stream, source_name
 from cordwood.cli._names import is_of_export
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
-from cordwood.cli._sources import (
-    METADATA,
-    Named,
-    SourceFailure,
-    Tally,
-    display_name,
-    for_each_source,
-    is_one_file,
-    is_stream,
-    named_files,
-    source_name,
-)
+from cordwood.cli._sources import Tally, for_each_source
 
 EXAMPLES = """\
   cordwood info 000003.log

@@ -21,7 +21,9 @@ from collections.abc import Iterable, Sequence
 
 import cordwood
 from cordwood._text import quantity
+from cordwood.cli._expansion import identity_of, named_files
 from cordwood.cli._messages import Status, complain, escaped
+from cordwood.cli._named import Named, SourceFailure, display_name, is_stream, stdin_or_path
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
@@ -33,7 +35,6 @@ from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
-from cordwood.cli._sources import Named, SourceFailure, display_name, identity_of, is_stream, named_files, stdin_or_path
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\

@@ -13,7 +13,9 @@ from collections.abc import Callable
 
 import cordwood
 from cordwood._text import quantity
+from cordwood.cli._expansion import named_files
 from cordwood.cli._messages import Status
+from cordwood.cli._named import display_name, source_name, stdin_or_path
 from cordwood.cli._options import (
     add_dialect_argument,
     add_on_corruption_argument,
@@ -34,7 +36,6 @@ from cordwood.cli._reports import (
     salvageable_count,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, named_files, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood stat 000003.log

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 import cordwood
 from cordwood._text import quantity
+from cordwood.cli._expansion import named_files
 from cordwood.cli._messages import Status
+from cordwood.cli._named import display_name, source_name, stdin_or_path
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,
@@ -41,7 +43,6 @@ from cordwood.cli._reports import (
     sha256_of,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, named_files, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood verify 000003.log

@@ -15,9 +15,9 @@ import sys
 import cordwood
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._named import stdin
 from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
 from cordwood.cli._output import print_json
-from cordwood.cli._sources import stdin
 
 EXAMPLES = """\
   journalctl --output json --follow | cordwood write --append journal.log

@@ -51,7 +51,9 @@ import sys
 import cordwood
 from cordwood._tables.rows import ROW_KINDS, known_columns
 from cordwood._tables.schema import ColumnType
+from cordwood.cli._expansion import identity_of, is_one_file, named_files
 from cordwood.cli._messages import Failure, Status
+from cordwood.cli._named import Named, display_name, first_stream, stdin_or_path
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,
@@ -63,16 +65,7 @@ from cordwood.cli._output import check_destination, check_no_log
 from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, report_payload
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import (
-    Named,
-    check_url,
-    display_name,
-    first_stream,
-    identity_of,
-    is_one_file,
-    named_files,
-    stdin_or_path,
-)
+from cordwood.cli._sources import check_url
 from cordwood.cli.convert.log_rows import reader_of
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice

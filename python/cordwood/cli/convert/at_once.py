@@ -14,10 +14,11 @@ from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOu
 from cordwood._tables.rows import all_columns, json_of, shapes_of
 from cordwood._tables.schema import ColumnType, MisfitError, TooManyColumnsError
 from cordwood.cli._messages import complain
+from cordwood.cli._named import is_stream
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, other_log
-from cordwood.cli._sources import Tally, is_stream, without_fragment
+from cordwood.cli._sources import Tally, without_fragment
 from cordwood.cli.convert.arrow_table import ArrowTable
 from cordwood.cli.convert.columns import origin_value, report_conflicts
 from cordwood.cli.convert.log_rows import BATCH_LEN, reader_of

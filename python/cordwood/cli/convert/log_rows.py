@@ -11,12 +11,12 @@ from cordwood._tables.json_text import Streamed
 from cordwood._tables.rows import Row, rows_as
 from cordwood._tables.schema import TooManyColumnsError
 from cordwood._text import quantity
-from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
+from cordwood.cli._named import display_name
 from cordwood.cli._options import reading_options
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
-from cordwood.cli._reports import REPORTED_MAX, Skipped, format_of, report_left_out
+from cordwood.cli._reports import Skipped, format_of, report_left_out
 from cordwood.cli._selection import Selection
-from cordwood.cli._sources import display_name
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:

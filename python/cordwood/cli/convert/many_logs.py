@@ -11,13 +11,14 @@ import cordwood
 from cordwood._tables.rows import Row, origin_column
 from cordwood._tables.schema import ColumnType
 from cordwood._text import quantity
-from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
+from cordwood.cli._named import display_name, first_stream, stdin_or_path
 from cordwood.cli._output import new_file
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import changed_meanwhile
-from cordwood.cli._reports import REPORTED_MAX, Skipped, skipped_by
-from cordwood.cli._sources import Tally, display_name, first_stream, for_each_source, stdin_or_path
+from cordwood.cli._reports import Skipped, skipped_by
+from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli.convert.columns import (
     columns_found,
     columns_to_learn,

@@ -9,12 +9,12 @@ from typing import Any
 
 from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood.cli._messages import Failure, Status
+from cordwood.cli._named import source_name
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile
 from cordwood.cli._reports import skipped_by
 from cordwood.cli._selection import Selection
-from cordwood.cli._sources import source_name
 from cordwood.cli.convert.columns import columns_found, columns_to_learn, is_native_table, selection_of, takes_records
 from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, reader_of, report_damage
 from cordwood.cli.convert.writers import Table, open_table

@@ -1,0 +1,173 @@
+"""Which files the names on a command line stand for: patterns and folders are expanded."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+
+from cordwood._remote import is_url, local_path
+from cordwood.cli._named import EMPTY, Identity, Named, is_stream
+from cordwood.cli._names import is_of_export
+
+
+def is_one_file(names: Sequence[str]) -> bool:
+    """Whether a command line names a single file, rather than several, a pattern or a folder."""
+    return len(names) == 1 and not (_is_pattern(names[0]) or os.path.isdir(names[0]))  # noqa: PTH112
+
+
+def named_files(names: Iterable[str]) -> list[Named]:
+    """The named files, in the order in which they are named, each once, even if it has several names.
+
+    A pattern is replaced by its matches, in sorted order, as in many shells, and a folder by all files in it and in its
+    subfolders, in the order of their paths. A file that is named or matched as well as found in a folder counts as
+    named.
+    """
+    files: list[Named] = []
+    places: dict[Identity, int] = {}
+    for file, identity in _expanded(names):
+        place = places.setdefault(identity, len(files)) if identity else len(files)
+        if place == len(files):
+            files.append(file)
+        elif not file.is_in_folder:
+            files[place] = files[place]._replace(is_in_folder=False, what=None)
+    return files
+
+
+_NO_FILE = "pipe, socket or device"
+"""It is opened only if it is named directly: opening it may take forever."""
+
+
+def _is_pattern(name: str) -> bool:
+    # A file of that name takes precedence.
+    return name != "-" and _has_magic(name) and not os.path.lexists(name) and not is_url(name)
+
+
+def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, Identity | None]]:
+    for name in names:
+        if _is_pattern(name) and (matches := _matches(name)):
+            above = _without_magic(name)
+            for match in matches:
+                relative = os.path.relpath(match, above)
+                if os.path.isdir(match):  # noqa: PTH112 - pathlib is slow to import
+                    # `**` also matches what is in the folder.
+                    if "**" not in name:
+                        yield from _in_folder(match, relative)
+                elif match != "-" and is_stream(match):
+                    yield Named(match, relative, is_in_folder=True, what=_NO_FILE), None
+                else:
+                    # A file named `-` is not stdin.
+                    yield _named("./-" if match == "-" else match, relative)
+        elif os.path.isdir(name):  # noqa: PTH112
+            yield from _in_folder(name, "")
+        else:
+            yield _named(name, os.path.basename(name))  # noqa: PTH119
+
+
+def _has_magic(name: str) -> bool:
+    """Like `glob.has_magic`, whose module is imported only for patterns."""
+    return not _MAGIC.isdisjoint(name)
+
+
+_MAGIC = frozenset("*?[")
+
+
+def _matches(pattern: str) -> list[str]:
+    """What a pattern matches, in sorted order."""
+    return sorted(set(_unsorted_matches(pattern)))
+
+
+def _unsorted_matches(pattern: str) -> Iterator[str]:
+    import glob
+
+    two_stars = re.fullmatch(rf"(?s)((?:.*?{_SEPARATOR})??)\*\*(?:{_SEPARATOR}+(.*))?", pattern)
+    if not two_stars:
+        yield from glob.glob(pattern)  # noqa: PTH207 - keeps names
+        return
+    # `glob` itself goes through links that `**` matches, in circles, too. A shell does not.
+    above, below = two_stars.groups("*")
+    for top in glob.glob(above) if above else [""]:  # noqa: PTH207
+        for path, folders, _ in os.walk(top or os.curdir):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            folder = os.path.join(path, "")  # noqa: PTH118
+            yield from _unsorted_matches(glob.escape(folder if top else folder[len("./") :]) + below)
+
+
+_SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
+
+
+def _without_magic(pattern: str) -> str:
+    """The folder that contains everything that a pattern can match."""
+    folder = os.path.dirname(pattern)  # noqa: PTH120
+    while _has_magic(folder):
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    return folder or os.curdir
+
+
+def _named(name: str, relative: str) -> tuple[Named, Identity | None]:
+    if name == "-":
+        # There may be a file of that name.
+        return Named(name, relative), None
+    try:
+        status = os.stat(name)  # noqa: PTH116
+    except (OSError, ValueError):
+        # It is reported when it is opened.
+        return Named(name, relative), None
+    file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return Named(name, relative, file_len=file_len), _identity(status)
+
+
+def identity_of(name: str) -> Identity | None:
+    """What all names of a file have in common; `None` if it is missing, or cannot be read twice."""
+    path = local_path(name)
+    return None if path is None else _named(path, "")[1]
+
+
+def _identity(status: os.stat_result) -> Identity | None:
+    """What two names of one file have in common; `None` if it may be read twice, as a pipe may, or has no inode."""
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
+
+
+def _in_folder(folder: str, above: str) -> list[tuple[Named, Identity | None]]:
+    """All files in a folder, and those that the metadata of an export in it lists.
+
+    Links to folders are not followed, nor links to files that are found there anyway.
+    """
+    found: list[tuple[Named, Identity | None]] = []
+    links: list[tuple[Named, Identity | None]] = []
+
+    def unreadable(error: OSError) -> None:
+        found.append((Named(error.filename, "", is_in_folder=True, error=error), None))
+
+    for path, folders, names in os.walk(folder, onerror=unreadable):
+        linked = [name for name in folders if os.path.islink(os.path.join(path, name))]  # noqa: PTH114, PTH118
+        found += ((_file_in(folder, above, path, name, "link to a folder"), None) for name in linked)
+        for name in names:
+            full = os.path.join(path, name)  # noqa: PTH118
+            try:
+                status = os.stat(full)  # noqa: PTH116
+            except FileNotFoundError:
+                found.append((_file_in(folder, above, path, name, "link to nothing"), None))
+                continue
+            except OSError:
+                found.append((_file_in(folder, above, path, name, None), None))
+                continue
+            what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else EMPTY
+            file = _file_in(folder, above, path, name, what)
+            if not what:
+                file = file._replace(file_len=status.st_size)
+            (links if os.path.islink(full) else found).append((file, _identity(status)))  # noqa: PTH114
+    identities = {identity for _, identity in found}
+    found += (link for link in links if link[1] is None or link[1] not in identities)
+    if any(is_of_export(file.name) for file, _ in found):
+        # Rarely needed.
+        from cordwood.cli._exports import compared
+
+        found = compared(found)
+    return sorted(found, key=lambda file: file[0].name)
+
+
+def _file_in(folder: str, above: str, path: str, name: str, what: str | None) -> Named:
+    relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder), name))  # noqa: PTH118
+    return Named(os.path.join(path, name), relative, is_in_folder=True, what=what)  # noqa: PTH118
