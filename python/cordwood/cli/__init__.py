@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._messages import Failure, Status, complain, escaped, guess
-from cordwood.cli._output import open_stdout, terminal_width
+from cordwood.cli._output import open_stdout
+from cordwood.cli._terminal import terminal_width
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

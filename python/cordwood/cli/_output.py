@@ -6,16 +6,13 @@ import contextlib
 import errno
 import io
 import os
-import re
 import stat
 import sys
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Protocol, cast
 
-import cordwood
 from cordwood._remote import is_url, local_path
 from cordwood.cli._messages import escaped
-from cordwood.cli._names import is_engine_name
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -124,87 +121,6 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
     with contextlib.suppress(FileNotFoundError):  # A link to nothing.
         if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
             raise ValueError(f"{destination} is the log that is read, and would be overwritten")
-
-
-def check_no_log(destination: str, what: str, advice: str = "") -> None:
-    """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
-
-    Raises:
-        ValueError: It is one, or may be one: a flipped bit explains why nothing at its beginning is valid, its only
-            record is incomplete, or it has the name that a database gives to a log.
-    """
-    refusal = f"which --overwrite does not replace with a {what}{advice}"
-    # detect() raises for a file that is not a log or cannot be read; either may be replaced.
-    with contextlib.suppress(OSError, cordwood.CordwoodError):
-        if not os.path.isfile(destination):  # noqa: PTH113 - pathlib is slow to import
-            return
-        if cordwood.detect(destination) is not None:
-            raise ValueError(f"{destination} is a log, {refusal}")
-        if os.path.getsize(destination) and (is_engine_name(destination) or _may_be_log(destination)):  # noqa: PTH202
-            raise ValueError(f"{destination} may be a damaged log, {refusal}")
-
-
-def _may_be_log(path: str) -> bool:
-    """Whether a file that nothing was detected in may be a log: its only record is incomplete, or one bit is wrong."""
-    report = cordwood.verify(path, on_corruption="salvage")
-    if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:
-        # A short text can look like one, but the header of a record is hardly ever text.
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
-            return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
-    return _has_flipped_bit(report)
-
-
-_HEADER_LEN_MAX = 11
-"""The length of a header with a log number."""
-
-_CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
-"""Bytes that no text has."""
-
-
-def _has_flipped_bit(report: cordwood.Report) -> bool:
-    return any(region.bit_flip for region in report.skipped)
-
-
-def has_flipped_bit(path: str) -> bool:
-    """Whether one flipped bit explains a skipped region of a file: by chance, that is rare."""
-    return _has_flipped_bit(cordwood.verify(path, on_corruption="salvage"))
-
-
-WIDTH = 80
-"""No line of a report is wider, except for names, and for commands that are to be copied."""
-
-
-def terminal_width() -> int:
-    """How many columns the terminal has: like `shutil.get_terminal_size`, whose module is slow to import."""
-    with contextlib.suppress(KeyError, ValueError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or WIDTH  # type: ignore[union-attr]
-    return WIDTH
-
-
-def has_color() -> bool:
-    """Whether stdout is a terminal that has colours, and its user wants them."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def red(text: str, *, color: bool | None = None) -> str:
-    """The text of damage, as printed on stdout: red if `color`, or, if that is `None`, if `has_color()`."""
-    return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
-
-
-def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None:
-    """Prints a line of a report on stdout, folded where it is too wide. The lines that follow are indented."""
-    lines = [text]
-    if len(text) > WIDTH:
-        import textwrap
-
-        lines = textwrap.wrap(
-            text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-        )
-    for line in lines:
-        print(red(line) if is_damage else line)
 
 
 @contextlib.contextmanager

@@ -14,8 +14,10 @@ from cordwood.cli._expansion import is_one_file
 from cordwood.cli._messages import REPORTED_MAX, Status, complain, with_options
 from cordwood.cli._named import Named, display_name, is_stream
 from cordwood.cli._options import processor_count
-from cordwood.cli._output import WIDTH, print_folded, print_json, red
-from cordwood.cli._sources import NO_FRAGMENT, Tally, for_each_source
+from cordwood.cli._output import print_json
+from cordwood.cli._recognition import NO_FRAGMENT
+from cordwood.cli._sources import Tally, for_each_source
+from cordwood.cli._terminal import WIDTH, print_folded, red
 
 if TYPE_CHECKING:
     from cordwood.typing import Source

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import get_args
 
 import cordwood
 from cordwood._remote import is_url, source_of
@@ -11,9 +10,8 @@ from cordwood._text import quantity
 from cordwood.cli._expansion import named_files
 from cordwood.cli._messages import NO_MEMORY, Status, complain, with_options
 from cordwood.cli._named import Named, SourceFailure, display_name, source_name
-from cordwood.cli._names import is_log_name
-from cordwood.cli._output import STDOUT, has_flipped_bit, print_json
-from cordwood.typing import DialectName
+from cordwood.cli._output import STDOUT, print_json
+from cordwood.cli._recognition import without_fragment
 
 
 class Tally:
@@ -110,31 +108,6 @@ def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], st
     if dialect:
         cordwood.detect(file.name)
     return other_kind(file.name) if other_kind else None
-
-
-NO_FRAGMENT = "no valid fragment"
-"""A file in a folder that may be a log, but in which nothing can be read, and whose name is not that of a log."""
-
-
-def without_fragment(file: Named) -> str | None:
-    """`NO_FRAGMENT` if a file in a folder has no fragment that is valid in any dialect, nor the name of a log.
-
-    Raises:
-        DialectError: It is known to be something else.
-    """
-    name = file.name
-    if not file.is_in_folder or file.error or is_log_name(name):
-        return None
-    if cordwood.detect(name) is not None:
-        return None
-    # Detection looks only at the beginning of a file, and at the beginnings of its blocks.
-    is_valid = any(
-        fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
-        for dialect in get_args(DialectName)
-        for fragment in cordwood.fragments(name, dialect=dialect)
-    )
-    # A flipped bit in the only record of a log must not hide that it is one.
-    return None if is_valid or has_flipped_bit(name) else NO_FRAGMENT
 
 
 def check_url(name: str) -> None:

@@ -16,10 +16,11 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._named import display_name, source_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
-from cordwood.cli._output import print_json, red
+from cordwood.cli._output import print_json
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import policy_note, report_other_log
 from cordwood.cli._sources import for_each_source
+from cordwood.cli._terminal import red
 
 EXAMPLES = """\
   cordwood fragments 000003.log | less

@@ -23,10 +23,11 @@ from cordwood.cli._messages import Status
 from cordwood.cli._named import METADATA, Named, SourceFailure, display_name, is_stream, source_name
 from cordwood.cli._names import is_of_export
 from cordwood.cli._options import add_source_arguments, processor_count
-from cordwood.cli._output import print_folded, print_json, red
+from cordwood.cli._output import print_json
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._sources import Tally, for_each_source
+from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
   cordwood info 000003.log

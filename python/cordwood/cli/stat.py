@@ -24,7 +24,7 @@ from cordwood.cli._options import (
     add_threads_argument,
     reading_options,
 )
-from cordwood.cli._output import print_json, red
+from cordwood.cli._output import print_json
 from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
     Totals,
@@ -36,6 +36,7 @@ from cordwood.cli._reports import (
     salvageable_count,
     state_of_log,
 )
+from cordwood.cli._terminal import red
 
 EXAMPLES = """\
   cordwood stat 000003.log

@@ -26,7 +26,7 @@ from cordwood.cli._options import (
     check_range,
     reading_options,
 )
-from cordwood.cli._output import print_folded, print_json
+from cordwood.cli._output import print_json
 from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
     Totals,
@@ -43,6 +43,7 @@ from cordwood.cli._reports import (
     sha256_of,
     state_of_log,
 )
+from cordwood.cli._terminal import print_folded
 
 EXAMPLES = """\
   cordwood verify 000003.log

@@ -61,8 +61,9 @@ from cordwood.cli._options import (
     check_range,
     complete_file_names,
 )
-from cordwood.cli._output import check_destination, check_no_log
+from cordwood.cli._output import check_destination
 from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, report_payload
+from cordwood.cli._recognition import check_no_log
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import check_url

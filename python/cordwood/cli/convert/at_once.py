@@ -17,8 +17,9 @@ from cordwood.cli._messages import complain
 from cordwood.cli._named import is_stream
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
+from cordwood.cli._recognition import without_fragment
 from cordwood.cli._reports import format_of, other_log
-from cordwood.cli._sources import Tally, without_fragment
+from cordwood.cli._sources import Tally
 from cordwood.cli.convert.arrow_table import ArrowTable
 from cordwood.cli.convert.columns import origin_value, report_conflicts
 from cordwood.cli.convert.log_rows import BATCH_LEN, reader_of

@@ -19,10 +19,12 @@ from cordwood.cli._expansion import is_one_file, named_files
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._named import display_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
-from cordwood.cli._output import check_destination, check_no_log, has_color, new_file, terminal_width
+from cordwood.cli._output import check_destination, new_file
+from cordwood.cli._recognition import check_no_log
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
 from cordwood.cli._sources import for_each_source
+from cordwood.cli._terminal import has_color, terminal_width
 from cordwood.cli.map import terminal
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, Region, damage_summary, rows, size, summary
 from cordwood._text import quantity
-from cordwood.cli._output import red
+from cordwood.cli._terminal import red
 
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
