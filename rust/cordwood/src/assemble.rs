@@ -28,7 +28,7 @@ impl Part<'_> {
 
 /// The result of pushing a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum Pushed {
     /// It begins or continues a record.
     Pending,
     /// It completes the record that began at `begin`. If `is_joined`, the data is in
@@ -271,10 +271,10 @@ impl Assembler {
 
     /// Adds the next fragment. Before FULL or FIRST, nothing may be pending.
     #[inline]
-    pub(crate) fn push(&mut self, fragment: Part<'_>) -> Outcome {
+    pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
         if fragment.kind == Kind::Full && fragment.payload.len() as u64 <= self.record_len_max {
-            return Outcome::Record {
+            return Pushed::Record {
                 begin: fragment.begin,
                 is_joined: false,
             };
@@ -282,7 +282,7 @@ impl Assembler {
         self.push_part(fragment)
     }
 
-    fn push_part(&mut self, fragment: Part<'_>) -> Outcome {
+    fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
         let Part {
             kind,
             begin,
@@ -302,7 +302,7 @@ impl Assembler {
             (_, State::InRecord { begin, .. }) => begin,
             (_, State::Idle) => {
                 let leveldb_len = Some(payload.len() as u64);
-                return Outcome::Skipped(SkippedRegion {
+                return Pushed::Skipped(SkippedRegion {
                     begin,
                     end,
                     reason: Reason::MissingStart,
@@ -321,8 +321,8 @@ impl Assembler {
                 return match is_end {
                     true => self
                         .abandon(Interruption::EndOfFile)
-                        .map_or(Outcome::Pending, Outcome::Skipped),
-                    false => Outcome::Pending,
+                        .map_or(Pushed::Pending, Pushed::Skipped),
+                    false => Pushed::Pending,
                 };
             }
         };
@@ -336,7 +336,7 @@ impl Assembler {
             } else {
                 State::InTooLarge { begin: end, end }
             };
-            return Outcome::Skipped(SkippedRegion {
+            return Pushed::Skipped(SkippedRegion {
                 begin,
                 end,
                 reason: Reason::RecordTooLarge,
@@ -360,9 +360,9 @@ impl Assembler {
             State::InRecord { begin, end }
         };
         if is_end {
-            Outcome::Record { begin, is_joined: true }
+            Pushed::Record { begin, is_joined: true }
         } else {
-            Outcome::Pending
+            Pushed::Pending
         }
     }
 }
@@ -371,7 +371,7 @@ impl Assembler {
 mod tests {
     use super::*;
 
-    fn push(assembler: &mut Assembler, kind: Kind, begin: u64, payload: &[u8]) -> Outcome {
+    fn push(assembler: &mut Assembler, kind: Kind, begin: u64, payload: &[u8]) -> Pushed {
         assembler.push(Part {
             kind,
             begin,
@@ -383,11 +383,11 @@ mod tests {
     #[test]
     fn pieces_are_joined_in_order() {
         let mut assembler = Assembler::new(100, false);
-        assert_eq!(push(&mut assembler, Kind::First, 0, b"ab"), Outcome::Pending);
-        assert_eq!(push(&mut assembler, Kind::Middle, 9, b""), Outcome::Pending);
+        assert_eq!(push(&mut assembler, Kind::First, 0, b"ab"), Pushed::Pending);
+        assert_eq!(push(&mut assembler, Kind::Middle, 9, b""), Pushed::Pending);
         assert_eq!(
             push(&mut assembler, Kind::Last, 16, b"c"),
-            Outcome::Record {
+            Pushed::Record {
                 begin: 0,
                 is_joined: true
             }
@@ -396,7 +396,7 @@ mod tests {
         assert!(assembler.is_idle());
         assert_eq!(
             push(&mut assembler, Kind::Full, 24, b"d"),
-            Outcome::Record {
+            Pushed::Record {
                 begin: 24,
                 is_joined: false
             }
@@ -427,20 +427,20 @@ mod tests {
     fn nothing_is_kept_of_a_record_that_is_too_large() {
         let mut assembler = Assembler::new(3, false);
         let region = |begin, end, reason| {
-            Outcome::Skipped(SkippedRegion {
+            Pushed::Skipped(SkippedRegion {
                 begin,
                 end,
                 reason,
                 leveldb_len: None,
             })
         };
-        assert_eq!(push(&mut assembler, Kind::First, 0, b"abc"), Outcome::Pending);
+        assert_eq!(push(&mut assembler, Kind::First, 0, b"abc"), Pushed::Pending);
         assert_eq!(
             push(&mut assembler, Kind::Middle, 10, b"d"),
             region(0, 18, Reason::RecordTooLarge)
         );
         assert_eq!(assembler.joined.capacity(), 0);
-        assert_eq!(push(&mut assembler, Kind::Middle, 18, b"ef"), Outcome::Pending);
+        assert_eq!(push(&mut assembler, Kind::Middle, 18, b"ef"), Pushed::Pending);
         assert_eq!(
             push(&mut assembler, Kind::Last, 27, b"g"),
             region(18, 35, Reason::TooLargeRest)
@@ -451,7 +451,7 @@ mod tests {
         );
         assert_eq!(
             push(&mut assembler, Kind::Full, 46, b"abc"),
-            Outcome::Record {
+            Pushed::Record {
                 begin: 46,
                 is_joined: false
             }

@@ -202,10 +202,10 @@ impl Encoder {
 
     /// [`finish`](Self::finish) for an encoder that is kept for its offset.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(trailer) = self.format.end_trailer() {
-            self.trailer(out);
-            out.extend_from_slice(&trailer);
-            self.advance(trailer.len());
+        if let Some(end_trailer) = self.format.end_trailer() {
+            self.fill_block(out);
+            out.extend_from_slice(&end_trailer);
+            self.advance(end_trailer.len());
         }
     }
 
@@ -254,7 +254,7 @@ impl Encoder {
                 && record_len_max >= FRAGMENT_LEN_MAX as u64
                 && out.try_reserve(block_left(self.offset) + APPEND_ROOM).is_ok()
             {
-                run(FullRun {
+                run(EncodeRun {
                     encoder: self,
                     records,
                     out,
@@ -305,7 +305,7 @@ impl Encoder {
         mut take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, E> {
         self.begin(out);
-        self.trailer(out);
+        self.fill_block(out);
         let record_offset = self.offset;
         // Taken out while it is read, and put back: a panic loses only its memory.
         let mut frame = std::mem::take(&mut self.frame);
@@ -328,7 +328,7 @@ impl Encoder {
 
     /// Fills a block that has no room for a header. The trailer is written with the record that
     /// follows, as in LevelDB.
-    fn trailer(&mut self, out: &mut Vec<u8>) {
+    fn fill_block(&mut self, out: &mut Vec<u8>) {
         let left = self.format.dialect.block_left(self.offset);
         if left < self.form.header_len() {
             out.resize(out.len() + left, 0);
@@ -414,7 +414,7 @@ fn append_plain<K: Kernel>(kernel: K, kind: Kind, payload: &[u8], out: &mut Vec<
 
 /// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each
 /// and in the same block, in one loop.
-struct FullRun<'a, I> {
+struct EncodeRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
     out: &'a mut Vec<u8>,
@@ -433,7 +433,7 @@ pub(crate) enum Stopped<R> {
     At(R),
 }
 
-impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
+impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
     type Output = Stopped<R>;
 
     #[inline(always)]

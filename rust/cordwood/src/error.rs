@@ -396,6 +396,29 @@ pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Opt
     })
 }
 
+/// The error for a record that the decoder refuses to return.
+#[cold]
+pub(crate) fn refusal(refused: Refused, path: Option<PathBuf>) -> Error {
+    match refused {
+        Refused::OutOfMemory => Error::Io {
+            path,
+            source: io::ErrorKind::OutOfMemory.into(),
+        },
+        Refused::OverBudget {
+            offset,
+            end_offset,
+            data_len,
+            record_len_max,
+        } => Error::OverBudget {
+            path,
+            offset,
+            end_offset,
+            data_len,
+            record_len_max,
+        },
+    }
+}
+
 /// [`Error::Io`] without a path, unless the [`io::Error`] contains an `Error`, as those of a
 /// [`Writer`](crate::Writer) may: that is then the result.
 ///

@@ -17,6 +17,9 @@ pub const BLOCK_LEN: usize = 32_768;
 /// (u8), little endian.
 pub const HEADER_LEN: usize = 7;
 
+/// Where the type byte is in a header. The checksum covers everything from it on.
+pub(crate) const KIND_AT: usize = HEADER_LEN - 1;
+
 /// The longest payload that a LevelDB fragment can carry: a block less one header, 32,761 bytes.
 pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 

@@ -8,7 +8,7 @@ use crate::checksum::{Job, Kernel, mask, state_after};
 use crate::damage::Reason;
 use crate::damage::Scanner;
 use crate::dialect::{Form, LogFormat, Metadata, Role};
-use crate::format::{HEADER_LEN, Header, Kind};
+use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 
 /// What is found at an offset of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
         return Some(Found::Stale);
     }
     let (form, len) = (valid.form, valid.end);
-    let kind = bytes[HEADER_LEN - 1];
+    let kind = bytes[KIND_AT];
     let fault = |reason, leveldb_len| Found::Fault {
         len,
         reason,
@@ -169,7 +169,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     if format.is_end_trailer(bytes) {
         return Found::EndTrailer { len: end };
     }
-    let Some(covered) = bytes.get(HEADER_LEN - 1..end) else {
+    let Some(covered) = bytes.get(KIND_AT..end) else {
         // LevelDB takes any length that extends past the end of the file for a torn write, and ends
         // there silently.
         let is_at_end = bytes.len() < left;
@@ -206,7 +206,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
 /// alarm than a silent loss.
 fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> bool {
     // The checksum covers everything from here on.
-    let (head, payload) = bytes[HEADER_LEN - 1..]
+    let (head, payload) = bytes[KIND_AT..]
         .split_at_checked(format.dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
     let checksum = format.dialect.checksum;

@@ -87,6 +87,7 @@ pub mod format;
 mod fragment;
 #[doc(hidden)]
 pub mod pipeline;
+mod process;
 mod reader;
 pub mod verbs;
 mod wal_metadata;
@@ -130,7 +131,9 @@ pub mod read {
 pub mod write {
     #[doc(hidden)]
     pub use crate::file::FileId;
-    pub use crate::writer::{LogStatus, Sink};
     #[doc(hidden)]
-    pub use crate::writer::{Process, Storage};
+    pub use crate::process::Process;
+    #[doc(hidden)]
+    pub use crate::writer::Storage;
+    pub use crate::writer::{LogStatus, Sink};
 }

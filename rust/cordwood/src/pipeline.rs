@@ -17,7 +17,7 @@ use std::time::Duration;
 #[cfg(loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
-use crate::writer::Process;
+use crate::process::Process;
 
 /// The results of numbered parts, delivered in the order of the numbers.
 ///

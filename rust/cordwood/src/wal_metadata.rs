@@ -39,13 +39,6 @@ pub struct Predecessor {
     pub last_sequence: u64,
 }
 
-/// Whether the metadata is canonical: as an engine would write it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Applied {
-    AsUsual,
-    Unusual,
-}
-
 /// The maximum number of column families whose lengths are kept. It bounds the memory of a reader;
 /// RocksDB has no such limit.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
@@ -67,14 +60,14 @@ impl LogInfo {
         self.compression == Some(u32::from_le_bytes(ZSTD))
     }
 
-    /// Applies a metadata record with this payload.
-    pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> Applied {
-        let is_usual = match metadata {
+    /// Applies a metadata record with this payload. Returns whether it is canonical: as an engine
+    /// would write it.
+    pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> bool {
+        match metadata {
             Metadata::SetCompression => self.set_compression(payload),
             Metadata::TimestampSizes => self.set_timestamp_lens(payload),
             Metadata::Predecessor => self.set_predecessor(payload),
-        };
-        if is_usual { Applied::AsUsual } else { Applied::Unusual }
+        }
     }
 
     /// Allowed once, before all records. A later one is applied anyway, as in RocksDB.

@@ -1,7 +1,7 @@
 //! The kernel for any machine: sixteen table look-ups for sixteen bytes ("slicing by 16").
 
 use super::kernel::{Job, Kernel};
-use super::polynomial::CASTAGNOLI;
+use super::polynomial::{CASTAGNOLI, times_x};
 
 /// The kernel for any machine.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ const fn tables() -> [[u32; 256]; 16] {
         let mut state = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            state = (state >> 1) ^ if state & 1 != 0 { CASTAGNOLI } else { 0 };
+            state = times_x(CASTAGNOLI, state);
             bit += 1;
         }
         tables[0][byte] = state;

@@ -4,7 +4,7 @@
 use crate::checksum::Checksum;
 use crate::damage::resync::true_len;
 use crate::dialect::{Dialect, Form};
-use crate::format::{HEADER_LEN, Header};
+use crate::format::{HEADER_LEN, Header, KIND_AT};
 
 /// The part of a fragment to which a byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,7 +91,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         return Some(found);
     }
     // What the checksum covers: from the type byte on.
-    let covered = bytes.get(HEADER_LEN - 1..header_len + usize::from(header.len));
+    let covered = bytes.get(KIND_AT..header_len + usize::from(header.len));
     let computed = covered.map(|covered| dialect.checksum.crc(covered));
     let in_checksum = computed.and_then(|computed| {
         let difference = header.masked_crc ^ dialect.checksum.store(computed);
@@ -128,9 +128,6 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
 fn one_of(mut explanations: impl Iterator<Item = BitFlip>) -> Option<BitFlip> {
     explanations.next().filter(|_| explanations.next().is_none())
 }
-
-/// The position of the type byte in a header.
-const KIND_AT: usize = HEADER_LEN - 1;
 
 /// The part to which the byte at `at` belongs. The checksum covers that byte.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {

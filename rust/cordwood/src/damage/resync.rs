@@ -3,7 +3,7 @@
 
 use crate::damage::Scanner;
 use crate::dialect::{Dialect, Form, LogFormat, Role};
-use crate::format::{HEADER_LEN, Header};
+use crate::format::{HEADER_LEN, Header, KIND_AT};
 
 /// Where to resume after damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option
     let header_len = dialect.meaning(header.kind).form.header_len();
     let (head, payload) = rest.split_at_checked(header_len)?;
     let stored = dialect.checksum.load(header.masked_crc);
-    let (mut crc, mut done) = (dialect.checksum.crc(&head[HEADER_LEN - 1..]), 0);
+    let (mut crc, mut done) = (dialect.checksum.crc(&head[KIND_AT..]), 0);
     for len in one_bit_off(header.len).take_while(|&len| len <= payload.len()) {
         crc = dialect.checksum.extend(crc, &payload[done..len]);
         done = len;

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use crate::checksum::{Checksum, RangeCrc};
 use crate::dialect::{Dialect, LogFormat, Role, Valid};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
+use crate::format::{BLOCK_LEN, Header, KIND_AT};
 
 /// Computes [`Dialect::valid`] at any position of some bytes, at a cost that does not depend on the
 /// lengths that headers state. Without it, a crafted file could require, at each of thousands of
@@ -32,7 +32,7 @@ impl<'a> Scanner<'a> {
     #[inline]
     pub(crate) fn valid(&self, dialect: &Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
-            let begin = at + HEADER_LEN - 1;
+            let begin = at + KIND_AT;
             let crc = self.crcs(dialect.checksum).crc(begin, begin + covered.len());
             crc == dialect.checksum.load(header.masked_crc)
         })
@@ -57,6 +57,7 @@ impl<'a> Scanner<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::HEADER_LEN;
 
     /// Pseudo-random numbers, the same in each run.
     fn random(seed: u64) -> impl FnMut() -> u64 {

@@ -4,13 +4,12 @@
 use super::decoder::Growth;
 use super::unpack::Unpacked;
 use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Refused, Step, Stored, Window};
-use crate::assemble::{Interruption, Outcome, Part};
+use crate::assemble::{Interruption, Part, Pushed};
 use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Form, Metadata};
-use crate::format::{HEADER_LEN, Kind};
+use crate::format::{HEADER_LEN, KIND_AT, Kind};
 use crate::fragment::{Found, find};
-use crate::wal_metadata::Applied;
 
 impl Decoder {
     /// [`step`](Self::step) if no run is left.
@@ -193,8 +192,8 @@ impl Decoder {
             end,
             payload,
         }) {
-            Outcome::Pending => None,
-            Outcome::Record { begin, is_joined } => {
+            Pushed::Pending => None,
+            Pushed::Record { begin, is_joined } => {
                 self.ending.torn_since = None;
                 self.info.has_begun = true;
                 self.record_form = form;
@@ -231,7 +230,7 @@ impl Decoder {
                     Step::Record(span)
                 })
             }
-            Outcome::Skipped(region) => Some(self.skip(region)),
+            Pushed::Skipped(region) => Some(self.skip(region)),
         }
     }
 
@@ -333,19 +332,21 @@ impl Decoder {
                 reason, leveldb_len, ..
             } => (reason, leveldb_len),
             Found::Metadata { metadata, form, len } => {
-                let kind = bytes[HEADER_LEN - 1];
+                let kind = bytes[KIND_AT];
                 // A log states its compression before its first record; it is applied even if it
                 // comes later. But metadata found after damage, or with a wrong checksum if
                 // checksums are not verified, must not change how the following blocks are read.
                 let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
                 let is_believed =
                     metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
-                let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
+                let is_canonical = is_believed && self.info.apply(metadata, &bytes[form.header_len()..len]);
                 self.update_assembler();
-                match applied.unwrap_or(Applied::Unusual) {
-                    Applied::AsUsual => (Reason::Metadata { kind }, None),
-                    Applied::Unusual => (Reason::BadMetadata { kind }, None),
-                }
+                let reason = if is_canonical {
+                    Reason::Metadata { kind }
+                } else {
+                    Reason::BadMetadata { kind }
+                };
+                (reason, None)
             }
             Found::EndTrailer { .. } => {
                 self.recycled.log_end = Some(self.offset);

@@ -41,8 +41,8 @@ macro_rules! format_options {
                     .with_compression(format.compression)
             }
 
-            pub(crate) fn named(&self) -> $crate::dialect::Named {
-                $crate::dialect::Named {
+            pub(crate) fn named(&self) -> $crate::dialect::GivenFormat {
+                $crate::dialect::GivenFormat {
                     dialect: self.dialect,
                     log_number: self.log_number,
                     compression: self.compression,
@@ -219,7 +219,7 @@ impl ReadOptions {
     /// there even to read a range.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
-        self.named().is_open() || self.named().check().is_err()
+        self.named().may_be_completed() || self.named().check().is_err()
     }
 
     /// Checks that logs in the given dialect can have the given number and compression. Without a

@@ -101,8 +101,7 @@ impl Decoder {
     /// record.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
-        let is_inside =
-            self.offset >= self.bounds.start && self.bounds.end - self.offset.min(self.bounds.end) >= left as u64;
+        let is_inside = self.offset >= self.bounds.start && self.bounds.end.saturating_sub(self.offset) >= left as u64;
         let is_plain = !self.bounds.is_before_first
             && self.assembler.is_idle()
             && self.offset >= self.salvaged.part.end

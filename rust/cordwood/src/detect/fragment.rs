@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::file_header::{nearest_file_header, of_file_header};
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind};
 
 /// The format of the log to which the valid fragment at the beginning of `block` belongs; `find`
 /// looks for the fragment in a given dialect. For a recyclable fragment, [`Dialect::RECYCLABLE`].
@@ -44,7 +44,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     (1..block.len()).find_map(|begin| {
         let rest = &block[begin..];
         // Most bytes are not a type, and need no checksum.
-        if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_written) {
+        if !rest.get(KIND_AT).copied().is_some_and(is_written) {
             return None;
         }
         let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
@@ -159,9 +159,9 @@ pub(super) fn has_fragment(head: &[u8]) -> bool {
 /// Whether there is a valid fragment anywhere in this block.
 fn has_fragment_in(block: &[u8]) -> bool {
     let scanner = Scanner::new(block);
-    (0..block.len().saturating_sub(HEADER_LEN - 1)).any(|begin| {
+    (0..block.len().saturating_sub(KIND_AT)).any(|begin| {
         let rest = &block[begin..];
-        is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
+        is_written(rest[KIND_AT]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
     })
 }
 

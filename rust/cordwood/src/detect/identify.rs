@@ -8,7 +8,7 @@ use super::dialect::detect_at;
 use super::foreign::Foreign;
 use super::fragment::after_damage;
 use super::number::{is_named_by_engine, log_number_of};
-use crate::dialect::{Compression, Dialect, LogFormat, Metadata, Named, Role, ZSTD};
+use crate::dialect::{Compression, Dialect, GivenFormat, LogFormat, Metadata, Role, ZSTD};
 use crate::format::HEADER_LEN;
 
 /// Detects the format of a log (its dialect, number and compression) from `head`: the first
@@ -59,7 +59,7 @@ pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
 ///
 /// As [`detect`].
 pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat>, Foreign> {
-    match identify(Named::default(), path, head, 0, true) {
+    match identify(GivenFormat::default(), path, head, 0, true) {
         Detection::Log(format) => Ok(Some(format)),
         Detection::Foreign(foreign) => Err(foreign),
         Detection::Unclear | Detection::Longer(_) | Detection::NeedMore => Ok(None),
@@ -74,16 +74,16 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat
 ///   that of the first valid fragment of the file, never of a range of it.
 ///
 /// `bytes` are those from the file offset `offset` on; `is_last` says whether the file ends where
-/// they end. `named` must be checked: [`Named::check`] before, or [`Named::check_in`] for a dialect
+/// they end. `named` must be checked: [`GivenFormat::check`] before, or [`GivenFormat::check_in`] for a dialect
 /// that was detected.
-pub(crate) fn identify(named: Named, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
+pub(crate) fn identify(named: GivenFormat, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     let number = named.log_number.or_else(|| path.and_then(log_number_of));
     let with_named = |format: LogFormat| LogFormat {
         compression: named.compression.or(format.compression),
         ..format.numbered(number)
     };
     let completed = |known: LogFormat| {
-        if offset == 0 && Named::from(known).is_open() {
+        if offset == 0 && GivenFormat::from(known).may_be_completed() {
             complete(known, bytes, is_last)
         } else {
             Detection::Log(known)

@@ -7,7 +7,7 @@ use super::detection::{DETECT_LEN, Detection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
 use super::fragment::{first_fragments, grid_offsets, has_fragment, is_written, of_empty_log, of_fragment};
 use crate::dialect::{Dialect, Form};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 
 /// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
 /// [`DETECT_LEN`] may be the beginning of a longer file.
@@ -54,14 +54,14 @@ fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
 /// elsewhere leaves a known type.
 fn has_wrong_type(head: &[u8]) -> bool {
     let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
-    let kind = block[HEADER_LEN - 1];
+    let kind = block[KIND_AT];
     let is_fragment = (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
-        block[HEADER_LEN - 1] = kind;
+        block[KIND_AT] = kind;
         of_fragment(&block, |dialect| dialect.valid(&block, true)).is_some()
     });
     is_fragment
         || (0..u8::BITS).any(|bit| {
-            block[HEADER_LEN - 1] = kind ^ (1 << bit);
+            block[KIND_AT] = kind ^ (1 << bit);
             of_empty_log(&block).is_some()
         })
 }
@@ -95,7 +95,7 @@ pub(crate) fn of_rest(
     for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {
         for begin in grid_offsets.iter().map(|grid_offset| block + grid_offset) {
             let mut header = [0; HEADER_LEN];
-            if read_at(begin, &mut header)? < HEADER_LEN || !is_written(header[HEADER_LEN - 1]) {
+            if read_at(begin, &mut header)? < HEADER_LEN || !is_written(header[KIND_AT]) {
                 continue;
             }
             let len = header_len_max + usize::from(Header::decode(&header).len);

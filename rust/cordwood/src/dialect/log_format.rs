@@ -177,16 +177,16 @@ impl LogFormat {
 
 /// The format as given in options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Named {
+pub(crate) struct GivenFormat {
     pub(crate) dialect: Option<Dialect>,
     pub(crate) log_number: Option<u32>,
     pub(crate) compression: Option<Compression>,
 }
 
 /// Everything that is known about a log.
-impl From<LogFormat> for Named {
+impl From<LogFormat> for GivenFormat {
     fn from(format: LogFormat) -> Self {
-        Named {
+        GivenFormat {
             dialect: Some(format.dialect),
             log_number: format.log_number,
             compression: format.compression,
@@ -194,7 +194,7 @@ impl From<LogFormat> for Named {
     }
 }
 
-impl Named {
+impl GivenFormat {
     /// The given format, in this dialect.
     pub(crate) const fn format(self, dialect: Dialect) -> LogFormat {
         LogFormat {
@@ -221,7 +221,7 @@ impl Named {
     }
 
     /// Whether the file may add to what is given: its dialect, its number, or its compression.
-    pub(crate) fn is_open(self) -> bool {
+    pub(crate) fn may_be_completed(self) -> bool {
         self.dialect.is_none_or(|dialect| {
             let may_be_compressed = dialect.has_compression() && self.compression.is_none();
             dialect.has_log_numbers() && (self.log_number.is_none() || may_be_compressed)

@@ -13,12 +13,12 @@ mod pebble;
 mod rocksdb;
 mod wandb;
 
-pub(crate) use log_format::Named;
+pub(crate) use log_format::GivenFormat;
 pub use log_format::{Compression, LogFormat, Unsupported};
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
 use crate::checksum::Checksum;
-use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, Kind};
+use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
 
 /// How the bytes of a log are laid out: the one respect in which the engines' logs differ.
 ///
@@ -205,7 +205,7 @@ impl Dialect {
         let Meaning { role, form } = self.meaning(header.kind);
         let valid_as = |form: Form| {
             let end = form.header_len() + usize::from(header.len);
-            let covered = bytes.get(CHECKSUM_LEN + LENGTH_LEN..end)?;
+            let covered = bytes.get(KIND_AT..end)?;
             is_right(header, covered).then_some(Valid { role, form, end })
         };
         if let Some(valid) = valid_as(form) {
@@ -249,10 +249,10 @@ impl Dialect {
     /// The number of a log that was closed without records, if `file` begins with its end-of-log
     /// trailer.
     pub(crate) fn number_of_empty_log(&self, file: &[u8]) -> Option<u32> {
-        let (zeros, next) = file.split_at_checked(END_TRAILER_KIND_AT)?;
+        let (zeros, next) = file.split_at_checked(KIND_AT)?;
         let (&kind, next) = next.split_first()?;
         let next = u32::from_le_bytes(*next.first_chunk()?);
-        let is_trailer = self.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; END_TRAILER_KIND_AT];
+        let is_trailer = self.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; KIND_AT];
         is_trailer.then_some(next.wrapping_sub(1))
     }
 }
@@ -298,14 +298,6 @@ impl std::fmt::Debug for Dialect {
 /// The type of the end-of-log trailer: that of a recyclable FULL. Source: Pebble
 /// `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
-
-/// Its position in the trailer: after a checksum and a length of zeros.
-const END_TRAILER_KIND_AT: usize = HEADER_LEN - 1;
-
-/// Bytes of the checksum in a header.
-const CHECKSUM_LEN: usize = 4;
-/// Bytes of the length in a header.
-const LENGTH_LEN: usize = 2;
 
 /// Header extension after the common seven bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

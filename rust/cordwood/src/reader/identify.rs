@@ -64,10 +64,7 @@ impl<S: Source> Reader<S> {
             Detection::Longer(weak) => {
                 let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(offset, buffer);
                 let foreign = self.source.file_len().map(|file_len| of_rest(weak, file_len, read_at));
-                let foreign = foreign.unwrap_or(Ok(None)).map_err(|source| Error::Io {
-                    path: self.path.clone(),
-                    source,
-                })?;
+                let foreign = foreign.unwrap_or(Ok(None)).map_err(|source| self.io(source))?;
                 if let Some(foreign) = foreign {
                     return Err(no_log(foreign));
                 }
@@ -81,10 +78,7 @@ impl<S: Source> Reader<S> {
         let mut decoder = Decoder::unchecked(&options.clone().with_format(format));
         decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {
-            return Err(Error::Io {
-                path: self.path.clone(),
-                source: source::begins_after(window.offset, decoder.offset()),
-            });
+            return Err(self.io(source::begins_after(window.offset, decoder.offset())));
         }
         self.decoder = decoder;
         self.is_unclear = detected.is_none();

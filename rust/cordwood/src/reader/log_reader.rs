@@ -1,15 +1,15 @@
 //! The reader: a loop around the decoder.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource, refusal};
+use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource};
 use crate::damage::{BitFlip, locate_bit_flip};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
 use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
-use crate::error::{Error, unsupported};
+use crate::error::{Error, refusal, unsupported};
 use crate::wal_metadata::LogInfo;
 
 /// Reads records.
@@ -143,17 +143,12 @@ impl<S: SeekSource> Reader<S> {
     /// * [`Error::Foreign`] and [`Error::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.format()?;
-        let moved = self.source.seek(offset);
-        moved.map_err(|source| Error::Io {
-            path: self.path.clone(),
-            source,
-        })?;
-        self.seek_decoder(offset);
+        self.source.seek(offset).map_err(|source| self.io(source))?;
+        self.decoder.seek(offset);
+        self.end = None;
         Ok(())
     }
-}
 
-impl<S: SeekSource> Reader<S> {
     /// Starts again on the same source with `options`, which must name the dialect: for one reader
     /// that reads many ranges. Its window is not allocated again.
     ///
@@ -163,11 +158,7 @@ impl<S: SeekSource> Reader<S> {
     #[doc(hidden)]
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
-        let moved = self.source.seek(begin);
-        moved.map_err(|source| Error::Io {
-            path: self.path.clone(),
-            source,
-        })?;
+        self.source.seek(begin).map_err(|source| self.io(source))?;
         self.decoder = Decoder::unchecked(&options);
         self.fails = options.on_corruption == OnCorruption::Fail;
         self.range_end = options.end;
@@ -259,17 +250,17 @@ impl<S: Source> Reader<S> {
         self
     }
 
+    /// An error of the source.
+    pub(super) fn io(&self, source: io::Error) -> Error {
+        Error::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
     /// What the metadata records read so far say about the log.
     pub fn info(&self) -> &LogInfo {
         self.decoder.info()
-    }
-
-    fn seek_decoder(&mut self, offset: u64) {
-        if let Some(options) = &mut self.undetected {
-            options.start = offset;
-        }
-        self.decoder.seek(offset);
-        self.end = None;
     }
 
     /// How reading ended; `None` while there may be more events.
@@ -456,11 +447,7 @@ impl<S: Source> Reader<S> {
         } else {
             (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX))
         };
-        let filled = self.source.fill_range(from, end);
-        filled.map_err(|source| Error::Io {
-            path: self.path.clone(),
-            source,
-        })
+        self.source.fill_range(from, end).map_err(|source| self.io(source))
     }
 
     /// The bytes of a record that [`step_buffered`](Self::step_buffered) has returned since the

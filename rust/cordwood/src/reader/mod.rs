@@ -8,7 +8,6 @@ mod identify;
 mod log_reader;
 mod record_batch;
 mod records;
-mod refusal;
 mod source;
 
 pub use event::{Event, Record};
@@ -18,5 +17,3 @@ pub use log_reader::Reader;
 pub use record_batch::RecordBatch;
 pub use records::{IntoRecords, OwnedRecord, Records};
 pub use source::{SeekSource, SliceSource, Source, StreamSource};
-
-use refusal::refusal;

@@ -223,7 +223,6 @@ impl<S: Source> Reader<S> {
     /// As [`record_batch`](Self::record_batch).
     #[doc(hidden)]
     pub fn record_batch_buffered(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<Step, Error> {
-        let count_max = count_max(target_len);
         // Reserves for all records of a run at once: they are in one block.
         if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
             return Err(self.out_of_memory());
@@ -260,7 +259,7 @@ impl<S: Source> Reader<S> {
             } else {
                 batch.add(self.data(span), span.offset, span.end_offset);
             }
-            if batch.data.len() >= target_len || batch.record_offsets.len() >= count_max {
+            if batch.is_full(target_len) {
                 return Ok(Step::Record(span));
             }
         }

@@ -4,7 +4,7 @@ use super::fragment::Fragment;
 use crate::damage::Reason;
 use crate::damage::resync;
 use crate::dialect::Dialect;
-use crate::format::{FragmentKind, HEADER_LEN, Header};
+use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT};
 
 /// The reader's classification of a region.
 #[derive(Debug, Clone, Copy)]
@@ -154,9 +154,7 @@ impl Place<'_> {
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         let form = self.dialect.meaning(header.kind).form;
-        let covered = self
-            .rest
-            .get(HEADER_LEN - 1..form.header_len() + usize::from(header.len));
+        let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
         let checksum = self.dialect.checksum;
         Some(Fragment {
             end_offset: self.offset + self.bytes.len().min(len) as u64,

@@ -3,13 +3,13 @@
 use std::io;
 
 use super::BUFFER_LEN;
-use super::process::Process;
 use super::sink::Sink;
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Dialect, LogFormat};
 use crate::encode::{Encoder, NotEncoded, Stopped};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
+use crate::process::Process;
 
 const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 

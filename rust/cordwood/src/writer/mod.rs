@@ -3,7 +3,6 @@
 mod log_file;
 mod log_writer;
 mod options;
-mod process;
 mod recover;
 mod sink;
 mod storage;
@@ -13,7 +12,6 @@ mod unsynced;
 pub use log_file::{LogFile, LogStatus};
 pub use log_writer::Writer;
 pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
-pub use process::Process;
 pub use sink::Sink;
 pub use storage::Storage;
 

@@ -11,7 +11,7 @@ use super::unsynced;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{DETECT_LEN, Detection, Foreign, identify, of_rest};
-use crate::dialect::{Dialect, LogFormat, Named, Role};
+use crate::dialect::{Dialect, GivenFormat, LogFormat, Role};
 use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::reader::{Reader, Source, StreamSource};
@@ -116,7 +116,7 @@ fn dialect_of(
         buffer[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
     };
-    let found = match identify(Named::default(), file, &head, 0, true) {
+    let found = match identify(GivenFormat::default(), file, &head, 0, true) {
         Detection::Log(found) => Ok(found),
         Detection::Foreign(foreign) => Err(Some(foreign)),
         Detection::Longer(weak) if named.is_none() => {

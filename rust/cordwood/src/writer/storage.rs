@@ -6,9 +6,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use super::process::Process;
 use crate::error::Error;
 use crate::file::{self, FileId};
+use crate::process::Process;
 
 /// A file with one writer: nothing else changes the file meanwhile.
 pub trait Storage: Debug + Send + Sync {

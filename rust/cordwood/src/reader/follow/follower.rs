@@ -15,9 +15,9 @@ use crate::detect::{
     DETECT_LEN, Detection, Grids, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
 };
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, unsupported};
+use crate::error::{Error, refusal, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN};
-use crate::reader::{Record, refusal};
+use crate::reader::Record;
 
 /// The result of a poll, without borrows.
 enum Reported {
@@ -151,7 +151,7 @@ impl Follower {
             has_reported: false,
             is_in_too_large: false,
             format,
-            is_identified: !named.is_open(),
+            is_identified: !named.may_be_completed(),
             grids: None,
             options,
             judged: Judged::default(),

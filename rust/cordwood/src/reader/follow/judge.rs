@@ -8,7 +8,7 @@ use super::live_file::Look;
 use super::poll::WaitReason;
 use crate::detect::{DETECT_LEN, Grids, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, Role};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 use crate::fragment::{Found, find};
 
 /// The maximum number of blocks that one poll probes, so that no poll takes long: 8 MiB. From the
@@ -208,7 +208,7 @@ impl Follower {
             // Most blocks are zeros or left over from an older log, and reading a gigabyte of them
             // would fill the page cache.
             let mut len = file.read_at(begin, &mut block[..Form::Synced.header_len()])?;
-            let meaning = format.dialect.meaning(block[HEADER_LEN - 1]);
+            let meaning = format.dialect.meaning(block[KIND_AT]);
             let is_fragment = matches!(meaning.role, Role::Fragment(_));
             if is_fragment && is_own(meaning.form) && !format.is_stale(&block, meaning.form) {
                 len = file.read_at(begin, &mut block)?;

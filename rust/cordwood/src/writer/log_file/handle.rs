@@ -12,9 +12,9 @@ use crate::dialect::LogFormat;
 use crate::encode::{Encoder, NotEncoded, Stopped};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
+use crate::process::Process;
 use crate::writer::BUFFER_LEN;
 use crate::writer::options::{FlushPolicy, LogFileOptions, SyncPolicy};
-use crate::writer::process::Process;
 use crate::writer::storage::copy_of;
 
 /// A log file on disk, to which records are written.
