@@ -36,23 +36,33 @@ impl Decoder {
             return self.begins_ambiguity(found, bytes);
         };
         if ambiguity.is_salvaged && !self.is_salvaged() {
-            // Beyond this block, it stays ambiguous only if it would also be so without salvaging.
-            match found {
-                Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
-                Found::Fault {
-                    reason: Reason::ZeroFill | Reason::TornTail,
-                    ..
-                } => {}
-                _ => match self.suspicion(found, bytes) {
-                    Some((.., evidence)) if evidence != Evidence::OfThisLog => ambiguity.is_salvaged = false,
-                    _ => {
-                        ambiguity.resolution = Some(Resolution::Damage);
-                        self.recycled.ambiguity = Some(ambiguity);
-                        return true;
-                    }
-                },
-            }
+            self.leave_salvaged(&mut ambiguity, found, bytes);
         }
+        if ambiguity.resolution.is_some() {
+            self.recycled.ambiguity = Some(ambiguity);
+            return true;
+        }
+        self.look_further(ambiguity, found, bytes)
+    }
+
+    /// Beyond the block in which an ambiguity began after salvaging, it stays one only if it would
+    /// also be one without that.
+    fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
+        match found {
+            Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
+            Found::Fault {
+                reason: Reason::ZeroFill | Reason::TornTail,
+                ..
+            } => {}
+            _ => match self.suspicion(found, bytes) {
+                Some((.., evidence)) if evidence != Evidence::OfThisLog => ambiguity.is_salvaged = false,
+                _ => ambiguity.resolution = Some(Resolution::Damage),
+            },
+        }
+    }
+
+    /// What `found` says about an ambiguity before it. Returns whether to look again.
+    fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_stale = self.is_older(found);
         match found {
             Found::Incomplete => return false,

@@ -333,14 +333,7 @@ impl Decoder {
             } => (reason, leveldb_len),
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[KIND_AT];
-                // A log states its compression before its first record; it is applied even if it
-                // comes later. But metadata found after damage, or with a wrong checksum if
-                // checksums are not verified, must not change how the following blocks are read.
-                let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
-                let is_believed =
-                    metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
-                let is_canonical = is_believed && self.info.apply(metadata, &bytes[form.header_len()..len]);
-                self.update_assembler();
+                let is_canonical = self.apply(metadata, begin, bytes, &bytes[form.header_len()..len]);
                 let reason = if is_canonical {
                     Reason::Metadata { kind }
                 } else {
@@ -362,6 +355,19 @@ impl Decoder {
             leveldb_len,
         };
         is_ours.then(|| self.skip(region))
+    }
+
+    /// Applies the metadata record that `bytes`, at the offset `begin`, begin with. Returns whether
+    /// it is as an engine would write it.
+    fn apply(&mut self, metadata: Metadata, begin: u64, bytes: &[u8], payload: &[u8]) -> bool {
+        // A log states its compression before its first record; it is applied even if it comes
+        // later. But metadata found after damage, or with a wrong checksum if checksums are not
+        // verified, must not change how the following blocks are read.
+        let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
+        let is_believed = metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
+        let is_canonical = is_believed && self.info.apply(metadata, payload);
+        self.update_assembler();
+        is_canonical
     }
 
     /// How many of the `len` bytes of a fault at the beginning of `bytes`, the rest of the block,
