@@ -442,6 +442,16 @@ def test_a_schema_with_a_column_that_the_table_cannot_have(decode, tmp_path):
     assert pa.table(scan).schema.equals(names)
 
 
+def test_rows_without_columns(tmp_path):
+    """The number of rows is that of the records, as in a table of several sources."""
+    path = written(tmp_path / "log", [b"{}"] * 3)
+    scan = cordwood.scan(path, decode="json")
+    table = pa.table(scan)
+    assert (scan.columns, table.num_rows, table.num_columns) == ((), 3, 0)
+    assert pa.table(cordwood.scan([path], decode="json")).num_rows == 3
+    assert pa.table(cordwood.scan(written(tmp_path / "none", []), decode="json")).num_rows == 0
+
+
 def test_what_is_something_else(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]

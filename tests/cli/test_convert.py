@@ -180,6 +180,25 @@ def test_an_export_is_no_run_without_steps(tmp_path):
     assert done.stderr.decode() == f"cordwood: {path}: {advice}\n"
 
 
+@pytest.mark.parametrize(("name", "count"), [("t.ndjson", 3), ("t.arrow", 3), ("t.parquet", 0), ("t.csv", 0)])
+def test_rows_without_columns(name, count, tmp_path, capfd):
+    """Arrow has a number of rows without columns. The forms that cannot say it are named."""
+    path, table = str(tmp_path / "log"), tmp_path / name
+    with cordwood.open(path, "x") as writer:
+        writer.extend([b"{}"] * 3)
+    assert main(["convert", "--as", "json", path, str(table)]) == 0
+    if name == "t.ndjson":
+        assert table.read_bytes() == b"{}\n" * 3
+    elif name == "t.csv":
+        assert table.read_bytes() == b""
+    else:
+        assert read(name[2:], str(table)).num_rows == count
+    form = {"t.parquet": "Parquet", "t.csv": "CSV"}.get(name)
+    left_out = f"without columns {form} cannot count rows: 3 rows left out; --to ndjson and --to arrow keep them\n"
+    said = capfd.readouterr().err
+    assert said.endswith(left_out) if form else not said
+
+
 def test_operations_have_the_same_columns_in_every_log(tmp_path):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:

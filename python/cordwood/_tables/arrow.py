@@ -102,6 +102,9 @@ class Batches:
         if self._known is not None and (new := names - self._known):
             name, index = min((name, index) for index, row in enumerate(rows) for name in new & row.keys())
             raise _at(new_column(name), offsets, index)
+        if not self._makers:
+            # Without an array, nothing else says how many rows there are.
+            return self._pa.RecordBatch.from_struct_array(self._pa.array([{}] * len(rows), self._pa.struct([])))
         nulls: dict[Any, Any] = {}
         arrays: list[Any] = []
         # One column at a time: cells are larger as Python objects than in Arrow.

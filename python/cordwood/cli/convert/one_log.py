@@ -8,8 +8,9 @@ from itertools import islice
 from typing import Any
 
 from cordwood._tables.schema import ColumnType, MisfitError
-from cordwood.cli._messages import Failure, Status
-from cordwood.cli._named import source_name
+from cordwood._text import quantity
+from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._named import display_name, source_name
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile
@@ -62,13 +63,22 @@ def _write_table(
         columns = log_rows.selection.of_columns(columns, "text")
         with contextlib.closing(open_table(options, form, file, columns)) as table:
             position = options.start
+            row_count = 0
             for rows in log_rows:
                 write_rows(table, rows, options.source)
+                row_count += 0 if columns else len(rows)
                 progress(log_rows.reader.tell() - position)
                 position = log_rows.reader.tell()
             log_rows.selection.check_names()
             write_held_back(table, log_rows.selection, options.source)
             log_rows.selection.report_nothing()
+        if row_count and form in ("csv", "parquet"):
+            # pyarrow writes 0 rows to Parquet if there is no column, and a line of CSV is a row only if there is one.
+            name = {"csv": "CSV", "parquet": "Parquet"}[form]
+            complain(
+                f"{display_name(options.source)}: no row has a value, and without columns {name} cannot count rows: "
+                f"{quantity(row_count, 'row')} left out; --to ndjson and --to arrow keep them"
+            )
         if first is not None and log_rows.read != first:
             raise changed_meanwhile(options.source, "rewritten")
 
