@@ -6,7 +6,8 @@ destination, the table goes to stdout, as NDJSON or in the form that --to names.
 What a row is, by --as:
   raw            a record: offset, end_offset, data
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its
-                 record, sequence, kind, key, value, ...
+                 record, sequence, kind, key, value, ...; a batch without
+                 operations is a row without a kind
   version-edit   a record of a MANIFEST: offset, fields
   live-files     a table that a database has after all edits in its MANIFEST:
                  column family, level, file_number, ...
