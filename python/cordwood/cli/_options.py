@@ -62,13 +62,28 @@ def reading_options(options: argparse.Namespace) -> dict[str, Any]:
     return {**log_options(options), "record_len_max": options.record_len_max}
 
 
+BYTES_HELP = (
+    "in bytes: 4096, 0x1000 or, as reports print it, 4,096; with K, M, G or T (also 64KiB, ...), in powers of 1024"
+)
+"""How offsets and lengths are written on the command line."""
+
+
+def add_start_argument(parser: argparse.ArgumentParser) -> None:
+    """`--start`."""
+    parser.add_argument(
+        "--start",
+        type=parse_len,
+        default=0,
+        metavar="OFFSET",
+        help=f"only what begins at this file offset or after it, {BYTES_HELP}",
+    )
+
+
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options for how a log is read."""
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
-    parser.add_argument(
-        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
-    )
+    add_start_argument(parser)
     parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
     add_record_len_max_argument(parser)
 
@@ -149,12 +164,16 @@ FILE_LEN_MAX = (1 << 63) - 1
 
 
 def parse_len(text: str) -> int:
-    """A number of bytes: `10`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
-    match = re.fullmatch(r"(\d+)\s*(?:([kmgt])(?:ib)?|b)?", text.strip(), re.ASCII | re.IGNORECASE)
+    """A number of bytes: `10`, `0xa`, `97,150`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
+    match = re.fullmatch(
+        r"(?:(0x[0-9a-f]+)|(\d+|\d{1,3}(?:,\d{3})+)\s*(?:([kmgt])(?:ib)?|b)?)", text.strip(), re.ASCII | re.IGNORECASE
+    )
     if match is None:
-        raise argparse.ArgumentTypeError(f"not a number of bytes: {text!r} (try 4096, 64KiB or 1GiB)")
-    number, unit = match.groups()
-    length = int(number) << (10 * (1 + "kmgt".index(unit.lower())) if unit else 0)
+        raise argparse.ArgumentTypeError(f"not a number of bytes: {text!r} (try 4096, 0x1000, 64KiB or 1GiB)")
+    hexadecimal, number, unit = match.groups()
+    length = int(hexadecimal, 16) if hexadecimal else int(number.replace(",", ""))
+    if unit:
+        length <<= 10 * (1 + "kmgt".index(unit.lower()))
     if length > FILE_LEN_MAX:
         raise argparse.ArgumentTypeError(f"more bytes than a file can have: {text!r}")
     return length

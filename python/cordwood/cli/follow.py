@@ -16,8 +16,8 @@ from cordwood.cli._messages import Failure, Status, complain, with_options
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
+    add_start_argument,
     complete_file_names,
-    parse_len,
     reading_options,
 )
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
@@ -35,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     complete_file_names(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
     add_output_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    parser.add_argument(
-        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
-    )
+    add_start_argument(parser)
     add_record_len_max_argument(parser)
     parser.add_argument(
         "--on-rotation",

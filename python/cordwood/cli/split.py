@@ -19,7 +19,7 @@ import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._named import display_name
-from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options, parse_len
+from cordwood.cli._options import BYTES_HELP, add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import for_each_source
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_split_len,
         default=64 << 20,
         metavar="LENGTH",
-        help="bytes in a range, rounded up to whole blocks (default: 64MiB)",
+        help=f"the length of a range, rounded up to whole blocks, {BYTES_HELP} (default: 64MiB)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each range")
 
