@@ -13,6 +13,7 @@ import time
 
 import cordwood
 from cordwood.cli._messages import Failure, Status, complain, with_options
+from cordwood.cli._named import is_stream
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
@@ -52,6 +53,11 @@ def run(options: argparse.Namespace) -> Status:
     check_output(options)
     if os.path.isdir(options.source):  # noqa: PTH112 - pathlib is slow to import
         raise Failure(f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes the name of one file")
+    if options.source == "-":
+        raise Failure("<stdin>: follow takes the name of one file, not stdin; cordwood cat - reads it; ./- is a file")
+    if is_stream(options.source):
+        what = "only a regular file can be followed, and this is a pipe or a device; cordwood cat reads it"
+        raise Failure(f"{options.source}: {what}")
     selection = selection_of(options)
     print_record = None
     status = Status.CLEAN

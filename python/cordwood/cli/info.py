@@ -72,8 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
-    if "-" in options.sources:
-        raise ValueError("info takes files and folders, not stdin; ./- is a file")
     files = {name: named_files([name]) for name in options.sources}
     with ReadAhead(list(chain.from_iterable(files.values())), _verified, processor_count()) as read_ahead:
         statuses = [_describe(name, files[name], read_ahead, as_json=options.json) for name in options.sources]
@@ -81,6 +79,8 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cordwood.Report:
+    if path == "-":
+        raise SourceFailure("info takes files and folders, not stdin: copy it to a file; ./- is a file")
     if is_stream(path):
         raise SourceFailure("info reads a log more than once, and this is a pipe or a device: copy it to a file")
     return cordwood.verify(path, threads=threads, on_corruption="salvage", progress=progress)

@@ -18,7 +18,7 @@ import stat
 import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._messages import Status, complain, escaped
-from cordwood.cli._named import display_name
+from cordwood.cli._named import SourceFailure, display_name
 from cordwood.cli._options import BYTES_HELP, add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import for_each_source
@@ -59,8 +59,10 @@ def run(options: argparse.Namespace) -> Status:
     """Prints the ranges of each source."""
 
     def split(name: str) -> Status:
+        if name == "-":
+            raise SourceFailure("split takes files, not stdin: copy it to a file; ./- is a file")
         if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
-            raise OSError(errno.EINVAL, "only a regular file can be split", name)
+            raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **log_options(options))
         # Nothing else makes a range longer than --len in whole blocks.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
@@ -77,6 +79,4 @@ def run(options: argparse.Namespace) -> Status:
                 print(part.path, part.start, part.end, sep="\t")
         return Status.CLEAN
 
-    if "-" in options.sources:
-        raise ValueError("split takes files, not stdin; ./- is a file")
     return for_each_source(options.sources, split, dialect=options.dialect).status
