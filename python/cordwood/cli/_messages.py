@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -45,7 +46,7 @@ before_message: Callable[[], None] | None = None
 def complain(message: object, *, advice: str | None = None) -> None:
     """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
     if isinstance(message, OSError) and message.strerror:
-        message = f"{_file_of(message)}{message.strerror}{advice or _advice(message)}"
+        message = f"{_file_of(message)}{reason_of(message)}{advice or _advice(message)}"
     elif isinstance(message, MemoryError):
         message = NO_MEMORY
     elif isinstance(message, cordwood.CordwoodError):
@@ -69,6 +70,15 @@ _OPTIONS = {
 def with_options(text: str) -> str:
     """A message of the library, without a path, with the command's options in place of Python's parameters."""
     return re.sub("|".join(_OPTIONS), lambda match: _OPTIONS[match[0]], text)
+
+
+def reason_of(error: OSError) -> str:
+    """What the operating system says, and, for a link that leads nowhere, where it points: the file named is there."""
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        with contextlib.suppress(OSError, ValueError):
+            reason += f"; it is a link to nothing: {os.readlink(error.filename)}"  # noqa: PTH115 - slow to import
+    return reason
 
 
 def _file_of(error: OSError) -> str:

@@ -8,7 +8,7 @@ import cordwood
 from cordwood._remote import is_url, source_of
 from cordwood._text import quantity
 from cordwood.cli._expansion import named_files
-from cordwood.cli._messages import NO_MEMORY, Status, complain, with_options
+from cordwood.cli._messages import NO_MEMORY, Status, complain, reason_of, with_options
 from cordwood.cli._named import Named, SourceFailure, display_name, source_name
 from cordwood.cli._output import STDOUT, print_json
 from cordwood.cli._recognition import without_fragment
@@ -151,7 +151,7 @@ def _attempt(
         complain(error)
         # An error of `salvage` may be about the new log.
         is_other = error.filename not in (None, source_name(name)) and error.strerror
-        text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
+        text = f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)
     except (cordwood.CordwoodError, MemoryError, SourceFailure) as error:
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
             tally.add_other(name, error.format)
