@@ -1,6 +1,7 @@
 """`cordwood write`, as no console session shows it: when records arrive, and how long they may be."""
 
 import io
+import os
 import select
 import subprocess
 import sys
@@ -47,6 +48,21 @@ def test_records_leave_by_stdout_before_more_is_waited_for():
             assert process.stdout.read(7 + len(record))[7:] == record
         process.stdin.close()
         assert (process.stdout.read(), process.wait(60)) == (b"", 0)
+
+
+def test_who_reads_a_named_pipe_may_have_enough(tmp_path):
+    """As with stdout: no message, and the status of a closed pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        [*COMMAND, "--overwrite", pipe], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        with pipe.open("rb") as reader:
+            process.stdin.write("one\n")
+            process.stdin.flush()
+            assert reader.read(10)[7:] == b"one"
+        _, err = process.communicate("two\n", timeout=60)
+    assert (process.returncode, err) == (141, "")
 
 
 @pytest.mark.parametrize("form", ["lines", "nul"])

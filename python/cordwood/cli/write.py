@@ -1,7 +1,8 @@
 """Write the records on stdin to a log.
 
 Records are written to the file as they arrive, unless --flush says otherwise. A log that cannot be written
-is an error, as is a destination that exists, unless --append or --overwrite says what to do with it.
+is an error, as is a destination that exists, unless --append or --overwrite says what to do with it. If writing to a
+file fails, stderr says how many of the records on stdin are in the log, and where it ends.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import contextlib
 import os
 import stat
 import sys
+from typing import TYPE_CHECKING
 
 import cordwood
+from cordwood._text import quantity
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._named import stdin
 from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
 from cordwood.cli._output import print_json
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 EXAMPLES = """\
   journalctl --output json --follow | cordwood write --append journal.log
@@ -98,6 +104,27 @@ def run(options: argparse.Namespace) -> Status:
     except FileExistsError as error:
         complain(error, advice="; choose another name, or --append to it, or replace it with --overwrite")
         return Status.FAILURE
+    begin = writer.tell()
+    try:
+        written = _write(writer, records, options)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if to_stdout:
+            raise
+        complain(error)
+        _report_written(options, begin)
+        return Status.FAILURE
+    if written is None:
+        return Status.FAILURE
+    record_count, end_offset = written
+    if options.json:
+        print_json({"destination": options.destination, "record_count": record_count, "end_offset": end_offset})
+    return Status.CLEAN
+
+
+def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.Namespace) -> tuple[int, int] | None:
+    """Writes the records, and returns how many there were and where the log ends; `None` if stdin is not right."""
     record_count = 0
     with writer:
         try:
@@ -105,10 +132,21 @@ def run(options: argparse.Namespace) -> Status:
                 record_count += writer.extend(some)
                 if options.flush == "append":
                     writer.flush()
-            end_offset = writer.tell()
+            return record_count, writer.tell()
         except ValueError as error:
             complain(error)
-            return Status.FAILURE
-    if options.json:
-        print_json({"destination": options.destination, "record_count": record_count, "end_offset": end_offset})
-    return Status.CLEAN
+            return None
+
+
+def _report_written(options: argparse.Namespace, begin: int) -> None:
+    """Reports how many records were written after the file offset `begin` before the failure, by reading the log.
+
+    What a failed call has written is not known otherwise.
+    """
+    if not os.path.isfile(options.destination):  # noqa: PTH113 - pathlib is slow to import
+        return
+    with contextlib.suppress(OSError, cordwood.CordwoodError):
+        found = cordwood.verify(options.destination, on_corruption="skip", start=begin, **log_options(options))
+        count = quantity(found.record_count, "record")
+        verb = "is" if found.record_count == 1 else "are"
+        complain(f"{options.destination}: {count} from stdin {verb} in the log, which ends at {found.outcome.offset:,}")
