@@ -462,3 +462,22 @@ def test_a_count_of_one_is_in_the_singular():
         with pytest.raises(PayloadError) as caught:
             list(WriteBatch(bytes(8) + count.to_bytes(4, "little") + b"\x00\x01a" * deletes))
         assert str(caught.value) == message
+
+
+def test_blocks_in_the_wrong_order_join_records_that_only_the_payload_shows(tmp_path):
+    """What docs/format/damage.md says: each fragment is valid, so that no reader of the format finds anything."""
+    path = tmp_path / "log"
+    batches = [bytes(WriteBatch.build(n, [Operation("put", key=b"%d" % n, value=b"v" * n)])) for n in range(1, 600)]
+    with cordwood.open(path, "x") as log:
+        log.extend(batches)
+    data = path.read_bytes()
+    blocks = [data[begin : begin + cordwood.BLOCK_LEN] for begin in range(0, len(data), cordwood.BLOCK_LEN)]
+    assert len(blocks) > 4
+    for order in [[0, 2, 3, 4], [0, 2, 1, 3, 4], [0, 1, 1, 2, 3, 4]]:
+        path.write_bytes(b"".join(blocks[index] for index in [*order, *range(5, len(blocks))]))
+        assert cordwood.verify(path).ok
+        joined = [record for record in records_of(path) if record not in batches]
+        assert joined
+        for record in joined:
+            with pytest.raises(PayloadError):
+                list(WriteBatch(record))
