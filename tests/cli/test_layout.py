@@ -50,6 +50,25 @@ def test_no_report_is_wider_than_a_terminal(command, tmp_path, monkeypatch, caps
     assert [line for line in lines if len(line) > WIDTH] == []
 
 
+@pytest.mark.parametrize(("count", "last"), [(1000, None), (1001, "1 more region"), (1500, "500 more regions")])
+@pytest.mark.parametrize("verb", ["verify", "salvage"])
+def test_a_thousand_regions_are_listed(verb, count, last, tmp_path, capsys):
+    """Each record of 3 bytes takes 10; every second one is damaged."""
+    path, saved = tmp_path / "log", tmp_path / "saved"
+    file = bytearray(reference.encode([b"one"] * (2 * count + 1)))
+    for index in range(count):
+        file[20 * index + 19] ^= 0xFF
+    assert len(file) < reference.BLOCK_LEN
+    path.write_bytes(file)
+    arguments = {"verify": ["--on-corruption", "salvage", str(path)], "salvage": [str(path), str(saved)]}[verb]
+    assert main([verb, *arguments]) == 3
+    _, *lines = capsys.readouterr().out.splitlines()
+    places = [line for line in lines if line.startswith("  at ")]
+    assert len(places) == min(count, 1000)
+    rest = [line for line in lines if line.startswith("  and ")]
+    assert rest == ([] if last is None else [f"  and {last}; to list them: cordwood verify --json"])
+
+
 def test_the_place_of_damage_comes_first(tmp_path, capsys):
     """However long a line is, it is folded only after the place."""
     path = tmp_path / "log"

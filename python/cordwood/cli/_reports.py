@@ -73,6 +73,25 @@ def reason_text(region: cordwood.SkippedRegion) -> str:
     return f"{reason.partition(': ')[0]}: bit {flip.bit} of byte {flip.offset:,} was flipped"
 
 
+LISTED_MAX = 1_000
+"""At most this many regions of a log are listed on stdout; `--json` lists more."""
+
+
+def is_listed(region: cordwood.SkippedRegion) -> bool:
+    """Whether reports on stdout list a region: it contains something that was not returned."""
+    return region.reason == cordwood.Reason.STALE or region.severity != cordwood.Severity.INFO
+
+
+def print_more(report: cordwood.Report, count: int) -> None:
+    """Prints how many regions are not among the `count` that are listed, if any, and how to list them."""
+    if count <= LISTED_MAX:
+        return
+    more = quantity(count - LISTED_MAX, "more region")
+    # The report itself has the first 100,000.
+    is_cut = sum(map(len, report.skipped)) < report.skipped_len
+    print(f"  and {'at least ' if is_cut else ''}{more}; to list them: cordwood verify --json")
+
+
 class Skipped(NamedTuple):
     """What a reader has not returned so far."""
 

@@ -1,7 +1,8 @@
 """Check logs and say what is wrong with them.
 
-One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
-incomplete record at the end is what a crash leaves; it is reported, but is not damage, unless --strict is given.
+One line for each log, and below it one for each region that was not returned, up to 1,000. Exit status 3 if one is
+damaged. An incomplete record at the end is what a crash leaves; it is reported, but is not damage, unless --strict is
+given.
 
 In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
 totals are printed.
@@ -29,12 +30,15 @@ from cordwood.cli._options import (
 from cordwood.cli._output import print_json
 from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
+    LISTED_MAX,
     Totals,
     for_each_source_with_totals,
     format_of,
+    is_listed,
     other_log_parts,
     outcome_fields,
     place_text,
+    print_more,
     print_policy,
     reason_text,
     region_fields,
@@ -198,12 +202,14 @@ def print_report(
         why, says, advice = other_log_parts(report.log_number, other, is_named=is_named)
         print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
-    for region in report.skipped:
+    listed = [region for region in report.skipped if is_listed(region)]
+    for region in listed[:LISTED_MAX]:
         if region.reason == cordwood.Reason.STALE:
             print_folded(f"  {place_text(region)}, left over from another log{own}")
-        elif region.severity != cordwood.Severity.INFO:
+        else:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
             print_folded(f"  {place_text(region)}, {reason_text(region)}", is_damage=is_damage)
+    print_more(report, len(listed))
     if advice:
         print(f"  {advice}")
     if not report.ok:
