@@ -912,8 +912,9 @@ class Writer:
         checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
             everything is known to be on the disk, such as an earlier `durable_offset`. The file is
             read from there to find its end, and what follows the checkpoint is rewritten, so that
-            the next sync covers it. After 0, the file must exist. Default: `None`: the file is read from the beginning, and
-            nothing is rewritten unless a sync of this file has failed in this process.
+            the next sync covers it. After 0, the file must exist. Default: `None`: the file is read
+            from the beginning, and nothing is rewritten unless a sync of this file has failed in
+            this process.
         preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
             effect elsewhere). The length of the file remains that of its records. Default: 0, not
             at all.
