@@ -306,7 +306,7 @@ class Reader:
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
     * `ValueError`: a log number or a compression was given, and the detected dialect has none.
-    * `RuntimeError`: the source's own `read` uses the reader.
+    * `RuntimeError`: the source's own `read` uses the reader, or raises `StopIteration`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])

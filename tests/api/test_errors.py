@@ -1,8 +1,10 @@
 """What can be wrong with arguments, files and logs, and the errors that report it."""
 
+import contextlib
 import copy
 import errno
 import io
+import logging
 import os
 import pickle
 import re
@@ -524,7 +526,13 @@ class Answers:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("mine"), OSError(errno.EIO, "mine"), BlockingIOError(errno.EAGAIN, "mine"), KeyboardInterrupt()],
+    [
+        ValueError("mine"),
+        OSError(errno.EIO, "mine"),
+        BlockingIOError(errno.EAGAIN, "mine"),
+        InterruptedError("mine"),
+        KeyboardInterrupt(),
+    ],
     ids=repr,
 )
 def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
@@ -546,6 +554,49 @@ def test_what_read_raises_loses_no_record(take):
         found += take(reader)
     flat = [record for item in found for record in ([item.data] if isinstance(item, cordwood.Record) else item)]
     assert flat == RECORDS
+
+
+@pytest.mark.parametrize("error", [StopIteration("mine"), StopAsyncIteration()], ids=repr)
+@pytest.mark.parametrize(
+    "take", [iter, cordwood.Reader.records, cordwood.Reader.batches, cordwood.Reader.record_batches]
+)
+def test_a_source_that_raises_stop_iteration_does_not_end_the_log(take, error):
+    """As in a generator (PEP 479)."""
+    with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
+        with pytest.raises(RuntimeError, match=f"raised {type(error).__name__}") as caught:
+            list(take(reader))
+        assert caught.value.__cause__ is error
+        assert reader.outcome.kind == "unfinished"
+        list(take(reader))
+        assert reader.outcome.kind == "clean"
+
+
+@pytest.mark.parametrize("method", ["read", "seek"])
+def test_an_object_whose_method_raises_stop_iteration(method):
+    class Source(io.BytesIO):
+        pass
+
+    def stop(*_):
+        raise StopIteration
+
+    source = Source(FILE)
+    fragments, reader = cordwood.fragments(source), cordwood.open(source)
+    setattr(source, method, stop)
+    uses = {"read": lambda: list(fragments), "seek": lambda: list(map(reader.seek, [0]))}
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        uses[method]()
+
+
+def test_a_log_handler_that_raises_stop_iteration_does_not_end_the_log(monkeypatch):
+    def stop(*_):
+        raise StopIteration
+
+    damaged = bytearray(reference.encode([b"one", b"two"]))
+    damaged[8] ^= 1
+    logger = logging.getLogger("cordwood")
+    monkeypatch.setattr(logger, "handle", stop)
+    with cordwood.open(bytes(damaged), on_corruption="skip") as reader, pytest.raises(RuntimeError):
+        list(reader)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
@@ -701,6 +752,28 @@ def test_what_write_raises_comes_through_and_nothing_more_is_written(error):
         writer.close()
     writer.close()
     assert sink.file == b""
+
+
+@pytest.mark.parametrize("method", ["write", "flush", "fileno"])
+def test_a_sink_that_raises_stop_iteration(method):
+    """It would end an iteration that the writer is part of, as if everything had been written."""
+
+    class Sink(io.BytesIO):
+        pass
+
+    def stop(*_):
+        raise StopIteration("mine")
+
+    sink = Sink()
+    setattr(sink, method, stop)
+    writer = cordwood.Writer(sink)
+    writer.append(b"one")
+    use = cordwood.Writer.sync if method == "fileno" else cordwood.Writer.flush
+    with pytest.raises(RuntimeError, match="raised StopIteration") as caught:
+        list(map(use, [writer]))
+    assert isinstance(caught.value.__cause__, StopIteration)
+    with contextlib.suppress(OSError):
+        writer.close()
 
 
 @pytest.mark.parametrize("answer", [-1, 0, 11, 1 << 70, "10", 1.5])

@@ -1,5 +1,6 @@
 """Ctrl-C ends every call promptly and loses no record."""
 
+import collections
 import itertools
 import os
 import signal
@@ -142,6 +143,46 @@ def test_any_exception_of_a_signal_handler_is_raised(tmp_path, error):
         end.join()
         signal.signal(signal.SIGALRM, before)
         os.close(descriptor)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+@pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
+def test_any_exception_of_a_signal_handler_ends_opening_for_append(hole, error):
+    errors = iter([error("of the handler")])
+
+    def handler(_number, _frame):
+        raise next(errors, RuntimeError("the first exception was lost"))
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2, 2)
+    try:
+        with pytest.raises(error, match="of the handler"):
+            cordwood.Writer(hole, "a")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_a_signal_handler_that_raises_stop_iteration_does_not_end_an_iteration(hole):
+    def handler(_number, _frame):
+        raise StopIteration
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for open_ in [
+            lambda: iter(cordwood.open(hole)),
+            lambda: cordwood.open(hole).record_batches(),
+            lambda: cordwood.fragments(hole),
+            lambda: cordwood.follow(hole),
+        ]:
+            steps = open_()
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(RuntimeError, match="raised StopIteration"):
+                collections.deque(steps, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_an_exception_of_the_progress_function_ends_all_threads(hole):

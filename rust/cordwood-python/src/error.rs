@@ -5,7 +5,9 @@ use std::io;
 use std::path::Path;
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -248,14 +250,40 @@ fn attributes<'py>(
     Ok(attributes)
 }
 
-/// Runs the handlers of signals that have arrived, and fails with the exception that one raised: as
-/// an error of no particular kind, since a read or write that fails with the kind of an
+/// An exception that a Python function raised which was called to read, to write, to handle a
+/// signal or to log. `StopIteration` and `StopAsyncIteration` would end the iteration during which
+/// they were raised, as if the log ended there: as in a generator (PEP 479), they become the cause
+/// of a `RuntimeError`.
+pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
+    let name = if raised.is_instance_of::<PyStopIteration>(py) {
+        "StopIteration"
+    } else if raised.is_instance_of::<PyStopAsyncIteration>(py) {
+        "StopAsyncIteration"
+    } else {
+        return raised;
+    };
+    let error = PyRuntimeError::new_err(format!("a function that cordwood called raised {name}"));
+    error.set_cause(py, Some(raised));
+    error
+}
+
+/// Calls Python to read or write, in a thread that might not hold the interpreter. An exception
+/// becomes an error of no particular kind: a read or write that fails with the kind of an
 /// `InterruptedError` is repeated, and the exception would be lost.
-pub(crate) fn check_signals() -> io::Result<()> {
+pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
+    Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
+        .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
+}
+
+/// Runs the handlers of signals that have arrived, and fails with the exception that one raised.
+pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals().map_err(|raised| of_call(py, raised))
+}
+
+/// The same during a read or write: see [`call_python`].
+pub(crate) fn check_signals_anywhere() -> io::Result<()> {
     // After the interpreter has shut down, there are no handlers.
-    Python::try_attach(|py| py.check_signals())
-        .unwrap_or(Ok(()))
-        .map_err(io::Error::other)
+    Python::try_attach(|py| check_signals(py).map_err(io::Error::other)).unwrap_or(Ok(()))
 }
 
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised

@@ -12,7 +12,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::arguments::{path_of, refuse_url};
-use crate::error::{closed, not_followed, os_error, to_python};
+use crate::error::{check_signals, closed, not_followed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
 use crate::log::{Logged, log_left, log_skipped, log_summary};
@@ -424,7 +424,7 @@ impl Follower {
                     if is_logged {
                         log_skipped(py, region, Some(&self.path))?;
                     }
-                    py.check_signals()?;
+                    check_signals(py)?;
                 }
                 Taken::Searching => py.check_signals()?,
                 Taken::Nothing(delay) => return Ok(Err(Some(delay))),
@@ -446,7 +446,7 @@ impl Follower {
                     if rest_len > 0 {
                         log_left(py, offset, rest_len, &self.path)?;
                     }
-                    py.check_signals()?;
+                    check_signals(py)?;
                 }
                 Taken::End => {
                     let summary = self.with_state(py, |state| state.logged.summary())?;
@@ -475,7 +475,7 @@ impl Follower {
             // Nothing is locked during the sleep: other threads may use the follower, or close it.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
-                py.check_signals()?;
+                check_signals(py)?;
                 let left = until.map_or(PAUSE_MAX, |until| until.saturating_duration_since(Instant::now()));
                 if left.is_zero() {
                     break;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
 use crate::arguments::vec_for;
-use crate::error::{to_python, unsupported};
+use crate::error::{check_signals, to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;
 use crate::options::format_options;
@@ -270,7 +270,7 @@ impl Batches {
 
     fn find(&mut self, py: Python<'_>) -> PyResult<Option<verbs::Fragment>> {
         if self.failed.is_none() {
-            py.check_signals()?;
+            check_signals(py)?;
             let mut found = vec_for(BATCH_MAX)?;
             let (fragments, failed) = (&mut self.fragments, &mut self.failed);
             py.detach(|| {

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use cordwood::damage::Severity;
 use cordwood::{Reader, read::Source};
+use pyo3::call::PyCallArgs;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
+use crate::error::of_call;
 use crate::skipped_region::SkippedRegion;
 
 /// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
@@ -68,29 +70,32 @@ pub(crate) fn log_skipped(
     region: cordwood::damage::SkippedRegion,
     path: Option<&Path>,
 ) -> PyResult<()> {
-    static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    LOG_SKIPPED
-        .import(py, "cordwood._log", "log_skipped")?
-        .call1((SkippedRegion::from(region), path.map(Path::as_os_str)))
-        .map(drop)
+    log(
+        py,
+        "log_skipped",
+        (SkippedRegion::from(region), path.map(Path::as_os_str)),
+    )
 }
 
 /// Logs a summary of what was not logged individually.
 pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Option<&Path>) -> PyResult<()> {
     let Some((count, len)) = summary else { return Ok(()) };
-    let log_summary = py.import("cordwood._log")?.getattr("log_summary")?;
-    log_summary.call1((count, len, path.map(Path::as_os_str))).map(drop)
+    log(py, "log_summary", (count, len, path.map(Path::as_os_str)))
 }
 
 /// Logs that a file belongs to another log.
 pub(crate) fn log_other_log(py: Python<'_>, numbers: Option<(u32, u32)>, path: Option<&Path>) -> PyResult<()> {
     let Some((own, other)) = numbers else { return Ok(()) };
-    let log_other_log = py.import("cordwood._log")?.getattr("log_other_log")?;
-    log_other_log.call1((own, other, path.map(Path::as_os_str))).map(drop)
+    log(py, "log_other_log", (own, other, path.map(Path::as_os_str)))
 }
 
 /// Logs the incomplete record at the end of a file that is no longer followed.
 pub(crate) fn log_left(py: Python<'_>, offset: u64, len: u64, path: &Path) -> PyResult<()> {
-    let log_left = py.import("cordwood._log")?.getattr("log_left")?;
-    log_left.call1((offset, len, path.as_os_str())).map(drop)
+    log(py, "log_left", (offset, len, path.as_os_str()))
+}
+
+/// Calls a function of the module that logs. A handler or a filter may raise.
+fn log<'py>(py: Python<'py>, function: &str, args: impl PyCallArgs<'py>) -> PyResult<()> {
+    let called = py.import(intern!(py, "cordwood._log"))?.call_method1(function, args);
+    called.map(drop).map_err(|raised| of_call(py, raised))
 }

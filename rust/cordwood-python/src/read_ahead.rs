@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 
 use crate::batch_pool::Pool;
 use crate::buffer::KeptException;
+use crate::error::check_signals;
 use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 
@@ -120,7 +121,7 @@ impl ReadAhead {
             }
             // Checked after a part also: parts of zeros contain no records, and may come without
             // end.
-            py.check_signals()?;
+            check_signals(py)?;
         }
     }
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use crate::buffer::Unwritten;
-use crate::error::{check_signals, unsupported};
+use crate::error::{call_python, check_signals_anywhere, unsupported};
 
 /// An object with `write`.
 pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
@@ -21,14 +21,6 @@ impl ObjectOutput {
             Some(fileno) => fileno.call0(),
             None => Err(unsupported(py, "the sink has no file descriptor to sync")),
         }
-    }
-}
-
-/// Calls the object. A writer may be dropped after the interpreter has shut down.
-fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
-    match Python::try_attach(work) {
-        Some(done) => done.map_err(io::Error::from),
-        None => Err(io::Error::other("the interpreter has ended")),
     }
 }
 
@@ -44,7 +36,7 @@ impl Sink for ObjectOutput {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        call(|py| match self.0.bind(py).getattr_opt(intern!(py, "flush"))? {
+        call_python(|py| match self.0.bind(py).getattr_opt(intern!(py, "flush"))? {
             Some(flush) => flush.call0().map(drop),
             None => Ok(()),
         })
@@ -59,9 +51,9 @@ impl Write for Showing<'_> {
         let Showing(object, bytes) = self;
         if rest.len() < bytes.len() {
             // An object that writes only a part each time may take long.
-            check_signals()?;
+            check_signals_anywhere()?;
         }
-        call(|py| {
+        call_python(|py| {
             let unwritten = Unwritten {
                 bytes: Arc::clone(bytes),
                 begin: bytes.len() - rest.len(),
@@ -96,12 +88,11 @@ impl Write for Showing<'_> {
 impl ObjectOutput {
     /// Fails if the object can never be synced.
     pub(crate) fn check_sync(&self) -> io::Result<()> {
-        Python::attach(|py| self.fileno(py).map(drop)).map_err(io::Error::from)
+        call_python(|py| self.fileno(py).map(drop))
     }
 
     /// Waits until everything written is on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        let sync = |py: Python<'_>| py.import("os")?.call_method1("fsync", (self.fileno(py)?,)).map(drop);
-        Python::attach(sync).map_err(io::Error::from)
+        call_python(|py| py.import("os")?.call_method1("fsync", (self.fileno(py)?,)).map(drop))
     }
 }

@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::arguments::{byte_view, bytes_of, is_path, is_url, path_of, refuse_text};
 use crate::buffer::copy_from_buffer;
-use crate::error::{check_signals, os_error, to_python, unsupported};
+use crate::error::{call_python, check_signals_anywhere, os_error, to_python, unsupported};
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -256,7 +256,7 @@ impl Read for FileInput {
         // A thread that reads a regular file ahead must not wait for the interpreter: a consumer of
         // an Arrow stream may hold it while it waits for the thread.
         if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
-            check_signals()?;
+            check_signals_anywhere()?;
         }
         read
     }
@@ -356,11 +356,10 @@ impl Input for BufferInput {
 impl Read for BufferInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // A thread may read ahead when the interpreter shuts down.
-        let copied = Python::try_attach(|py| {
+        let len = call_python(|py| {
             let source = PyBuffer::get(self.view.bind(py))?;
-            PyResult::Ok(copy_from_buffer(py, &source, self.position, buffer))
-        });
-        let len = copied.ok_or_else(|| io::Error::other("the interpreter is shutting down"))??;
+            Ok(copy_from_buffer(py, &source, self.position, buffer))
+        })?;
         self.position += len as u64;
         Ok(len)
     }
@@ -419,7 +418,7 @@ impl Drop for ObjectInput {
 
 impl Read for ObjectInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Python::attach(|py| {
+        call_python(|py| {
             let answer = self
                 .object
                 .bind(py)
@@ -443,7 +442,6 @@ impl Read for ObjectInput {
             })?;
             self.checked(py, copy_answer(&bytes, buffer)?)
         })
-        .map_err(io::Error::from)
     }
 }
 
@@ -488,7 +486,7 @@ impl Seek for ObjectInput {
         let SeekFrom::Start(offset) = to else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        Python::attach(|py| {
+        call_python(|py| {
             if !self.is_seekable {
                 return Err(unsupported(py, "the source cannot seek"));
             }
@@ -497,7 +495,6 @@ impl Seek for ObjectInput {
             self.object.bind(py).call_method1(intern!(py, "seek"), (position,))?;
             Ok(offset)
         })
-        .map_err(io::Error::from)
     }
 }
 

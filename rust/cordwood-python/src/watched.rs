@@ -12,6 +12,7 @@ use std::time::Duration;
 use cordwood::read::StreamSource;
 use pyo3::prelude::*;
 
+use crate::error::{check_signals, of_call};
 use crate::source::{Input, InputSource};
 
 /// A source that checks for Ctrl-C at each read, since the work is done with the interpreter
@@ -83,7 +84,7 @@ impl Watch {
                     let thread = thread.map_err(|source| cordwood::Error::Io { path: None, source })?;
                     while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
                         // The threads notice the exception themselves.
-                        let _ = self.check(Python::attach(|py| py.check_signals()));
+                        let _ = self.check(Python::attach(check_signals));
                     }
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 })
@@ -102,7 +103,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Watched { input, position, watch } = self;
-        watch.check(Python::attach(|py| py.check_signals()))?;
+        watch.check(Python::attach(check_signals))?;
         let len = input.read(buffer)?;
         let mut new_len = len as u64;
         if let Some(position) = position {
@@ -115,7 +116,8 @@ impl Read for Watched {
             }
         }
         if let Some(progress) = &watch.progress {
-            watch.check(Python::attach(|py| progress.call1(py, (new_len,)).map(drop)))?;
+            let called = |py: Python<'_>| progress.call1(py, (new_len,)).map_err(|raised| of_call(py, raised));
+            watch.check(Python::attach(called).map(drop))?;
         }
         Ok(len)
     }

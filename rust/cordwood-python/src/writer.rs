@@ -15,7 +15,9 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{bytes_of, path_of, refuse_text, refuse_url};
 use crate::buffer::{KeptException, new_int, try_bytes};
-use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
+use crate::error::{
+    check_signals, check_signals_anywhere, closed, object_closed, opening_to_python, os_error, to_python,
+};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{FastAppend, FastClass, Method};
 use crate::options::{
@@ -566,12 +568,11 @@ impl Writer {
 impl Writer {
     fn open(py: Python<'_>, path: PathBuf, mode: &str, options: LogFileOptions) -> PyResult<Self> {
         // Reading the file may take long.
-        let interrupted = || Python::attach(|py| py.check_signals().map_err(io::Error::from));
         let log = py
             .detach(|| match mode {
                 "x" => LogFile::create_new(&path, options),
                 "w" => LogFile::create(&path, options),
-                _ => LogFile::append_to_unless(&path, options, &interrupted),
+                _ => LogFile::append_to_unless(&path, options, &check_signals_anywhere),
             })
             .map_err(|error| opening_to_python(py, error, &path))?;
         Ok(Writer {
@@ -646,7 +647,7 @@ impl Writer {
                 return Ok(count);
             }
             // Appending a long list runs no Python code that would check for signals.
-            py.check_signals()?;
+            check_signals(py)?;
         }
     }
 

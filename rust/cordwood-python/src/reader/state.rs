@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 
 use crate::batch_pool::Pool;
 use crate::buffer::{bytes_of_parts, new_bytes};
-use crate::error::no_memory;
+use crate::error::{check_signals, no_memory};
 use crate::log::Logged;
 use crate::read_ahead::{Found, Reading, SharedReadAhead, StopOnDrop};
 use crate::record::Record;
@@ -197,7 +197,7 @@ impl Open {
                 Ok(Step::Skipped(region)) if self.logged.only_counts(region) => self.skip(region),
                 Ok(Step::Skipped(region)) => return Next::Skipped(region),
                 Ok(Step::NeedMore) => {
-                    if let Err(error) = py.check_signals() {
+                    if let Err(error) = check_signals(py) {
                         return Next::Raised(error);
                     }
                 }
@@ -410,7 +410,7 @@ impl Open {
                 }
                 Ok(Step::Skipped(region)) => break Next::Skipped(region),
                 Ok(Step::NeedMore) => {
-                    if let Err(error) = py.check_signals() {
+                    if let Err(error) = check_signals(py) {
                         break Next::Raised(error);
                     }
                 }
