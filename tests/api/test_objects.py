@@ -71,6 +71,35 @@ def test_an_exception_is_kept_and_the_writer_warns(tmp_path):
     assert path.read_bytes() == ONE
 
 
+PANIC = """
+import cordwood
+
+class Ranges:
+    name = "mine"
+
+    def size(self):
+        return 10
+
+    def read_range(self, begin, end):
+        return bytes(end - begin)
+
+def panic():
+    # The class of a panic, which exists once the module has asked for it.
+    [cls] = [cls for cls in BaseException.__subclasses__() if cls.__name__ == "PanicException"]
+    raise cls("mine")
+
+try:
+    [cordwood.open(Ranges()), panic()]
+except BaseException as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_a_panic_on_its_way_is_kept_when_a_source_is_closed():
+    done = subprocess.run([sys.executable, "-c", PANIC], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PanicException mine\n", "")
+
+
 # Cycles ----------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,5 @@
-//! Raw-memory access for buffers, `bytes` and lists. `unsafe` is used here, in `arrow.rs` and
-//! in `fast_call.rs`, and nowhere else in this crate.
+//! Raw-memory access for buffers, `bytes` and lists. `unsafe` is used here, in `arrow.rs`,
+//! `fast_call.rs` and `kept_exception.rs`, and nowhere else in this crate.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
@@ -161,39 +161,6 @@ pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, 
 pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
-}
-
-/// Sets aside the current exception, if any, until it is dropped, so that Python can be called in
-/// between. PyO3's own `PyErr::take` would panic on an exception made from a panic.
-pub(crate) struct KeptException<'py> {
-    exception: [*mut ffi::PyObject; 3],
-    _py: Python<'py>,
-}
-
-impl<'py> KeptException<'py> {
-    pub(crate) fn new(py: Python<'py>) -> Self {
-        let mut exception = [std::ptr::null_mut(); 3];
-        let [class, value, traceback] = &mut exception;
-        // SAFETY: the thread is attached; the three references, each null or owned from here on,
-        // are restored once, by `drop`.
-        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
-        unsafe {
-            ffi::PyErr_Fetch(class, value, traceback);
-        }
-        KeptException { exception, _py: py }
-    }
-}
-
-impl Drop for KeptException<'_> {
-    fn drop(&mut self) {
-        let [class, value, traceback] = self.exception;
-        // SAFETY: as above: the references are owned, and passed on. The thread is attached as long
-        // as `_py` lives.
-        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
-        unsafe {
-            ffi::PyErr_Restore(class, value, traceback);
-        }
-    }
 }
 
 /// Bytes that are about to be written, as a `memoryview` exposes them. Whoever keeps the view keeps

@@ -54,10 +54,12 @@ mod log;
 mod options;
 mod value;
 
-// Python's memory, calls and threads. All `unsafe` code is in `buffer`, `fast_call` and `arrow`.
+// Python's memory, calls and threads. All `unsafe` code is in `buffer`, `fast_call`,
+// `kept_exception` and `arrow`.
 mod buffer;
 mod exclusive;
 mod fast_call;
+mod kept_exception;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

@@ -18,8 +18,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::batch_pool::Pool;
-use crate::buffer::KeptException;
 use crate::error::check_signals;
+use crate::kept_exception::KeptException;
 use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 

@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 use crate::arguments::{byte_view, bytes_of, is_path, is_url, path_of, refuse_text};
 use crate::buffer::copy_from_buffer;
 use crate::error::{call_python, check_signals_anywhere, os_error, to_python, unsupported};
+use crate::kept_exception::KeptException;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -404,13 +405,10 @@ impl Drop for ObjectInput {
         if self.len.is_some() {
             Python::try_attach(|py| {
                 // This may be dropped because of an exception, which must be preserved.
-                let raised = PyErr::take(py);
+                let _kept = KeptException::new(py);
                 // An object that the garbage collector has cleared is already closed, and cannot be
                 // closed again.
                 let _ = self.object.call_method0(py, intern!(py, "close"));
-                if let Some(raised) = raised {
-                    raised.restore(py);
-                }
             });
         }
     }

@@ -14,12 +14,13 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{bytes_of, path_of, refuse_text, refuse_url};
-use crate::buffer::{KeptException, new_int, try_bytes};
+use crate::buffer::{new_int, try_bytes};
 use crate::error::{
     check_signals, check_signals_anywhere, closed, object_closed, opening_to_python, os_error, to_python,
 };
 use crate::exclusive::Exclusive;
 use crate::fast_call::{FastAppend, FastClass, Method};
+use crate::kept_exception::KeptException;
 use crate::options::{
     MODE, compression_name, flush_name, flush_policy_of, format_options, mode_name, number, on_torn_tail_name,
     on_torn_tail_of, optional_number, sync_name, sync_policy_of, unknown_name,
