@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from cordwood._native import Follower, Record
 
+_PAUSE_MAX = 0.1
+"""The longest sleep, in seconds, without a look whether the follower has been closed."""
+
 
 class FollowerRecordIterator:
     """The records of a follower, with their offsets.
@@ -47,13 +50,16 @@ async def _next(follower: Follower) -> Record:
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout
     while (record := follower.poll()) is None and follower.outcome.kind == "unfinished":
-        delay = follower.delay
+        until = clock() + follower.delay
         if deadline is not None:
-            left = deadline - clock()
-            if left <= 0:
+            if clock() >= deadline:
                 break
-            delay = min(delay, left)
-        await asyncio.sleep(delay)
+            until = min(until, deadline)
+        while True:
+            # Once at least, so that other tasks get their turn even without a delay.
+            await asyncio.sleep(min(until - clock(), _PAUSE_MAX))
+            if clock() >= until or follower.closed:
+                break
     if record is None:
         raise StopAsyncIteration
     return record

@@ -1,6 +1,7 @@
 """`cordwood.follow`: reading a log while another process writes it, in threads and in an event loop."""
 
 import asyncio
+import collections
 import os
 import pickle
 import random
@@ -466,6 +467,27 @@ def test_ctrl_c_and_other_threads(live):
     assert len(counted) > 100
 
 
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("take", [iter, cordwood.Follower.records])
+def test_ctrl_c_while_records_keep_coming(live, take):
+    """No code of Python runs between the records."""
+    write(live, [b""] * 2_000_000)
+
+    def read():
+        collections.deque(take(follower), 0)
+        # If that was not interrupted, it has read everything.
+        time.sleep(5)
+
+    timer = threading.Timer(0.05, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT])
+    with cordwood.follow(live, timeout=0) as follower:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            read()
+        assert follower.tell() < live.stat().st_size
+        assert next(follower) == b""
+    timer.join()
+
+
 def test_closing_ends_a_wait_in_another_thread(live):
     follower = cordwood.follow(live, poll_interval=0.01)
     threading.Timer(0.1, follower.close).start()
@@ -474,6 +496,26 @@ def test_closing_ends_a_wait_in_another_thread(live):
     follower.close()
     with pytest.raises(ValueError, match="the follower is closed"):
         follower.tell()
+
+
+@pytest.mark.parametrize("timeout", [None, 30])
+def test_closing_ends_a_wait_long_before_the_next_poll(live, timeout):
+    follower = cordwood.follow(live, poll_interval=20, timeout=timeout)
+    threading.Timer(0.2, follower.close).start()
+    begin = time.monotonic()
+    with pytest.raises(cordwood.ClosedError):
+        next(follower)
+    assert time.monotonic() - begin < 5
+    follower = cordwood.follow(live, poll_interval=20, timeout=timeout)
+    threading.Timer(0.2, follower.close).start()
+    begin = time.monotonic()
+
+    async def read():
+        return [record async for record in follower]
+
+    with pytest.raises(cordwood.ClosedError):
+        asyncio.run(read())
+    assert time.monotonic() - begin < 5
 
 
 def test_a_closed_follower_still_says_how_it_went(live):
@@ -554,6 +596,24 @@ def test_the_event_loop_goes_on_beside_a_backlog(live):
     count, turns = asyncio.run(read())
     assert count == 20_000
     assert turns > 1_000
+
+
+def test_the_event_loop_goes_on_without_a_poll_interval(live):
+    async def read():
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(count())
+        assert [record async for record in cordwood.follow(live, timeout=0.2, poll_interval=0)] == []
+        task.cancel()
+        return turns
+
+    assert asyncio.run(read()) > 100
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ use crate::record::Record;
 use crate::skipped_region::Listed;
 use crate::value::not_pickled;
 
-/// The longest sleep without a check for Ctrl-C.
+/// The longest sleep without a check for Ctrl-C, and for whether the follower has been closed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Follows a log that is being written. `cordwood.follow` creates a follower.
@@ -393,6 +393,7 @@ impl Follower {
                 path: absolute,
                 next: None,
                 logged: Logged::default(),
+                checked_offset: 0,
             }))),
             path,
             timeout,
@@ -426,7 +427,8 @@ impl Follower {
                     }
                     check_signals(py)?;
                 }
-                Taken::Searching => py.check_signals()?,
+                // Records may keep coming, and code in C may consume them.
+                Taken::Pause | Taken::Searching => check_signals(py)?,
                 Taken::Nothing(delay) => return Ok(Err(Some(delay))),
                 Taken::Raised(error) => return Err(error),
                 Taken::Failed(error) => return Err(to_python(py, error, Some(&self.path))),
@@ -472,10 +474,12 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // Nothing is locked during the sleep: other threads may use the follower, or close it.
+            // Nothing is locked during the sleep: other threads may use the follower, or close it,
+            // which ends the wait.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
                 check_signals(py)?;
+                self.with_state(py, |_| ())?;
                 let left = until.map_or(PAUSE_MAX, |until| until.saturating_duration_since(Instant::now()));
                 if left.is_zero() {
                     break;

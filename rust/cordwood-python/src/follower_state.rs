@@ -41,7 +41,12 @@ pub(crate) struct Open {
     /// The file that the path names now. The old one may have grown before this one was created.
     pub(crate) next: Option<cordwood::Follower>,
     pub(crate) logged: Logged,
+    /// The offset at the last check for Ctrl-C.
+    pub(crate) checked_offset: u64,
 }
+
+/// After this many bytes, Ctrl-C is checked for: about as many as a reader reads at once.
+const CHECK_LEN: u64 = 1 << 18;
 
 /// The result of a poll, made while no other thread may use the follower.
 pub(crate) enum Taken {
@@ -56,6 +61,8 @@ pub(crate) enum Taken {
     Nothing(Duration),
     Failed(cordwood::Error),
     Raised(PyErr),
+    /// Nothing was polled: first check for Ctrl-C, without the lock.
+    Pause,
     /// The file was truncated, or the path names another one.
     Changed {
         is_rotated: bool,
@@ -99,6 +106,12 @@ impl Open {
         self.waiting = None;
         if self.end.is_some() {
             return Taken::End;
+        }
+        let offset = self.follower.offset();
+        // The next file begins at 0 again.
+        if offset.abs_diff(self.checked_offset) >= CHECK_LEN {
+            self.checked_offset = offset;
+            return Taken::Pause;
         }
         let Open { follower, .. } = self;
         match py.detach(|| follower.poll()) {
