@@ -197,9 +197,9 @@ class RangeFile:
         self._pid = os.getpid()
         try:
             self._len = source.size()
-        except MemoryError:
-            raise
         except Exception as error:
+            if _comes_through(error):
+                raise
             raise self._error(error) from error
         self._begin = max(0, start - BLOCK_LEN)
         self._end = self._len if end is None else min(end, self._len)
@@ -237,7 +237,7 @@ class RangeFile:
             # The next read requests it again. The request refers to the error, and the error to this frame.
             self._forget()
             del request
-            if isinstance(error, MemoryError):
+            if _comes_through(error):
                 raise
             raise self._error(error) from error
         data = bytes(body[position - begin :][:size])
@@ -292,14 +292,26 @@ class RangeFile:
         self._count = 0
 
     def _error(self, error: Exception) -> OSError:
-        """The error of a source as an `OSError` that names it."""
+        """The error of a source as an `OSError` that names it, of the same class if it is one."""
+        kind = type(error)
         if not isinstance(error, OSError):
-            return OSError(errno.EIO, f"{type(error).__name__}: {error}", self.name)
-        for kind, number in _NUMBERS.items():
-            if isinstance(error, kind):
-                return OSError(number, os.strerror(number), self.name)
-        return OSError(error.errno or errno.EIO, error.strerror or str(error) or type(error).__name__, self.name)
+            return OSError(errno.EIO, f"{kind.__name__}: {error}", self.name)
+        if number := _NUMBERS.get(kind):
+            return kind(number, os.strerror(number), self.name)
+        return kind(error.errno or errno.EIO, error.strerror or str(error) or kind.__name__, self.name)
+
+
+def _comes_through(error: Exception) -> bool:
+    """Whether an error of a source is raised as it is: also one whose class is not Python's own.
+
+    Such a class may take other arguments.
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and type(error).__module__ != "builtins")
 
 
 # Stores raise these without an error number, and with their own messages.
-_NUMBERS = {FileNotFoundError: errno.ENOENT, IsADirectoryError: errno.EISDIR, PermissionError: errno.EACCES}
+_NUMBERS: dict[type[OSError], int] = {
+    FileNotFoundError: errno.ENOENT,
+    IsADirectoryError: errno.EISDIR,
+    PermissionError: errno.EACCES,
+}

@@ -1,6 +1,7 @@
 """Sources that are read in ranges: URLs, fsspec and universal_pathlib files, and objects in obstore's stores."""
 
 import contextlib
+import errno
 import gc
 import io
 import itertools
@@ -438,6 +439,46 @@ def test_a_body_that_is_not_whole(fault, message, how, short_ranges):
         rest, expected = list(itertools.chain(*rest)), list(cordwood.open(file))
     assert rest
     assert rest == expected[-len(rest) :]
+
+
+class StoreError(OSError):
+    """An error of a client, which takes arguments of its own."""
+
+    def __init__(self, code):
+        super().__init__(f"the store answered {code}")
+        self.code = code
+
+
+@pytest.mark.parametrize("method", ["size", "read_range"])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (TimeoutError("slow"), "slow"),
+        (TimeoutError(), "TimeoutError"),
+        (ConnectionError("net"), "net"),
+        (ConnectionResetError("the peer"), "the peer"),
+        (ConnectionResetError(errno.ECONNRESET, "the peer"), "the peer"),
+        (InterruptedError("mine"), "mine"),
+    ],
+    ids=repr,
+)
+def test_an_error_of_the_system_keeps_its_class_and_names_the_source(error, text, method):
+    source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
+    setattr(source, method, lambda *_: fail(error))
+    with pytest.raises(OSError, match=text) as caught:
+        list(cordwood.open(source))
+    assert type(caught.value) is type(error)
+    assert (caught.value.filename, caught.value.__cause__) == ("memory://bucket/x.log", error)
+
+
+@pytest.mark.parametrize("method", ["size", "read_range"])
+@pytest.mark.parametrize("error", [StoreError(503), io.UnsupportedOperation("mine")], ids=repr)
+def test_an_error_of_a_client_comes_through(error, method):
+    source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
+    setattr(source, method, lambda *_: fail(error))
+    with pytest.raises(OSError, match=re.escape(str(error))) as caught:
+        list(cordwood.open(source))
+    assert caught.value is error
 
 
 def test_a_file_object_that_ends_before_its_size():
