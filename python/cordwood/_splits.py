@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from os import PathLike, fsdecode, fspath, stat
+from os import PathLike, fsdecode, stat
 from typing import Literal, NamedTuple
 
 from cordwood._native import NUMBERED_DIALECTS, Reader, detect
@@ -96,8 +96,10 @@ def plan_splits(
     named = None if dialect == "auto" else dialect
     splits: list[Split] = []
     for source in sources:
+        if not isinstance(source, str | PathLike):
+            raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
         # Bytes are data elsewhere; those of a path object are a path.
-        path = fsdecode(source) if isinstance(source, PathLike) else fspath(source)
+        path = fsdecode(source)
         file_len = _file_len(path)
         log: LogFormat | None = LogFormat(named) if named else detect(path)
         own_number, own_compression = log_number, compression

@@ -93,6 +93,12 @@ def test_options_of_a_reader_are_for_reading(path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize(("source", "kind"), [(b"a.log", "bytes"), (3, "int"), (None, "NoneType")])
+def test_what_is_no_path_of_several(source, kind):
+    with pytest.raises(TypeError, match=rf"path must be str or os\.PathLike, not {kind}"):
+        cordwood.plan_splits([source], 1)
+
+
 @pytest.mark.parametrize("one", ["a.log", Path("a.log"), b"a.log"], ids=["str", "Path", "bytes"])
 def test_one_path_is_not_several(one):
     with pytest.raises(TypeError, match="several paths"):
@@ -864,6 +870,29 @@ BYTES_LIKE = {
     "key": ("key", lambda _, value: payload.Operation("put", key=value, value=b"v")),
     "value": ("value", lambda _, value: payload.Operation("put", key=b"k", value=value)),
 }
+
+
+@pytest.mark.parametrize("name", BYTES_LIKE)
+def test_a_buffer_that_cannot_be_read_says_why(name, tmp_path):
+    argument, use = BYTES_LIKE[name]
+    released = memoryview(bytearray(8))
+    released.release()
+    with cordwood.open(tmp_path / "some.log", "w") as writer:
+        with pytest.raises(TypeError, match=f"{argument} must be bytes-like, not memoryview") as caught:
+            use(writer, released)
+        assert isinstance(caught.value.__cause__, ValueError)
+        assert "released memoryview" in str(caught.value.__cause__)
+        with pytest.raises(TypeError) as caught:
+            use(writer, 1)
+        assert caught.value.__cause__ is None
+
+
+def test_a_source_that_cannot_be_read_says_why():
+    released = memoryview(bytearray(8))
+    released.release()
+    with pytest.raises(TypeError, match="not memoryview") as caught:
+        cordwood.open(released)
+    assert "released memoryview" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)

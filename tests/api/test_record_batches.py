@@ -40,7 +40,7 @@ def test_a_pack_is_a_sequence():
     [pack] = cordwood.open(FILE).record_batches()
     assert list(pack) == RECORDS
     assert [pack[index - 4] for index in range(4)] == RECORDS
-    for index in [4, -5, 1 << 62, -1 << 62]:
+    for index in [4, -5, 1 << 62, -1 << 62, 10**30, -(10**30)]:
         with pytest.raises(IndexError):
             pack[index]
 

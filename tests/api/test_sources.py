@@ -11,6 +11,7 @@ import threading
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import reference
 from reference import BLOCK_LEN
@@ -161,6 +162,39 @@ def test_a_relative_path(tmp_path, monkeypatch):
 def test_a_memoryview_with_gaps_is_refused(step):
     with pytest.raises(TypeError, match="contiguous"):
         cordwood.open(memoryview(FILE)[::step])
+
+
+CONTIGUOUS = {
+    "no rows": np.zeros((0, 3)),
+    "no columns": np.zeros((3, 0)),
+    "no items": memoryview(b"")[::2],
+    "no items of a longer one": memoryview(b"abcd")[4:4:2],
+    "big-endian": np.arange(3, dtype=">f4"),
+    "structures": np.zeros(3, "u1,i4"),
+    "no dimensions": np.float64(1.5),
+    "rows": np.arange(6).reshape(2, 3),
+    "rows of one item": np.arange(6)[::6],
+}
+
+
+@pytest.mark.parametrize("name", CONTIGUOUS)
+def test_a_contiguous_buffer_is_taken_as_bytes(name):
+    data = CONTIGUOUS[name]
+    content = memoryview(data).tobytes()
+    sink = io.BytesIO()
+    with cordwood.open(sink, "w") as writer:
+        writer.append(data)
+        writer.extend([data])
+    assert list(cordwood.open(sink.getvalue())) == [content] * 2
+    with cordwood.open(data, dialect="leveldb", on_corruption="skip") as reader:
+        list(reader)
+        assert reader.outcome.offset + sum(map(len, reader.skipped)) >= len(content)
+
+
+@pytest.mark.parametrize("data", [np.arange(6).reshape(2, 3).T, np.arange(6)[::2]])
+def test_an_array_with_gaps_is_refused(data):
+    with cordwood.Writer(io.BytesIO()) as writer, pytest.raises(TypeError, match="contiguous"):
+        writer.append(data)
 
 
 def test_a_buffer_of_other_items_is_taken_as_bytes():

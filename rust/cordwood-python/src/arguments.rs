@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
-use crate::buffer::copy_of_array;
+use crate::buffer::{copy_from_buffer, copy_of_array};
 use crate::error::no_memory;
 
 /// Refuses a text file, which would return text instead of bytes.
@@ -68,12 +68,21 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// A view of any buffer as plain bytes, and its length.
-pub(crate) fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> {
-    let cast = view.call_method1(intern!(view.py(), "cast"), ("B",));
-    let view = cast.map_err(|_| PyTypeError::new_err("the buffer must be contiguous"))?;
-    let len = view.len()? as u64;
-    Ok((view, len))
+/// The buffer of a `memoryview`, and the view to get it from again. Its bytes are adjacent, so that
+/// they can be copied; what its items are does not matter.
+pub(crate) fn contiguous<'py>(view: Bound<'py, PyMemoryView>) -> PyResult<(Bound<'py, PyAny>, PyUntypedBuffer)> {
+    let mut view = view.into_any();
+    let mut buffer = PyUntypedBuffer::get(&view);
+    if buffer.is_err() {
+        // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
+        view = view.call_method1(intern!(view.py(), "cast"), ("B",))?;
+        buffer = PyUntypedBuffer::get(&view);
+    }
+    let buffer = buffer?;
+    if !buffer.is_c_contiguous() {
+        return Err(PyTypeError::new_err("the buffer must be contiguous"));
+    }
+    Ok((view, buffer))
 }
 
 /// A copy of the bytes of any buffer; `name` is the name of the argument.
@@ -84,13 +93,11 @@ pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8
     if let Ok(array) = object.cast::<PyByteArray>() {
         return copy_of_array(array);
     }
-    let Ok(view) = PyMemoryView::from(object) else {
-        return Err(not_bytes(name, object));
-    };
-    let buffer = PyBuffer::get(&byte_view(&view)?.0)?;
+    let view = PyMemoryView::from(object).map_err(|error| not_bytes(name, object, error))?;
+    let (_view, buffer) = contiguous(view)?;
     let mut bytes = vec_for(buffer.len_bytes())?;
     bytes.resize(buffer.len_bytes(), 0);
-    buffer.copy_to_slice(object.py(), &mut bytes)?;
+    copy_from_buffer(object.py(), &buffer, 0, &mut bytes);
     Ok(bytes)
 }
 
@@ -116,18 +123,35 @@ pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
     Ok(items)
 }
 
-/// The exception for an argument that is not a buffer.
+/// The exception for an argument that is not a buffer, or whose buffer cannot be read, as `error`
+/// says.
 #[cold]
-fn not_bytes(name: &str, object: &Bound<'_, PyAny>) -> PyErr {
+fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = object.py();
+    if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
     if object.is_instance_of::<PyString>() {
         return PyTypeError::new_err(format!(
             "{name} must be bytes-like, not str: encode it first, for example text.encode()"
         ));
     }
-    match object.get_type().name() {
-        Ok(class) => PyTypeError::new_err(format!(
+    let class = match object.get_type().name() {
+        Ok(class) => class,
+        Err(error) => return error,
+    };
+    if !is_of_buffer(py, &error) {
+        return PyTypeError::new_err(format!(
             "{name} must be bytes-like, not {class}: pass bytes, bytearray or another buffer"
-        )),
-        Err(error) => error,
+        ));
     }
+    let refused = PyTypeError::new_err(format!("{name} must be bytes-like, not {class}: {}", error.value(py)));
+    refused.set_cause(py, Some(error));
+    refused
+}
+
+/// Whether `memoryview(object)` failed with an error of the object's buffer: if it has none, that
+/// is a `TypeError`.
+pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
+    !error.is_instance_of::<PyTypeError>(py)
 }

@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::PyUntypedBuffer;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -21,7 +21,7 @@ use crate::batch_pool::PooledBatch;
 /// Other threads may write to the buffer meanwhile, as with every use of a mutable buffer in
 /// Python; then the copy mixes old and new bytes. Only the copy is ever used, so a checksum and the
 /// data it was computed from cannot differ.
-pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position: u64, target: &mut [u8]) -> usize {
+pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(source_len);
     let len = target.len().min(source_len - position);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
@@ -55,12 +55,7 @@ impl RecordBatch {
 
     fn record<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyBytes>> {
         let record = usize::try_from(index).ok().and_then(|index| self.records().get(index));
-        let Some(record) = record else {
-            return Err(PyIndexError::new_err(
-                "there is no record with this number in the batch",
-            ));
-        };
-        try_bytes(py, record)
+        try_bytes(py, record.ok_or_else(no_record)?)
     }
 
     fn list<'py>(&self, py: Python<'py>, indices: impl Iterator<Item = isize>) -> PyResult<Bound<'py, PyAny>> {
@@ -157,7 +152,14 @@ impl RecordBatch {
                 (0..range.slicelength as isize).map(|at| range.start + at * range.step),
             );
         }
-        let index: isize = index.extract()?;
+        // No batch has a record whose number is beyond the range.
+        let index: isize = index.extract().map_err(|error: PyErr| {
+            if error.is_instance_of::<PyOverflowError>(py) {
+                no_record()
+            } else {
+                error
+            }
+        })?;
         // A negative index counts from the end.
         let from_start = if index < 0 {
             index + self.records().len() as isize
@@ -186,6 +188,10 @@ impl RecordBatch {
             records.data().len()
         )
     }
+}
+
+fn no_record() -> PyErr {
+    PyIndexError::new_err("there is no record with this number in the batch")
 }
 
 /// The columns of a batch as a table.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cordwood::read::{FileReader, SeekSource, StreamSource};
 use cordwood::{Dialect, ReadOptions};
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::arguments::{byte_view, bytes_of, is_path, is_url, path_of, refuse_text};
+use crate::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text};
 use crate::buffer::copy_from_buffer;
 use crate::error::{call_python, check_signals_anywhere, os_error, to_python, unsupported};
 use crate::kept_exception::KeptException;
@@ -163,23 +163,30 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions)
         // `bytes` refer to nothing, so the garbage collector need not see them.
         return Opened::new(BytesInput { bytes, position: 0 }, begin, None);
     }
-    if let Ok(view) = PyMemoryView::from(source) {
-        let (view, len) = byte_view(&view)?;
-        let view = Arc::new(view.unbind());
-        let input = BufferInput {
-            view: view.clone(),
-            len,
-            position: 0,
-        };
-        return Opened::new(input, begin, Some(view));
-    }
+    let no_view = match PyMemoryView::from(source) {
+        Ok(view) => {
+            let (view, buffer) = contiguous(view)?;
+            let view = Arc::new(view.unbind());
+            let input = BufferInput {
+                view: view.clone(),
+                len: buffer.len_bytes() as u64,
+                position: 0,
+            };
+            return Opened::new(input, begin, Some(view));
+        }
+        Err(error) => error,
+    };
     if source.hasattr(intern!(py, "read"))? {
         return open_object(source, begin);
     }
-    Err(PyTypeError::new_err(format!(
+    let refused = PyTypeError::new_err(format!(
         "source must be a path, a URL, bytes or another buffer, or an object with read(size) or read_range(start, end), not {}",
         source.get_type().name()?
-    )))
+    ));
+    if is_of_buffer(py, &no_view) {
+        refused.set_cause(py, Some(no_view));
+    }
+    Err(refused)
 }
 
 /// The source as a file object that reads ahead in the range of `options`; `None` if it is read in
@@ -358,7 +365,7 @@ impl Read for BufferInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // A thread may read ahead when the interpreter shuts down.
         let len = call_python(|py| {
-            let source = PyBuffer::get(self.view.bind(py))?;
+            let source = PyUntypedBuffer::get(self.view.bind(py))?;
             Ok(copy_from_buffer(py, &source, self.position, buffer))
         })?;
         self.position += len as u64;
