@@ -456,7 +456,7 @@ def test_a_wish_is_a_capsule_of_a_schema(path):
         ({"on_corruption": "pass"}, ValueError, "on_corruption must be"),
         ({"dialect": "other"}, ValueError, "dialect must be one of"),
         ({"dialect": "leveldb", "log_number": 5}, ValueError, "log number"),
-        ({"start": -1}, ValueError, "cannot be negative"),
+        ({"start": -1}, ValueError, "start must be 0 or more, not -1"),
     ],
 )
 def test_wrong_arguments(path, options, error, message):

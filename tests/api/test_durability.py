@@ -57,6 +57,7 @@ def durable_offsets(path, lengths, **options):
         ({"sync_len": 1 << 40}, [0, 0, 0, 0], 428),
         ({"sync_interval": 0}, [107, 214, 321, 428], 428),
         ({"sync_interval": 3600}, [0, 0, 0, 0], 428),
+        ({"sync_interval": float("inf")}, [0, 0, 0, 0], 428),
     ],
 )
 def test_when_records_are_synced(path, options, offsets, closed):

@@ -644,7 +644,9 @@ def test_what_cannot_be_followed(tmp_path):
 
 def test_for_ever_is_a_timeout_too(live):
     write(live, [b"one"])
-    assert next(cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))) == b"one"
+    follower = cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))
+    assert next(follower) == b"one"
+    assert (follower.timeout, follower.delay) == (float("inf"), float("inf"))
 
 
 def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):

@@ -16,8 +16,9 @@ use crate::error::{check_signals, closed, not_followed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
 use crate::log::{Logged, log_left, log_skipped, log_summary};
+use crate::named;
 use crate::not_yet::NotYet;
-use crate::options::{compression_name, format_options, number, on_corruption_name, on_corruption_of, seconds};
+use crate::options::{compression_name, format_options, on_corruption_name, on_corruption_of};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::skipped_region::Listed;
@@ -108,17 +109,17 @@ impl Follower {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         path: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = number)] start: u64,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = named::start)] start: u64,
+        #[pyo3(from_py_with = named::timeout)] timeout: Option<Duration>,
         dialect: Option<&Bound<'_, PyAny>>,
-        log_number: Option<u32>,
+        #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
         compression: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
         #[pyo3(from_py_with = on_rotation_name)] on_rotation: &str,
-        poll_interval: f64,
-        #[pyo3(from_py_with = number)] retry_polls: u32,
-        retry_time: f64,
-        #[pyo3(from_py_with = number)] record_len_max: u64,
+        #[pyo3(from_py_with = named::poll_interval)] poll_interval: f64,
+        #[pyo3(from_py_with = named::retry_polls)] retry_polls: u32,
+        #[pyo3(from_py_with = named::retry_time)] retry_time: f64,
+        #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
     ) -> PyResult<Self> {
         let py = path.py();
         refuse_url(path, "only a file on this machine can be followed: name its path")?;
@@ -139,12 +140,11 @@ impl Follower {
         let mut options = FollowOptions::default()
             .with_start(start)
             .with_on_corruption(on_corruption)
-            .with_poll_interval(seconds("poll_interval", poll_interval)?)
-            .with_retry(retry_polls, seconds("retry_time", retry_time)?)
+            .with_poll_interval(named::duration(poll_interval))
+            .with_retry(retry_polls, named::duration(retry_time))
             .with_record_len_max(record_len_max);
         (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
         let on_rotation = on_rotation_of(on_rotation)?;
-        let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
         Self::open(py, path, options, on_rotation, timeout)
     }
 
@@ -232,13 +232,13 @@ impl Follower {
     /// It is `poll_interval`, or less while something that looks damaged is read again.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
-        self.with_state(py, |state| state.follower.delay().as_secs_f64())
+        self.with_state(py, |state| named::in_seconds(state.follower.delay()))
     }
 
     /// The longest that a step waits, in seconds; `None` means forever.
     #[getter]
     fn timeout(&self) -> Option<f64> {
-        self.timeout.map(|timeout| timeout.as_secs_f64())
+        self.timeout.map(named::in_seconds)
     }
 
     /// The regions not returned so far, in the order of their offsets: the first 100,000.

@@ -13,6 +13,7 @@ use crate::arguments::vec_for;
 use crate::error::{check_signals, to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;
+use crate::named;
 use crate::options::format_options;
 use crate::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
 
@@ -56,7 +57,7 @@ const BATCH_MAX: usize = 512;
 pub(crate) fn fragments(
     source: &Bound<'_, PyAny>,
     dialect: Option<&Bound<'_, PyAny>>,
-    log_number: Option<u32>,
+    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Fragments> {
     Ok(Fragments(Exclusive::new(Some(Batches::open(
@@ -116,7 +117,7 @@ impl Fragments {
 pub(crate) fn runs(
     source: &Bound<'_, PyAny>,
     dialect: Option<&Bound<'_, PyAny>>,
-    log_number: Option<u32>,
+    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Runs> {
     Ok(Runs(Exclusive::new(Some((

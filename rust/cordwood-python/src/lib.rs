@@ -51,6 +51,7 @@ mod arguments;
 mod enums;
 mod error;
 mod log;
+mod named;
 mod options;
 mod value;
 

@@ -12,6 +12,7 @@ use crate::arguments::bytes_of;
 use crate::buffer::try_bytes;
 use crate::enums::OPERATION_KIND;
 use crate::error::payload_error;
+use crate::named;
 use crate::value::{NewArgs, short_repr};
 
 /// An operation of a `WriteBatch`.
@@ -87,14 +88,14 @@ impl Operation {
     fn new(
         py: Python<'_>,
         kind: &str,
-        column_family: Option<u32>,
+        #[pyo3(from_py_with = named::column_family)] column_family: Option<u32>,
         key: Option<&Bound<'_, PyAny>>,
         end_key: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
         xid: Option<&Bound<'_, PyAny>>,
         timestamp: Option<&Bound<'_, PyAny>>,
-        write_unix_time: Option<u64>,
-        sequence: Option<u64>,
+        #[pyo3(from_py_with = named::write_unix_time)] write_unix_time: Option<u64>,
+        #[pyo3(from_py_with = named::sequence)] sequence: Option<u64>,
     ) -> PyResult<Self> {
         let bytes = |name: &str, given: Option<&Bound<'_, PyAny>>| given.map(|given| bytes_of(name, given)).transpose();
         let given = Parts {

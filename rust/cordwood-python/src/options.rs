@@ -1,37 +1,12 @@
 //! The values of options: parsed, or refused with an error that names the valid ones.
 
-use std::num::NonZeroUsize;
 use std::ops;
 use std::time::Duration;
 
 use cordwood::{Compression, FlushPolicy, LogFormat, OnCorruption, OnTornTail, SyncPolicy};
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-
-/// A file offset, a length or a count.
-pub(crate) fn number<'py, N: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(value: &Bound<'py, PyAny>) -> PyResult<N> {
-    value.extract().map_err(|error: PyErr| {
-        if !error.is_instance_of::<PyOverflowError>(value.py()) {
-            return error;
-        }
-        let text = if value.lt(0).unwrap_or(false) {
-            "cannot be negative"
-        } else {
-            "is too large"
-        };
-        PyValueError::new_err(format!("an offset, a length or a count {text}: {value}"))
-    })
-}
-
-/// The same, or `None`.
-pub(crate) fn optional_number(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-    if value.is_none() {
-        Ok(None)
-    } else {
-        number(value).map(Some)
-    }
-}
 
 /// The name of an option's value; `rule` lists the valid ones: `"sync must be 'never' or 'close'"`.
 pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a str> {
@@ -52,16 +27,6 @@ pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::B
         ops::Bound::Included(start),
         end.map_or(ops::Bound::Unbounded, ops::Bound::Excluded),
     )
-}
-
-/// A time; `name` is the name of the option.
-pub(crate) fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
-    // A time beyond the range of any clock is allowed: it means no timeout.
-    if seconds >= 1e15 {
-        return Ok(Duration::MAX);
-    }
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{name} must be a number of seconds, 0 or more, not {seconds}")))
 }
 
 fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
@@ -130,16 +95,6 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::name)
 }
 
-/// More threads than this do not read faster.
-const THREADS_MAX: usize = 256;
-
-/// A number of threads.
-pub(crate) fn threads_of(threads: usize) -> PyResult<NonZeroUsize> {
-    NonZeroUsize::new(threads)
-        .filter(|threads| threads.get() <= THREADS_MAX)
-        .ok_or_else(|| PyValueError::new_err(format!("threads must be from 1 to {THREADS_MAX}, not {threads}")))
-}
-
 const ON_CORRUPTION: &str = "on_corruption must be 'raise', 'skip', 'stop' or 'salvage'";
 
 pub(crate) fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
@@ -195,7 +150,11 @@ pub(crate) fn on_torn_tail_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a
 }
 
 /// The policy that the three options define together.
-pub(crate) fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: Option<f64>) -> PyResult<SyncPolicy> {
+pub(crate) fn sync_policy_of(
+    sync: &str,
+    sync_len: Option<u64>,
+    sync_interval: Option<Duration>,
+) -> PyResult<SyncPolicy> {
     let policy = match sync {
         "never" => SyncPolicy::Never,
         "close" => SyncPolicy::OnClose,
@@ -205,12 +164,7 @@ pub(crate) fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: O
     match (policy, sync_len, sync_interval) {
         (_, None, None) => Ok(policy),
         (SyncPolicy::Never, Some(len), None) => Ok(SyncPolicy::EveryBytes(len)),
-        (SyncPolicy::Never, None, Some(seconds)) => match Duration::try_from_secs_f64(seconds) {
-            Ok(interval) => Ok(SyncPolicy::EveryInterval(interval)),
-            Err(_) => Err(PyValueError::new_err(format!(
-                "sync_interval must be a number of seconds, not {seconds}"
-            ))),
-        },
+        (SyncPolicy::Never, None, Some(interval)) => Ok(SyncPolicy::EveryInterval(interval)),
         _ => Err(PyValueError::new_err(
             "of sync, sync_len and sync_interval only one can be given",
         )),

@@ -13,9 +13,8 @@ use pyo3::prelude::*;
 
 use crate::arguments::{path_of, refuse_url};
 use crate::error::{os_error, to_python};
-use crate::options::{
-    format_options, number, optional_number, range_of, report_policy_name, report_policy_of, threads_of,
-};
+use crate::named;
+use crate::options::{format_options, range_of, report_policy_name, report_policy_of};
 use crate::report::Report;
 use crate::source::{Opened, OpenedReader, open, open_reader, source_at};
 use crate::stat::Stat;
@@ -67,15 +66,15 @@ use crate::watched::{Watch, Watched, watched};
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = number)] threads: usize,
+    #[pyo3(from_py_with = named::threads)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
-    log_number: Option<u32>,
+    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = report_policy_name)] on_corruption: &str,
-    #[pyo3(from_py_with = number)] start: u64,
-    #[pyo3(from_py_with = optional_number)] end: Option<u64>,
-    verify_checksums: bool,
-    #[pyo3(from_py_with = number)] record_len_max: u64,
+    #[pyo3(from_py_with = named::start)] start: u64,
+    #[pyo3(from_py_with = named::end)] end: Option<u64>,
+    #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
+    #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -103,7 +102,7 @@ fn readers(
     threads: usize,
     watch: &Arc<Watch>,
 ) -> PyResult<(Vec<WatchedReader>, Parts, Option<PathBuf>)> {
-    let threads = threads_of(threads)?;
+    let threads = named::threads_of(threads);
     let py = source.py();
     let OpenedReader {
         reader: mut whole,
@@ -180,9 +179,9 @@ pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
     dialect: Option<&Bound<'_, PyAny>>,
-    log_number: Option<u32>,
+    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = number)] record_len_max: u64,
+    #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -252,13 +251,13 @@ pub(crate) fn salvage(
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = number)] threads: usize,
+    #[pyo3(from_py_with = named::threads)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
-    log_number: Option<u32>,
+    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = report_policy_name)] on_corruption: &str,
-    verify_checksums: bool,
-    #[pyo3(from_py_with = number)] record_len_max: u64,
+    #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
+    #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
     let py = source.py();

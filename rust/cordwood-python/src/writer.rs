@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
+use std::time::Duration;
 
 use cordwood::write::{LogStatus, Process};
 use cordwood::{LogFile, LogFileOptions, LogFormat, OnTornTail};
@@ -21,9 +22,10 @@ use crate::error::{
 use crate::exclusive::Exclusive;
 use crate::fast_call::{FastAppend, FastClass, Method};
 use crate::kept_exception::KeptException;
+use crate::named;
 use crate::options::{
-    MODE, compression_name, flush_name, flush_policy_of, format_options, mode_name, number, on_torn_tail_name,
-    on_torn_tail_of, optional_number, sync_name, sync_policy_of, unknown_name,
+    MODE, compression_name, flush_name, flush_policy_of, format_options, mode_name, on_torn_tail_name, on_torn_tail_of,
+    sync_name, sync_policy_of, unknown_name,
 };
 use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
@@ -208,16 +210,16 @@ impl Writer {
         sink: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = mode_name)] mode: &str,
         dialect: Option<&Bound<'_, PyAny>>,
-        log_number: Option<u32>,
+        #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
         compression: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = flush_name)] flush: Option<&str>,
         #[pyo3(from_py_with = sync_name)] sync: &str,
-        #[pyo3(from_py_with = optional_number)] sync_len: Option<u64>,
-        sync_interval: Option<f64>,
+        #[pyo3(from_py_with = named::sync_len)] sync_len: Option<u64>,
+        #[pyo3(from_py_with = named::sync_interval)] sync_interval: Option<Duration>,
         #[pyo3(from_py_with = on_torn_tail_name)] on_torn_tail: &str,
-        #[pyo3(from_py_with = optional_number)] checkpoint: Option<u64>,
-        #[pyo3(from_py_with = number)] preallocate_len: u64,
-        #[pyo3(from_py_with = number)] record_len_max: u64,
+        #[pyo3(from_py_with = named::checkpoint)] checkpoint: Option<u64>,
+        #[pyo3(from_py_with = named::preallocate_len)] preallocate_len: u64,
+        #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
     ) -> PyResult<Self> {
         if mode == "r" {
             return Err(PyValueError::new_err(
@@ -280,7 +282,11 @@ impl Writer {
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
     /// (0, 10)
     #[pyo3(signature = (record, /, *, sync = false))]
-    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn append<'py>(
+        &self,
+        record: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = named::sync)] sync: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
         let offset = match record.cast::<PyBytes>() {
             Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,

@@ -25,10 +25,8 @@ use crate::error::{closed, no_memory, sought_to_python, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::log::{Logged, log_other_log, log_skipped, log_summary};
-use crate::options::{
-    compression_name, format_options, number, on_corruption_name, on_corruption_of, optional_number, range_of,
-    threads_of,
-};
+use crate::named;
+use crate::options::{compression_name, format_options, on_corruption_name, on_corruption_of, range_of};
 use crate::outcome::Outcome;
 use crate::read_ahead::{ReadAhead, StopOnDrop, batch_count_max};
 use crate::record::Record;
@@ -147,13 +145,13 @@ impl Reader {
     fn new(
         source: &Bound<'_, PyAny>,
         dialect: Option<&Bound<'_, PyAny>>,
-        log_number: Option<u32>,
+        #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
         compression: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
-        #[pyo3(from_py_with = number)] start: u64,
-        #[pyo3(from_py_with = optional_number)] end: Option<u64>,
-        verify_checksums: bool,
-        #[pyo3(from_py_with = number)] record_len_max: u64,
+        #[pyo3(from_py_with = named::start)] start: u64,
+        #[pyo3(from_py_with = named::end)] end: Option<u64>,
+        #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
+        #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
     ) -> PyResult<Self> {
         let mut options = ReadOptions::default()
             .with_on_corruption(on_corruption_of(on_corruption)?)
@@ -242,7 +240,11 @@ impl Reader {
     /// ...     list(reader.batches())
     /// [[b'one', b'two']]
     #[pyo3(signature = (*, len_max = 262_144))]
-    fn batches(slf: Py<Self>, py: Python<'_>, #[pyo3(from_py_with = number)] len_max: usize) -> PyResult<Batches> {
+    fn batches(
+        slf: Py<Self>,
+        py: Python<'_>,
+        #[pyo3(from_py_with = named::len_max)] len_max: usize,
+    ) -> PyResult<Batches> {
         slf.get().with_state(py, |_| Ok(()))?;
         Ok(Batches {
             reader: slf,
@@ -283,11 +285,11 @@ impl Reader {
     fn record_batches(
         slf: Py<Self>,
         py: Python<'_>,
-        #[pyo3(from_py_with = number)] target_len: usize,
-        #[pyo3(from_py_with = number)] threads: usize,
+        #[pyo3(from_py_with = named::target_len)] target_len: usize,
+        #[pyo3(from_py_with = named::threads)] threads: usize,
     ) -> PyResult<RecordBatches> {
         slf.get().with_state(py, |_| Ok(()))?;
-        let threads = threads_of(threads)?;
+        let threads = named::threads_of(threads);
         Ok(RecordBatches {
             reader: slf,
             state: BatchState {
@@ -383,7 +385,7 @@ impl Reader {
     /// ...     list(reader)
     /// [b'two']
     #[pyo3(signature = (offset, /))]
-    fn seek(&self, py: Python<'_>, #[pyo3(from_py_with = number)] offset: u64) -> PyResult<()> {
+    fn seek(&self, py: Python<'_>, #[pyo3(from_py_with = named::offset)] offset: u64) -> PyResult<()> {
         let summary = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             py.detach(|| state.reader.seek(offset))

@@ -19,9 +19,8 @@ use super::stream::Stream;
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
 use crate::batch_pool::Pool;
 use crate::error::to_python;
-use crate::options::{
-    format_options, number, on_corruption_name, on_corruption_of, optional_number, range_of, threads_of,
-};
+use crate::named;
+use crate::options::{format_options, on_corruption_name, on_corruption_of, range_of};
 use crate::outcome::Outcome;
 use crate::read_ahead::batch_count_max;
 use crate::skipped_region::listed;
@@ -210,12 +209,12 @@ pub(crate) fn scan<'py>(
     decode: Option<&Bound<'py, PyAny>>,
     schema: Option<&Bound<'py, PyAny>>,
     dialect: Option<&Bound<'py, PyAny>>,
-    log_number: Option<u32>,
+    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'py, PyAny>>,
     #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
-    #[pyo3(from_py_with = number)] threads: usize,
-    #[pyo3(from_py_with = number)] start: u64,
-    #[pyo3(from_py_with = optional_number)] end: Option<u64>,
+    #[pyo3(from_py_with = named::threads)] threads: usize,
+    #[pyo3(from_py_with = named::start)] start: u64,
+    #[pyo3(from_py_with = named::end)] end: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = sources.py();
     let policy: OnCorruption = on_corruption_of(on_corruption)?;
@@ -224,7 +223,7 @@ pub(crate) fn scan<'py>(
         .with_range(range_of(start, end));
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     options.check().map_err(|error| to_python(py, error, None))?;
-    let threads = threads_of(threads)?;
+    let threads = named::threads_of(threads);
     let (sources, are_several) = Source::all_of(sources)?;
     if let Some(decode) = decode {
         let sources: Vec<_> = sources
