@@ -111,10 +111,8 @@ class SkippedRegion:
     >>> with open("example.log", "r+b") as file:
     ...     _ = file.seek(7), file.write(b"X")
     >>> region = cordwood.verify("example.log").skipped[0]
-    >>> region
-    SkippedRegion(offset=0, end_offset=20, reason='checksum_mismatch')
-    >>> len(region), region.severity.value
-    (20, 'corruption')
+    >>> region.offset, region.end_offset, region.reason.value, region.severity.value
+    (0, 20, 'checksum_mismatch', 'corruption')
     """
 
     def __new__(
@@ -2094,8 +2092,9 @@ class Fragment:
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
-    >>> next(cordwood.fragments("example.log"))
-    Fragment(offset=0, end_offset=10, kind='full')
+    >>> fragment = next(cordwood.fragments("example.log"))
+    >>> fragment.kind.value, fragment.offset, fragment.end_offset, fragment.payload_len
+    ('full', 0, 10, 3)
     """
 
     def __new__(

@@ -260,7 +260,10 @@ def test_values():
     [again, _] = cordwood.fragments(reference.encode([b"foo", b"bar"]))
     assert one == again != two
     assert len({one, again, two}) == 2
-    assert repr(one) == "Fragment(offset=0, end_offset=10, kind='full')"
+    assert repr(one) == (
+        "Fragment(offset=0, end_offset=10, kind='full', type_byte=1, payload_len=3, "
+        "stored_crc=0x3a82ec18, computed_crc=0x3a82ec18, record_offset=0)"
+    )
     [torn] = cordwood.fragments(b"abc", dialect="leveldb")
     assert repr(torn) == "Fragment(offset=0, end_offset=3, kind='rest', reason='torn_tail')"
     match one:

@@ -430,7 +430,7 @@ def values():
 def test_repr():
     record, region, end = values()
     assert repr(record) == "Record(offset=10, end_offset=20, data=b'one')"
-    assert repr(region) == "SkippedRegion(offset=0, end_offset=10, reason='unknown_kind')"
+    assert repr(region) == "SkippedRegion(offset=0, end_offset=10, reason='unknown_kind', type_byte=80)"
     assert repr(end) == "Outcome(kind='clean', offset=30)"
     assert str(region) == "unknown fragment type 80, with a valid checksum (10 bytes at offset 0)"
 

@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from html.parser import HTMLParser
 from importlib import import_module
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 import reference
@@ -252,11 +253,41 @@ def test_it_is_shown_in_one_short_line(name):
 
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
 def test_what_is_shown_makes_it_anew(name):
-    """Only these classes: of what a log contains, their `repr` shows everything, or all but a checksum."""
-    short = {"Fragment": "stored_crc", "SkippedRegion": "stored_crc"}
-    value = eval(repr(VALUES[name]), vars(cordwood))  # noqa: S307 - our own
-    assert (value == VALUES[name]) == (name not in short)
-    assert repr(value) == repr(VALUES[name])
+    """Only these classes: all others are shown in angle brackets, or hold what a log contains."""
+    assert eval(repr(VALUES[name]), vars(cordwood)) == VALUES[name]  # noqa: S307 - our own
+
+
+FRAGMENT = {"offset": 40_000, "end_offset": 40_010, "kind": "full"}
+REGION_ATTRIBUTES = {"offset": 0, "end_offset": 20, "reason": "checksum_mismatch"}
+
+
+@pytest.mark.parametrize(
+    ("class_", "attributes", "more"),
+    [
+        (cordwood.SkippedRegion, REGION_ATTRIBUTES, {"bit_flip": FLIP}),
+        (cordwood.SkippedRegion, REGION_ATTRIBUTES, {"stored_crc": 1}),
+        (cordwood.SkippedRegion, REGION_ATTRIBUTES, {"computed_crc": 1}),
+        (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "bad_length"}, {"stated_len": 7}),
+        (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "unknown_kind"}, {"type_byte": 7}),
+        (cordwood.Fragment, FRAGMENT, {"block": 7}),
+        (cordwood.Fragment, FRAGMENT, {"type_byte": 0}),
+        (cordwood.Fragment, FRAGMENT, {"payload_len": 0}),
+        (cordwood.Fragment, FRAGMENT, {"stored_crc": 0}),
+        (cordwood.Fragment, FRAGMENT, {"computed_crc": 0}),
+        (cordwood.Fragment, FRAGMENT, {"log_number": 0}),
+        (cordwood.Fragment, FRAGMENT, {"synced_offset": 0}),
+        (cordwood.Fragment, FRAGMENT, {"reason": "stale"}),
+        (cordwood.Fragment, FRAGMENT, {"record_offset": 0}),
+        (cordwood.Fragment, FRAGMENT, {"salvaged": True}),
+        (cordwood.Record, {"offset": 0, "end_offset": 1, "data": b""}, {"salvaged": True}),
+    ],
+    ids=str,
+)
+def test_values_that_differ_are_shown_differently(class_, attributes, more):
+    values = class_(**attributes), class_(**attributes, **more)
+    assert values[0] != values[1]
+    assert repr(values[0]) != repr(values[1])
+    assert [eval(repr(value), vars(cordwood)) for value in values] == [*values]  # noqa: S307 - our own
 
 
 def test_long_data_is_not_shown():
@@ -496,6 +527,25 @@ def test_a_member_of_an_enum_is_itself(name):
 
 
 # What is not a value ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("opened", "shown"),
+    [
+        (cordwood.open, 'Reader of "some.log"'),
+        (lambda path: cordwood.open(path.read_bytes()), "Reader"),
+        (lambda path: cordwood.Writer(path, "a"), 'Writer of "some.log"'),
+        (lambda _: cordwood.Writer(io.BytesIO()), "Writer"),
+        (cordwood.follow, 'Follower of "some.log"'),
+    ],
+)
+def test_what_is_closed_is_shown_as_closed(opened, shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = Path("some.log")
+    path.write_bytes(FILE)
+    with opened(path) as handle:
+        assert repr(handle) == f"<cordwood.{shown}>"
+    assert repr(handle) == f"<cordwood.{shown}, closed>"
 
 
 @pytest.mark.parametrize("name", HANDLES)

@@ -74,7 +74,7 @@ impl BitFlip {
         FRAGMENT_PART.member(py, self.part)
     }
 
-    fn __repr__(&self) -> String {
+    pub(crate) fn __repr__(&self) -> String {
         let BitFlip { offset, bit, part } = self;
         format!("BitFlip(offset={offset}, bit={bit}, part='{part}')")
     }

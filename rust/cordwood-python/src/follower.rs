@@ -22,7 +22,7 @@ use crate::options::{compression_name, format_options, on_corruption_name, on_co
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::skipped_region::Listed;
-use crate::value::not_pickled;
+use crate::value::{handle_repr, not_pickled};
 
 /// The longest sleep without a check for Ctrl-C, and for whether the follower has been closed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -357,7 +357,9 @@ impl Follower {
     }
 
     fn __repr__(&self) -> String {
-        format!("<cordwood.Follower of {:?}>", self.path.display().to_string())
+        // A follower that another thread is using is open.
+        let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed { .. }));
+        handle_repr("Follower", Some(&self.path), is_closed)
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::enums::{FRAGMENT_KIND, REASON, SEVERITY};
 use crate::skipped_region::reason_named;
-use crate::value::{NewArgs, new_args, static_name};
+use crate::value::{NewArgs, new_args, shown, shown_crc, static_name};
 
 /// A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
 ///
@@ -17,8 +17,9 @@ use crate::value::{NewArgs, new_args, static_name};
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
-/// >>> next(cordwood.fragments("example.log"))
-/// Fragment(offset=0, end_offset=10, kind='full')
+/// >>> fragment = next(cordwood.fragments("example.log"))
+/// >>> fragment.kind.value, fragment.offset, fragment.end_offset, fragment.payload_len
+/// ('full', 0, 10, 3)
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Fragment {
@@ -121,7 +122,7 @@ impl Fragment {
         Ok(Fragment {
             offset,
             end_offset,
-            block: block.unwrap_or(offset / BLOCK_LEN as u64),
+            block: block.unwrap_or(block_of(offset)),
             kind: static_name(&KINDS, kind, "kind of fragment")?,
             type_byte,
             payload_len,
@@ -259,13 +260,25 @@ impl Fragment {
             offset,
             end_offset,
             kind,
-            reason,
+            block,
             ..
-        } = self;
-        let reason = reason.map(|(name, _)| format!(", reason='{name}'"));
-        format!(
-            "Fragment(offset={offset}, end_offset={end_offset}, kind='{kind}'{})",
-            reason.unwrap_or_default()
-        )
+        } = *self;
+        let mut text = format!("Fragment(offset={offset}, end_offset={end_offset}, kind='{kind}'");
+        text += &shown("block", Some(block).filter(|&block| block != block_of(offset)));
+        text += &shown("type_byte", self.type_byte);
+        text += &shown("payload_len", self.payload_len);
+        text += &shown_crc("stored_crc", self.stored_crc);
+        text += &shown_crc("computed_crc", self.computed_crc);
+        text += &shown("log_number", self.log_number);
+        text += &shown("synced_offset", self.synced_offset);
+        text += &shown("reason", self.reason.map(|(name, _)| format!("'{name}'")));
+        text += &shown("record_offset", self.record_offset);
+        text += &shown("salvaged", self.salvaged.then_some("True"));
+        text + ")"
     }
+}
+
+/// The index of the block that contains an offset.
+fn block_of(offset: u64) -> u64 {
+    offset / BLOCK_LEN as u64
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use crate::bit_flip::BitFlip;
 use crate::enums::{REASON, SEVERITY};
-use crate::value::{NewArgs, new_args};
+use crate::value::{NewArgs, new_args, shown, shown_crc};
 
 /// A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 ///
@@ -21,10 +21,8 @@ use crate::value::{NewArgs, new_args};
 /// >>> with open("example.log", "r+b") as file:
 /// ...     _ = file.seek(7), file.write(b"X")
 /// >>> region = cordwood.verify("example.log").skipped[0]
-/// >>> region
-/// SkippedRegion(offset=0, end_offset=20, reason='checksum_mismatch')
-/// >>> len(region), region.severity.value
-/// (20, 'corruption')
+/// >>> region.offset, region.end_offset, region.reason.value, region.severity.value
+/// (0, 20, 'checksum_mismatch', 'corruption')
 #[pyclass(frozen, module = "cordwood", eq, hash, from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SkippedRegion {
@@ -218,12 +216,16 @@ impl SkippedRegion {
             offset,
             end_offset,
             reason,
-            ..
+            bit_flip,
         } = self;
-        format!(
-            "SkippedRegion(offset={offset}, end_offset={end_offset}, reason='{}')",
-            reason.as_str()
-        )
+        let reason = reason.as_str();
+        let mut text = format!("SkippedRegion(offset={offset}, end_offset={end_offset}, reason='{reason}'");
+        text += &shown_crc("stored_crc", self.stored_crc());
+        text += &shown_crc("computed_crc", self.computed_crc());
+        text += &shown("stated_len", self.stated_len());
+        text += &shown("type_byte", self.type_byte());
+        text += &shown("bit_flip", bit_flip.map(|bit_flip| bit_flip.__repr__()));
+        text + ")"
     }
 }
 

@@ -1,6 +1,9 @@
 //! Common parts of the value classes: they can be copied and pickled, and their representation is
 //! short.
 
+use std::fmt::Display;
+use std::path::Path;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -32,6 +35,23 @@ pub(crate) fn static_name(names: &[&'static str], name: &str, what: &str) -> PyR
     found
         .copied()
         .ok_or_else(|| PyValueError::new_err(format!("there is no {what} '{name}'")))
+}
+
+/// The `repr` of an object that reads or writes a log, such as `"Reader"`.
+pub(crate) fn handle_repr(class: &str, path: Option<&Path>, is_closed: bool) -> String {
+    let of = path.map_or(String::new(), |path| format!(" of {:?}", path.display().to_string()));
+    let closed = if is_closed { ", closed" } else { "" };
+    format!("<cordwood.{class}{of}{closed}>")
+}
+
+/// An optional attribute in a `repr`.
+pub(crate) fn shown<T: Display>(name: &str, value: Option<T>) -> String {
+    value.map_or(String::new(), |value| format!(", {name}={value}"))
+}
+
+/// The same for a checksum.
+pub(crate) fn shown_crc(name: &str, crc: Option<u32>) -> String {
+    shown(name, crc.map(|crc| format!("{crc:#010x}")))
 }
 
 /// The maximum number of bytes that are shown in full.

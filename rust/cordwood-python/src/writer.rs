@@ -29,7 +29,7 @@ use crate::options::{
 };
 use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
-use crate::value::not_pickled;
+use crate::value::{handle_repr, not_pickled};
 
 /// At this many unwritten bytes, including the new record, `append` releases the interpreter: the
 /// core's buffer of 256 KiB may fill up and be written. 1 KiB is more than the headers and trailers
@@ -565,10 +565,12 @@ impl Writer {
     }
 
     fn __repr__(&self) -> String {
-        match &self.path {
-            Some(path) => format!("<cordwood.Writer of {:?}>", path.display().to_string()),
-            None => "<cordwood.Writer>".to_owned(),
-        }
+        // A writer that another thread is using is open.
+        let is_closed = match &self.sink {
+            Sink::File(log) => log.try_status().is_some_and(|status| status.is_closed),
+            Sink::Object(object) => object.try_lock().is_some_and(|object| object.writer.is_none()),
+        };
+        handle_repr("Writer", self.path.as_deref(), is_closed)
     }
 }
 
@@ -740,8 +742,8 @@ impl Writer {
 
     /// Closes an unclosed writer, and warns. A failure is shown, since it cannot be raised.
     fn finalize(&self, py: Python<'_>) {
-        let closed = self.close(py);
         let message = format!("unclosed writer {}\0", self.__repr__());
+        let closed = self.close(py);
         let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
             PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
         });

@@ -34,7 +34,7 @@ use crate::record_batch::RecordBatch;
 use crate::scan::{TARGET_LEN, all_fit_binary};
 use crate::skipped_region::Listed;
 use crate::source::{OpenedReader, open_reader};
-use crate::value::not_pickled;
+use crate::value::{handle_repr, not_pickled};
 
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 ///
@@ -553,10 +553,9 @@ impl Reader {
     }
 
     fn __repr__(&self) -> String {
-        match &self.path {
-            Some(path) => format!("<cordwood.Reader of {:?}>", path.display().to_string()),
-            None => "<cordwood.Reader>".to_owned(),
-        }
+        // A reader that another thread is using is open.
+        let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed { .. }));
+        handle_repr("Reader", self.path.as_deref(), is_closed)
     }
 }
 
