@@ -293,9 +293,9 @@ class RangeFile:
 
     def _error(self, error: Exception) -> OSError:
         """The error of a source as an `OSError` that names it, of the same class if it is one."""
-        kind = type(error)
         if not isinstance(error, OSError):
-            return OSError(errno.EIO, f"{kind.__name__}: {error}", self.name)
+            return OSError(errno.EIO, f"{type(error).__name__}: {error}", self.name)
+        kind = type(error)
         if number := _NUMBERS.get(kind):
             return kind(number, os.strerror(number), self.name)
         return kind(error.errno or errno.EIO, error.strerror or str(error) or kind.__name__, self.name)

@@ -198,7 +198,7 @@ COPY_ONCE = {
     "appending a view": "cordwood.open(Sink(), 'w').append(view)",
     "value of an operation": "operation.value",
     "attributes of an operation": "operation.attributes()",
-    "copy of an operation": "operation.__getnewargs_ex__()",
+    "copy of an operation": "operation.__reduce__()",
     "fields of a version edit": "edit.fields",
     "step of a version edit": "next(iter(edit))",
 }

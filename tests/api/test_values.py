@@ -31,7 +31,7 @@ MODULES = [
     "cordwood.payload.write_batch",
     "cordwood.types",
 ]
-PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
+PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 
 def public_classes():

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::enums::FRAGMENT_PART;
-use crate::value::{NewArgs, new_args, static_name};
+use crate::value::{Reduced, reduced, static_name};
 
 /// The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
 ///
@@ -52,8 +52,8 @@ impl BitFlip {
         ("offset", "bit", "part")
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["offset", "bit", "part"])
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, &["offset", "bit", "part"])
     }
 
     /// File offset of the byte.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::enums::{FRAGMENT_KIND, REASON, SEVERITY};
 use crate::skipped_region::reason_named;
-use crate::value::{NewArgs, new_args, shown, shown_crc, static_name};
+use crate::value::{Reduced, reduced, shown, shown_crc, static_name};
 
 /// A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
 ///
@@ -141,8 +141,8 @@ impl Fragment {
         ("offset", "end_offset", "kind")
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(
             slf,
             &[
                 "offset",

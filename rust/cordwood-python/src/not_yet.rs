@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::enums::WAIT_REASON;
-use crate::value::{NewArgs, new_args, static_name};
+use crate::value::{Reduced, reduced, static_name};
 
 /// Where and why there is no record yet: the value of `Follower.waiting`.
 ///
@@ -52,8 +52,8 @@ impl NotYet {
         ("reason", "offset", "file_len")
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["reason", "offset", "file_len"])
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, &["reason", "offset", "file_len"])
     }
 
     /// What the follower is waiting for.

@@ -13,7 +13,7 @@ use crate::buffer::try_bytes;
 use crate::enums::OPERATION_KIND;
 use crate::error::payload_error;
 use crate::named;
-use crate::value::{NewArgs, short_repr};
+use crate::value::{Reduced, reduced_to, short_repr};
 
 /// An operation of a `WriteBatch`.
 ///
@@ -127,8 +127,9 @@ impl Operation {
         })
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<NewArgs<'py>> {
-        Ok((PyTuple::empty(py), self.attributes(py)?))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = slf.py();
+        reduced_to(slf, PyTuple::empty(py), slf.get().attributes(py)?)
     }
 
     /// What it does: an `OperationKind`.

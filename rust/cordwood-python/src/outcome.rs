@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::enums::OUTCOME_KIND;
-use crate::value::{NewArgs, new_args, static_name};
+use crate::value::{Reduced, reduced, static_name};
 
 /// How reading a log ended, or that it has not yet: the `outcome` of a reader, follower or report.
 ///
@@ -57,8 +57,8 @@ impl Outcome {
         ("kind", "offset")
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["kind", "offset"])
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, &["kind", "offset"])
     }
 
     /// `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.

@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 
 use crate::arguments::bytes_of;
 use crate::buffer::try_bytes;
-use crate::value::{NewArgs, new_args, short_repr};
+use crate::value::{Reduced, reduced, short_repr};
 
 /// A record and its place in the file: what `Reader.records` and `Follower.poll` return.
 ///
@@ -63,8 +63,8 @@ impl Record {
         ("offset", "end_offset", "data")
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["offset", "end_offset", "data", "salvaged"])
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, &["offset", "end_offset", "data", "salvaged"])
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

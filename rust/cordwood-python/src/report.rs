@@ -14,7 +14,7 @@ use crate::enums::{REASON, SEVERITY};
 use crate::options::{compression_name, format_of};
 use crate::outcome::Outcome;
 use crate::skipped_region::{SkippedRegion, listed, reason_named};
-use crate::value::{NewArgs, html, new_args};
+use crate::value::{Reduced, html, reduced};
 
 /// What is in a log and what is wrong with it, as `verify` and `salvage` return it.
 ///
@@ -129,8 +129,8 @@ impl Report {
         })
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(
             slf,
             &[
                 "dialect",

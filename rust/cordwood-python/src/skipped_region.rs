@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use crate::bit_flip::BitFlip;
 use crate::enums::{REASON, SEVERITY};
-use crate::value::{NewArgs, new_args, shown, shown_crc};
+use crate::value::{Reduced, reduced, shown, shown_crc};
 
 /// A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 ///
@@ -112,8 +112,8 @@ impl SkippedRegion {
         ("offset", "end_offset", "reason")
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(
             slf,
             &[
                 "offset",

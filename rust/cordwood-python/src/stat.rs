@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::options::{compression_name, format_of};
 use crate::outcome::Outcome;
-use crate::value::{NewArgs, html, new_args};
+use crate::value::{Reduced, html, reduced};
 
 /// The path of a log, which equality ignores.
 struct Source(Option<PathBuf>);
@@ -174,8 +174,8 @@ impl Stat {
         })
     }
 
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(
             slf,
             &[
                 "dialect",

@@ -6,14 +6,18 @@ use std::path::Path;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
-/// What `__getnewargs_ex__` returns: `pickle` and `copy` call the constructor with the attributes
-/// as keywords.
-pub(crate) type NewArgs<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
+/// What `__reduce__` returns: `pickle` and `copy` call the constructor with these arguments. Unlike
+/// `__getnewargs_ex__`, it works with every protocol of `pickle`.
+pub(crate) type Reduced<'py> = (
+    Bound<'py, PyAny>,
+    (Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyDict>),
+);
 
-/// The [`NewArgs`] of a value.
-pub(crate) fn new_args<'py>(value: &Bound<'py, PyAny>, names: &[&str]) -> PyResult<NewArgs<'py>> {
+/// The value as a call of its constructor with the attributes of these names as keywords.
+pub(crate) fn reduced<'py>(value: &Bound<'py, PyAny>, names: &[&str]) -> PyResult<Reduced<'py>> {
     let py = value.py();
     let keywords = PyDict::new(py);
     for name in names {
@@ -21,7 +25,19 @@ pub(crate) fn new_args<'py>(value: &Bound<'py, PyAny>, names: &[&str]) -> PyResu
         let name = PyString::intern(py, name);
         keywords.set_item(&name, value.getattr(&name)?)?;
     }
-    Ok((PyTuple::empty(py), keywords))
+    reduced_to(value, PyTuple::empty(py), keywords)
+}
+
+/// The value as a call of its constructor.
+pub(crate) fn reduced_to<'py>(
+    value: &Bound<'py, PyAny>,
+    args: Bound<'py, PyTuple>,
+    keywords: Bound<'py, PyDict>,
+) -> PyResult<Reduced<'py>> {
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    // For which `pickle` has a short form.
+    let new = NEW.import(value.py(), "copyreg", "__newobj_ex__")?;
+    Ok((new.clone(), (value.get_type(), args, keywords)))
 }
 
 /// The exception from `pickle` and `copy` for objects with a file, a lock or a position.

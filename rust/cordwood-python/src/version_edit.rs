@@ -8,10 +8,11 @@ use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::buffer::try_bytes;
 use crate::error::payload_error;
+use crate::value::{Reduced, reduced_to};
 use crate::write_batch::kept;
 
 /// The maximum number of fields that `repr` shows.
@@ -67,8 +68,9 @@ impl VersionEdit {
         Ok(edit)
     }
 
-    fn __getnewargs__(&self, py: Python<'_>) -> (Py<PyBytes>,) {
-        (self.record.clone_ref(py),)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = slf.py();
+        reduced_to(slf, PyTuple::new(py, [&slf.get().record])?, PyDict::new(py))
     }
 
     /// The fields, in the order of the record. They are created on first use and kept.

@@ -12,7 +12,7 @@ use crate::error::{no_memory, payload_error};
 use crate::exclusive::Exclusive;
 use crate::named;
 use crate::operation::Operation;
-use crate::value::NewArgs;
+use crate::value::{Reduced, reduced_to};
 
 /// A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
 ///
@@ -183,10 +183,11 @@ impl WriteBatch {
         }
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<NewArgs<'py>> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let (py, batch) = (slf.py(), slf.get());
         let engine = PyDict::new(py);
-        engine.set_item(intern!(py, "engine"), self.engine())?;
-        Ok((PyTuple::new(py, [&self.record])?, engine))
+        engine.set_item(intern!(py, "engine"), batch.engine())?;
+        reduced_to(slf, PyTuple::new(py, [&batch.record])?, engine)
     }
 
     /// The record.
