@@ -129,7 +129,7 @@ impl Open {
                 })
             }
             Ok(Poll::Skipped(region)) => {
-                self.skip(region);
+                self.skipped.add(region);
                 // Under the policy `"raise"`, the damage itself has been raised: this region is
                 // what a writer put after it in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
@@ -161,7 +161,7 @@ impl Open {
             }
             Err(error) => {
                 if let cordwood::Error::Corruption { region, .. } = error {
-                    self.skip(region);
+                    self.skipped.add(region);
                 }
                 Taken::Failed(error)
             }
@@ -220,9 +220,5 @@ impl Open {
             }
             Err(error) => Taken::Failed(error),
         }
-    }
-
-    fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
-        self.skipped.add(region);
     }
 }
