@@ -63,14 +63,12 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
             other_log_number,
             ..
         } => {
-            let attributes = || {
-                let attributes = PyDict::new(py);
+            let class = classes::OtherLogError::type_object(py);
+            raised(&class, with_path(message, path), |attributes| {
                 attributes.set_item("path", path.map(Path::as_os_str))?;
                 attributes.set_item("log_number", log_number)?;
-                attributes.set_item("other_log_number", other_log_number)?;
-                classes::OtherLogError::type_object(py).call((with_path(message, path),), Some(&attributes))
-            };
-            attributes().map_or_else(|error| error, PyErr::from_value)
+                attributes.set_item("other_log_number", other_log_number)
+            })
         }
         cordwood::Error::Locked { .. } => locked(py, &message, path),
         cordwood::Error::Write { ref source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
@@ -92,16 +90,21 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
     }
 }
 
+/// An exception of one of the classes written in Python, with the attributes that `set` sets; or
+/// what was raised instead of making it.
+fn raised(class: &Bound<'_, PyType>, message: String, set: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
+    let attributes = PyDict::new(class.py());
+    let made = set(&attributes).and_then(|()| class.call((message,), Some(&attributes)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
 /// The exception for using a closed object; `what` names the object, such as `"reader"`.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
-    let error = || {
-        let attributes = PyDict::new(py);
-        attributes.set_item("path", path.map(Path::as_os_str))?;
-        let message = with_path(format!("the {what} is closed"), path);
-        classes::ClosedError::type_object(py).call((message,), Some(&attributes))
-    };
-    error().map_or_else(|error| error, PyErr::from_value)
+    let message = with_path(format!("the {what} is closed"), path);
+    raised(&classes::ClosedError::type_object(py), message, |attributes| {
+        attributes.set_item("path", path.map(Path::as_os_str))
+    })
 }
 
 /// The same for a writer to an object, under its lock: no Python code runs before it is raised.
@@ -169,14 +172,11 @@ fn log_changed(
     offset: u64,
     file_len: Option<u64>,
 ) -> PyErr {
-    let attributes = || {
-        let attributes = PyDict::new(class.py());
+    raised(class, message, |attributes| {
         attributes.set_item("path", path.map(Path::as_os_str))?;
         attributes.set_item("offset", offset)?;
-        attributes.set_item("file_len", file_len)?;
-        class.call((message,), Some(&attributes))
-    };
-    attributes().map_or_else(|error| error, PyErr::from_value)
+        attributes.set_item("file_len", file_len)
+    })
 }
 
 /// A `MemoryError`. Making it allocates nothing.
@@ -189,37 +189,28 @@ pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadErro
     if error.reason == cordwood_payload::PayloadReason::OutOfMemory {
         return no_memory();
     }
-    let raised = || {
-        let attributes = PyDict::new(py);
+    let class = classes::PayloadError::type_object(py);
+    raised(&class, error.to_string(), |attributes| {
         attributes.set_item("offset", error.offset)?;
         attributes.set_item("length", error.len)?;
-        attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)?;
-        classes::PayloadError::type_object(py).call((error.to_string(),), Some(&attributes))
-    };
-    raised().map_or_else(|error| error, PyErr::from_value)
+        attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)
+    })
 }
 
 fn dialect_error(py: Python<'_>, message: String, path: Option<&Path>, format: &str) -> PyErr {
-    let error = || {
-        let attributes = PyDict::new(py);
+    let class = classes::DialectError::type_object(py);
+    raised(&class, with_path(message, path), |attributes| {
         attributes.set_item("path", path.map(Path::as_os_str))?;
-        attributes.set_item("format", format)?;
-        classes::DialectError::type_object(py).call((with_path(message, path),), Some(&attributes))
-    };
-    error().map_or_else(|error| error, PyErr::from_value)
+        attributes.set_item("format", format)
+    })
 }
 
 fn record_too_large(py: Python<'_>, message: String, offset: u64, len: u64, path: Option<&Path>) -> PyErr {
-    let error = || {
-        let attributes = PyDict::new(py);
-        attributes.set_item("path", path.map(Path::as_os_str))?;
-        attributes.set_item("offset", offset)?;
-        attributes.set_item("length", len)?;
-        let reason = cordwood::damage::Reason::RecordTooLarge.as_str();
-        attributes.set_item("reason", REASON.member(py, reason)?)?;
-        classes::RecordTooLargeError::type_object(py).call((with_path(message, path),), Some(&attributes))
-    };
-    error().map_or_else(|error| error, PyErr::from_value)
+    let class = classes::RecordTooLargeError::type_object(py);
+    let reason = cordwood::damage::Reason::RecordTooLarge;
+    raised(&class, with_path(message, path), |attributes| {
+        set_place(attributes, offset, len, reason, path)
+    })
 }
 
 fn about_region(
@@ -228,26 +219,27 @@ fn about_region(
     region: cordwood::damage::SkippedRegion,
     path: Option<&Path>,
 ) -> PyErr {
-    let attributes = attributes(class.py(), region, path);
-    let error = attributes.and_then(|attributes| class.call((with_path(message, path),), Some(&attributes)));
-    error.map_or_else(|error| error, PyErr::from_value)
+    raised(class, with_path(message, path), |attributes| {
+        set_place(attributes, region.begin, region.len(), region.reason, path)?;
+        if let cordwood::damage::Reason::ChecksumMismatch { stored, computed } = region.reason {
+            attributes.set_item("stored_crc", stored)?;
+            attributes.set_item("computed_crc", computed)?;
+        }
+        Ok(())
+    })
 }
 
-fn attributes<'py>(
-    py: Python<'py>,
-    region: cordwood::damage::SkippedRegion,
+fn set_place(
+    attributes: &Bound<'_, PyDict>,
+    offset: u64,
+    len: u64,
+    reason: cordwood::damage::Reason,
     path: Option<&Path>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let attributes = PyDict::new(py);
+) -> PyResult<()> {
     attributes.set_item("path", path.map(Path::as_os_str))?;
-    attributes.set_item("offset", region.begin)?;
-    attributes.set_item("length", region.len())?;
-    attributes.set_item("reason", REASON.member(py, region.reason.as_str())?)?;
-    if let cordwood::damage::Reason::ChecksumMismatch { stored, computed } = region.reason {
-        attributes.set_item("stored_crc", stored)?;
-        attributes.set_item("computed_crc", computed)?;
-    }
-    Ok(attributes)
+    attributes.set_item("offset", offset)?;
+    attributes.set_item("length", len)?;
+    attributes.set_item("reason", REASON.member(attributes.py(), reason.as_str())?)
 }
 
 /// An exception that a Python function raised which was called to read, to write, to handle a
