@@ -149,7 +149,7 @@ impl Follower {
     }
 
     fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerIterator> {
-        slf.get().with_state(py, |_| ())?;
+        slf.get().check_open(py)?;
         Ok(FollowerIterator { follower: slf })
     }
 
@@ -177,7 +177,7 @@ impl Follower {
     /// ...     [record.end_offset for record in follower.records()]
     /// [10]
     fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerRecords> {
-        slf.get().with_state(py, |_| ())?;
+        slf.get().check_open(py)?;
         Ok(FollowerRecords { follower: slf })
     }
 
@@ -334,7 +334,7 @@ impl Follower {
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        slf.get().with_state(py, |_| ())?;
+        slf.get().check_open(py)?;
         Ok(slf)
     }
 
@@ -400,6 +400,11 @@ impl Follower {
             path,
             timeout,
         })
+    }
+
+    /// Fails if the follower is closed.
+    fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_state(py, |_| ())
     }
 
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> T) -> PyResult<T> {
@@ -481,7 +486,7 @@ impl Follower {
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
                 check_signals(py)?;
-                self.with_state(py, |_| ())?;
+                self.check_open(py)?;
                 let left = until.map_or(PAUSE_MAX, |until| until.saturating_duration_since(Instant::now()));
                 if left.is_zero() {
                     break;
@@ -493,7 +498,7 @@ impl Follower {
 }
 
 fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> PyResult<Bound<'py, PyAny>> {
-    follower.get().with_state(py, |_| ())?;
+    follower.get().check_open(py)?;
     // Imported only here: asyncio is large.
     py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
 }

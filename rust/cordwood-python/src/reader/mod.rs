@@ -19,7 +19,6 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
 use self::iterators::{Batches, ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
 use self::state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
 use crate::arrow::{asks_for_binary, stream_capsule};
-use crate::batch_pool::Pool;
 use crate::buffer::new_list;
 use crate::error::{closed, no_memory, sought_to_python, to_python};
 use crate::exclusive::Exclusive;
@@ -28,7 +27,7 @@ use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::named;
 use crate::options::{compression_name, format_options, on_corruption_name, on_corruption_of, range_of};
 use crate::outcome::Outcome;
-use crate::read_ahead::{ReadAhead, StopOnDrop, batch_count_max};
+use crate::read_ahead::StopOnDrop;
 use crate::record::Record;
 use crate::record_batch::RecordBatch;
 use crate::scan::{TARGET_LEN, all_fit_binary};
@@ -192,7 +191,7 @@ impl Reader {
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        slf.get().with_state(py, |_| Ok(()))?;
+        slf.get().check_open(py)?;
         class_with_next::<ReaderIterator>(py).call1((slf,))
     }
 
@@ -215,7 +214,7 @@ impl Reader {
     /// ...     [(record.offset, record.data) for record in reader.records()]
     /// [(0, b'one'), (10, b'two')]
     fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<Records> {
-        slf.get().with_state(py, |_| Ok(()))?;
+        slf.get().check_open(py)?;
         Ok(Records { reader: slf })
     }
 
@@ -245,7 +244,7 @@ impl Reader {
         py: Python<'_>,
         #[pyo3(from_py_with = named::len_max)] len_max: usize,
     ) -> PyResult<Batches> {
-        slf.get().with_state(py, |_| Ok(()))?;
+        slf.get().check_open(py)?;
         Ok(Batches {
             reader: slf,
             len_max,
@@ -288,16 +287,10 @@ impl Reader {
         #[pyo3(from_py_with = named::target_len)] target_len: usize,
         #[pyo3(from_py_with = named::threads)] threads: usize,
     ) -> PyResult<RecordBatches> {
-        slf.get().with_state(py, |_| Ok(()))?;
-        let threads = named::threads_of(threads);
+        slf.get().check_open(py)?;
         Ok(RecordBatches {
             reader: slf,
-            state: BatchState {
-                target_len,
-                threads,
-                pool: Arc::new(Pool::new(batch_count_max(threads, target_len))),
-                read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
-            },
+            state: BatchState::new(target_len, named::threads_of(threads)),
         })
     }
 
@@ -327,15 +320,9 @@ impl Reader {
         if reader.is_streamed.load(Ordering::Relaxed) {
             return Err(PyRuntimeError::new_err(STREAMED));
         }
-        let threads = NonZeroUsize::MIN;
         let stream = ReaderStream {
             reader: slf.clone().unbind(),
-            state: BatchState {
-                target_len: TARGET_LEN,
-                threads,
-                pool: Arc::new(Pool::new(batch_count_max(threads, TARGET_LEN))),
-                read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
-            },
+            state: BatchState::new(TARGET_LEN, NonZeroUsize::MIN),
             is_binary: asks_for_binary(requested_schema, c"record")? && all_fit_binary(record_len_max),
             has_begun: false,
             failed: None,
@@ -530,7 +517,7 @@ impl Reader {
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        slf.get().with_state(py, |_| Ok(()))?;
+        slf.get().check_open(py)?;
         Ok(slf)
     }
 
@@ -567,6 +554,11 @@ impl Reader {
             let format = py.detach(|| state.reader.format());
             format.map_err(|error| to_python(py, error, self.path.as_deref()))
         })
+    }
+
+    /// Fails if the reader is closed.
+    fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_state(py, |_| Ok(()))
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cordwood::ReadOptions;
 use cordwood::codec::{DataAt, RecordSpan, Step};
@@ -15,7 +15,7 @@ use crate::batch_pool::Pool;
 use crate::buffer::{bytes_of_parts, new_bytes};
 use crate::error::{check_signals, no_memory};
 use crate::log::Logged;
-use crate::read_ahead::{Found, Reading, SharedReadAhead, StopOnDrop};
+use crate::read_ahead::{Found, ReadAhead, Reading, SharedReadAhead, StopOnDrop, batch_count_max};
 use crate::record::Record;
 use crate::skipped_region::Listed;
 use crate::source::{self, Input, Referent, SourceReader};
@@ -85,6 +85,17 @@ pub(crate) struct BatchState {
     pub(crate) pool: Arc<Pool>,
     /// Locked only while the reader is locked.
     pub(crate) read_ahead: SharedReadAhead,
+}
+
+impl BatchState {
+    pub(crate) fn new(target_len: usize, threads: NonZeroUsize) -> Self {
+        BatchState {
+            target_len,
+            threads,
+            pool: Arc::new(Pool::new(batch_count_max(threads, target_len))),
+            read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
+        }
+    }
 }
 
 /// Records that were made but not returned: an interrupt came first, or there was not enough memory
