@@ -68,6 +68,17 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     Ok(Some(path))
 }
 
+/// The same for an argument that must be a path; `name` is the name of the argument.
+pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    match path_of(object)? {
+        Some(path) => Ok(path),
+        None => Err(PyTypeError::new_err(format!(
+            "{name} must be str or os.PathLike, not {}",
+            object.get_type().name()?
+        ))),
+    }
+}
+
 /// The buffer of a `memoryview`, and the view to get it from again. Its bytes are adjacent, so that
 /// they can be copied; what its items are does not matter.
 pub(crate) fn contiguous<'py>(view: Bound<'py, PyMemoryView>) -> PyResult<(Bound<'py, PyAny>, PyUntypedBuffer)> {

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cordwood::{FollowOptions, OnCorruption};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::arguments::{path_of, refuse_url};
+use crate::arguments::{refuse_url, required_path};
 use crate::error::{check_signals, closed, not_followed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
@@ -123,12 +123,7 @@ impl Follower {
     ) -> PyResult<Self> {
         let py = path.py();
         refuse_url(path, "only a file on this machine can be followed: name its path")?;
-        let Some(path) = path_of(path)? else {
-            let name = path.get_type().name()?;
-            return Err(PyTypeError::new_err(format!(
-                "path must be str or os.PathLike, not {name}"
-            )));
-        };
+        let path = required_path("path", path)?;
         let on_corruption = match on_corruption_of(on_corruption)? {
             OnCorruption::Salvage => {
                 return Err(PyValueError::new_err(

@@ -276,11 +276,18 @@ impl Seek for FileInput {
     }
 }
 
+/// Whether an object with `read` can seek, as it says itself.
+pub(crate) fn is_seekable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match object.getattr_opt(intern!(object.py(), "seekable"))? {
+        Some(seekable) => seekable.call0()?.is_truthy(),
+        None => Ok(false),
+    }
+}
+
 fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     let py = object.py();
     refuse_text(object)?;
-    let seekable = object.getattr_opt(intern!(py, "seekable"))?;
-    let is_seekable = seekable.map_or(Ok(false), |seekable| seekable.call0()?.is_truthy())?;
+    let is_seekable = is_seekable(object)?;
     let base = if is_seekable {
         object.call_method0(intern!(py, "tell"))?.extract()?
     } else {

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use cordwood::read::StreamSource;
 use cordwood::verbs::Parts;
 use cordwood::{ReadOptions, verbs};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::arguments::{path_of, refuse_url};
+use crate::arguments::{refuse_url, required_path};
 use crate::error::{os_error, to_python};
 use crate::named;
 use crate::options::{format_options, range_of, report_policy_name, report_policy_of};
@@ -189,12 +188,7 @@ pub(crate) fn salvage(
         destination,
         "URLs can only be read; write to the path of a file, and copy that file there",
     )?;
-    let Some(destination) = path_of(destination)? else {
-        let name = destination.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
-            "destination must be str or os.PathLike, not {name}"
-        )));
-    };
+    let destination = required_path("destination", destination)?;
     let mut options = ReadOptions::default().with_record_len_max(record_len_max);
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let Opened { source, path, .. } = open(source, 0, &options)?;

@@ -3,7 +3,6 @@
 //! contain the Python classes. `view.rs` defines what a row is, `seen.rs` finds the columns, and
 //! `column.rs` and `json.rs` make them.
 
-mod bits;
 mod builder;
 mod column;
 mod json;

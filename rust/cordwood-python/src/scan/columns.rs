@@ -11,6 +11,7 @@ use super::open_log::TARGET_LEN;
 use super::source::Source;
 use crate::arrow::{Array, DataType, Field, Memory};
 use crate::batch_pool::PooledBatch;
+use crate::bits::Bits;
 use crate::buffer::Part;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,10 +112,9 @@ pub(super) fn number_column(numbers: Vec<u64>) -> Array {
 }
 
 pub(super) fn bool_column(values: &[bool]) -> Array {
-    let bits = values
-        .chunks(8)
-        .map(|values| values.iter().rev().fold(0, |bits, &value| bits << 1 | u8::from(value)));
-    let bits = Memory::Bytes(Arc::new(bits.collect()));
+    let mut bits = Bits::default();
+    values.iter().for_each(|&value| bits.push(value));
+    let bits = Memory::Bytes(Arc::new(bits.into_bytes()));
     Array::plain(values.len(), vec![Memory::Absent, bits])
 }
 

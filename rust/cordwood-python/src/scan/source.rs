@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 use super::failure::{attached, failure};
 use crate::arguments::{path_of, refuse_text};
 use crate::arrow::Failure;
-use crate::source::{FileInput, Input, OpenedReader, open_reader, ranges_of};
+use crate::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
 
 /// A source that can be opened again.
 pub(super) enum Source {
@@ -52,9 +52,7 @@ impl Source {
             return Ok(None);
         }
         refuse_text(object)?;
-        let seekable = object.getattr_opt(intern!(py, "seekable"))?;
-        let is_seekable = seekable.map_or(Ok(false), |seekable| seekable.call0()?.is_truthy())?;
-        let begin = is_seekable
+        let begin = is_seekable(object)?
             .then(|| object.call_method0(intern!(py, "tell")))
             .transpose()?;
         Ok(Some(Source::Object {

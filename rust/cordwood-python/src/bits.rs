@@ -2,13 +2,13 @@
 
 /// Bits. The first bit in a byte is its lowest.
 #[derive(Debug, Default)]
-pub(super) struct Bits {
+pub(crate) struct Bits {
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Bits {
-    pub(super) fn ones(len: usize) -> Self {
+    pub(crate) fn ones(len: usize) -> Self {
         let mut bytes = vec![u8::MAX; len.div_ceil(8)];
         if let Some(last) = bytes.last_mut()
             && !len.is_multiple_of(8)
@@ -18,7 +18,7 @@ impl Bits {
         Bits { bytes, len }
     }
 
-    pub(super) fn push(&mut self, bit: bool) {
+    pub(crate) fn push(&mut self, bit: bool) {
         if self.len.is_multiple_of(8) {
             self.bytes.push(0);
         }
@@ -29,12 +29,12 @@ impl Bits {
     }
 
     /// Appends zeros up to a length.
-    pub(super) fn pad(&mut self, len: usize) {
+    pub(crate) fn pad(&mut self, len: usize) {
         self.bytes.resize(len.div_ceil(8), 0);
         self.len = len;
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
