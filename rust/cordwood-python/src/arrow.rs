@@ -29,7 +29,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::batch_pool::PooledBatch;
-use crate::buffer::Part;
+use crate::buffer::BatchBuffer;
 
 const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -87,7 +87,7 @@ impl DataType {
 pub(crate) enum Memory {
     /// No buffer: the validity of a column without nulls.
     Absent,
-    Batch(Arc<PooledBatch>, Part),
+    Batch(Arc<PooledBatch>, BatchBuffer),
     Bytes(Arc<Vec<u8>>),
     I32(Arc<Vec<i32>>),
     I64(Vec<i64>),
@@ -99,9 +99,9 @@ impl Memory {
     fn address(&self) -> *const c_void {
         match self {
             Memory::Absent => ptr::null(),
-            Memory::Batch(batch, Part::Data) => batch.records().data().as_ptr().cast(),
-            Memory::Batch(batch, Part::Offsets) => batch.records().offsets().as_ptr().cast(),
-            Memory::Batch(batch, Part::RecordOffsets) => batch.records().record_offsets().as_ptr().cast(),
+            Memory::Batch(batch, BatchBuffer::Data) => batch.records().data().as_ptr().cast(),
+            Memory::Batch(batch, BatchBuffer::Offsets) => batch.records().offsets().as_ptr().cast(),
+            Memory::Batch(batch, BatchBuffer::RecordOffsets) => batch.records().record_offsets().as_ptr().cast(),
             Memory::Bytes(bytes) => bytes.as_ptr().cast(),
             Memory::I32(numbers) => numbers.as_ptr().cast(),
             Memory::I64(numbers) => numbers.as_ptr().cast(),

@@ -189,32 +189,32 @@ impl Unwritten {
 }
 
 /// A part of a record batch as bytes, as a `memoryview` exposes it.
-#[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct Column {
+#[pyclass(frozen, module = "cordwood._native", name = "Column")]
+pub(crate) struct BatchView {
     pub(crate) batch: Arc<PooledBatch>,
-    pub(crate) part: Part,
+    pub(crate) part: BatchBuffer,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Part {
+pub(crate) enum BatchBuffer {
     Data,
     Offsets,
     RecordOffsets,
 }
 
 #[pymethods]
-impl Column {
+impl BatchView {
     /// # Safety
     ///
     /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
     /// released.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let Column { batch, part } = slf.get();
+        let BatchView { batch, part } = slf.get();
         let batch = batch.records();
         let (begin, len) = match part {
-            Part::Data => (batch.data().as_ptr(), batch.data().len()),
-            Part::Offsets => (batch.offsets().as_ptr().cast(), size_of_val(batch.offsets())),
-            Part::RecordOffsets => (
+            BatchBuffer::Data => (batch.data().as_ptr(), batch.data().len()),
+            BatchBuffer::Offsets => (batch.offsets().as_ptr().cast(), size_of_val(batch.offsets())),
+            BatchBuffer::RecordOffsets => (
                 batch.record_offsets().as_ptr().cast(),
                 size_of_val(batch.record_offsets()),
             ),

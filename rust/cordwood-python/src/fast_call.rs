@@ -46,12 +46,12 @@ impl<F> FastClass<F> {
 }
 
 /// `__next__` of a class.
-pub(crate) type Next = ffi::iternextfunc;
+pub(crate) type NextFunction = ffi::iternextfunc;
 
 /// A class of iterators of `bytes` with a fast `__next__`.
 pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The one for this class.
-    fn fast_class() -> &'static FastClass<Next>;
+    fn fast_class() -> &'static FastClass<NextFunction>;
 
     /// What comes next, if that needs no waiting and raises nothing.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>>;
@@ -78,7 +78,7 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
         // SAFETY: `PyType_GetSlot` returns null, or the function of this slot, which has this type.
         let next = unsafe {
             let slot = ffi::PyType_GetSlot(base.as_type_ptr(), ffi::Py_tp_iternext);
-            std::mem::transmute::<*mut c_void, Option<Next>>(slot)
+            std::mem::transmute::<*mut c_void, Option<NextFunction>>(slot)
         };
         let next = next.ok_or_else(|| PySystemError::new_err("the class has no `__next__`"))?;
         T::fast_class().base.get_or_init(|| next);

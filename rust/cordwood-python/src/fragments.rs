@@ -60,7 +60,7 @@ pub(crate) fn fragments(
     #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Fragments> {
-    Ok(Fragments(Exclusive::new(Some(Batches::open(
+    Ok(Fragments(Exclusive::new(Some(FragmentReader::open(
         source,
         dialect,
         log_number,
@@ -70,7 +70,7 @@ pub(crate) fn fragments(
 
 /// The iterator that `fragments` returns.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Fragments(Exclusive<Option<Batches>>);
+pub(crate) struct Fragments(Exclusive<Option<FragmentReader>>);
 
 #[pymethods]
 impl Fragments {
@@ -81,14 +81,14 @@ impl Fragments {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Fragment>> {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
-        let Some(batches) = &mut *state else { return Ok(None) };
-        Ok(batches.next(py)?.map(Fragment::from))
+        let Some(fragments) = &mut *state else { return Ok(None) };
+        Ok(fragments.next(py)?.map(Fragment::from))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread that is using it keeps it alive, and with it everything that it refers to.
         match self.0.try_lock().as_deref() {
-            Some(Some(batches)) => batches.traverse(&visit),
+            Some(Some(fragments)) => fragments.traverse(&visit),
             _ => Ok(()),
         }
     }
@@ -121,14 +121,14 @@ pub(crate) fn runs(
     compression: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Runs> {
     Ok(Runs(Exclusive::new(Some((
-        Batches::open(source, dialect, log_number, compression)?,
+        FragmentReader::open(source, dialect, log_number, compression)?,
         None,
     )))))
 }
 
 /// The iterator that `runs` returns. A run does not cross the end of a block.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Runs(Exclusive<Option<(Batches, Option<verbs::Fragment>)>>);
+pub(crate) struct Runs(Exclusive<Option<(FragmentReader, Option<verbs::Fragment>)>>);
 
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
@@ -141,19 +141,19 @@ impl Runs {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
-        let Some((batches, met)) = &mut *state else {
+        let Some((fragments, met)) = &mut *state else {
             return Ok(None);
         };
         let first = match met.take() {
             Some(first) => first,
-            None => match batches.next(py)? {
+            None => match fragments.next(py)? {
                 Some(first) => first,
                 None => return Ok(None),
             },
         };
         let reason = first.reason.map(cordwood::damage::Reason::as_str);
         let (mut end, mut count) = (first.end_offset, 1);
-        while let Some(next) = batches.next(py)? {
+        while let Some(next) = fragments.next(py)? {
             let next_reason = next.reason.map(cordwood::damage::Reason::as_str);
             if (next.block, next.kind, next_reason) != (first.block, first.kind, reason) {
                 *met = Some(next);
@@ -168,7 +168,7 @@ impl Runs {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self.0.try_lock().as_deref() {
-            Some(Some((batches, _))) => batches.traverse(&visit),
+            Some(Some((fragments, _))) => fragments.traverse(&visit),
             _ => Ok(()),
         }
     }
@@ -199,7 +199,7 @@ impl Read for Half {
 }
 
 /// Finds fragments, many at a time.
-struct Batches {
+struct FragmentReader {
     fragments: verbs::Fragments<StreamSource<Half>>,
     path: Option<PathBuf>,
     referents: [Option<Referent>; 2],
@@ -208,7 +208,7 @@ struct Batches {
     failed: Option<cordwood::Error>,
 }
 
-impl Batches {
+impl FragmentReader {
     fn open(
         source: &Bound<'_, PyAny>,
         dialect: Option<&Bound<'_, PyAny>>,
@@ -245,7 +245,7 @@ impl Batches {
             })
         };
         let reader = Reader::with_source(half(ahead), options).with_path(path.clone());
-        Ok(Batches {
+        Ok(FragmentReader {
             fragments: verbs::fragments(reader, half(behind)),
             path,
             referents: [referent, also_referent],

@@ -371,11 +371,11 @@ impl Worker {
 
 /// Ends the threads of the [`ReadAhead`] that reads for a reader when the reader is closed.
 #[derive(Default)]
-pub(crate) struct StopOnDrop(Weak<Mutex<ReadAhead>>);
+pub(crate) struct StopThreadsOnDrop(Weak<Mutex<ReadAhead>>);
 
-impl StopOnDrop {
+impl StopThreadsOnDrop {
     pub(crate) fn new(ahead: &SharedReadAhead) -> Self {
-        StopOnDrop(Arc::downgrade(ahead))
+        StopThreadsOnDrop(Arc::downgrade(ahead))
     }
 
     pub(crate) fn is_of(&self, ahead: &SharedReadAhead) -> bool {
@@ -383,7 +383,7 @@ impl StopOnDrop {
     }
 }
 
-impl Drop for StopOnDrop {
+impl Drop for StopThreadsOnDrop {
     fn drop(&mut self) {
         // Only a thread that holds the reader's lock locks the `ReadAhead`.
         if let Some(ahead) = self.0.upgrade()

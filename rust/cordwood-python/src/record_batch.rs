@@ -10,9 +10,9 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
 use crate::batch_pool::{Pool, PooledBatch};
-use crate::buffer::{Column, Part, new_bytes, try_bytes};
+use crate::buffer::{BatchBuffer, BatchView, new_bytes, try_bytes};
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
-use crate::scan::{Column as TableColumn, fits_binary, offset_column, record_column};
+use crate::scan::{Column, fits_binary, offset_column, record_column};
 use crate::value::not_pickled;
 
 /// Consecutive records in one buffer, with the position of each in another.
@@ -64,9 +64,9 @@ impl RecordBatch {
         PyList::new(py, records).map(Bound::into_any)
     }
 
-    fn column<'py>(slf: &Bound<'py, Self>, part: Part) -> PyResult<Bound<'py, PyMemoryView>> {
+    fn column<'py>(slf: &Bound<'py, Self>, part: BatchBuffer) -> PyResult<Bound<'py, PyMemoryView>> {
         let batch = Arc::clone(&slf.get().batch);
-        PyMemoryView::from(Bound::new(slf.py(), Column { batch, part })?.as_any())
+        PyMemoryView::from(Bound::new(slf.py(), BatchView { batch, part })?.as_any())
     }
 }
 
@@ -75,7 +75,7 @@ impl RecordBatch {
     /// The bytes of all records, concatenated.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
-        Self::column(slf, Part::Data)
+        Self::column(slf, BatchBuffer::Data)
     }
 
     /// Where each record begins in `data`, followed by where the last one ends.
@@ -83,7 +83,7 @@ impl RecordBatch {
     /// One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
     #[getter]
     fn offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::column(slf, Part::Offsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "q"),))
+        Self::column(slf, BatchBuffer::Offsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "q"),))
     }
 
     /// The file offset of each record.
@@ -91,7 +91,8 @@ impl RecordBatch {
     /// 64-bit unsigned integers in native byte order (format `"Q"`).
     #[getter]
     fn record_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::column(slf, Part::RecordOffsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "Q"),))
+        Self::column(slf, BatchBuffer::RecordOffsets)?
+            .call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "Q"),))
     }
 
     /// The file offset after the last record.
@@ -196,7 +197,7 @@ fn no_record() -> PyErr {
 
 /// The columns of a batch as a table.
 pub(crate) fn fields(is_binary: bool) -> [Field; 2] {
-    [TableColumn::Offset, TableColumn::Record].map(|column| column.field(is_binary))
+    [Column::Offset, Column::Record].map(|column| column.field(is_binary))
 }
 
 /// A batch as a table with these columns.
@@ -217,8 +218,8 @@ pub(crate) struct RecordBatchIterator {
 }
 
 impl FastNext for RecordBatchIterator {
-    fn fast_class() -> &'static FastClass<fast_call::Next> {
-        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+    fn fast_class() -> &'static FastClass<fast_call::NextFunction> {
+        static CLASS: FastClass<fast_call::NextFunction> = FastClass::new();
         &CLASS
     }
 

@@ -24,8 +24,8 @@ pub(super) struct ReaderIterator {
 }
 
 impl FastNext for ReaderIterator {
-    fn fast_class() -> &'static FastClass<fast_call::Next> {
-        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+    fn fast_class() -> &'static FastClass<fast_call::NextFunction> {
+        static CLASS: FastClass<fast_call::NextFunction> = FastClass::new();
         &CLASS
     }
 

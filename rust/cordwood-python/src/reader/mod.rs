@@ -27,7 +27,7 @@ use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::named;
 use crate::options::{compression_name, format_options, on_corruption_name, on_corruption_of, range_of};
 use crate::outcome::Outcome;
-use crate::read_ahead::StopOnDrop;
+use crate::read_ahead::StopThreadsOnDrop;
 use crate::record::Record;
 use crate::record_batch::RecordBatch;
 use crate::scan::{TARGET_LEN, all_fit_binary};
@@ -173,7 +173,7 @@ impl Reader {
             logged: Logged::default(),
             released_at: u64::MAX / 2,
             salvaged: None,
-            read_ahead: StopOnDrop::default(),
+            read_ahead: StopThreadsOnDrop::default(),
             reader,
             position: start,
             skipped: Listed::default(),
@@ -757,8 +757,8 @@ impl Reader {
 }
 
 impl FastNext for Reader {
-    fn fast_class() -> &'static FastClass<fast_call::Next> {
-        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+    fn fast_class() -> &'static FastClass<fast_call::NextFunction> {
+        static CLASS: FastClass<fast_call::NextFunction> = FastClass::new();
         &CLASS
     }
 

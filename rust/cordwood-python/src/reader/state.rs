@@ -15,7 +15,7 @@ use crate::batch_pool::Pool;
 use crate::buffer::{bytes_of_parts, new_bytes};
 use crate::error::{check_signals, no_memory};
 use crate::log::Logged;
-use crate::read_ahead::{Found, ReadAhead, Reading, SharedReadAhead, StopOnDrop, batch_count_max};
+use crate::read_ahead::{Found, ReadAhead, Reading, SharedReadAhead, StopThreadsOnDrop, batch_count_max};
 use crate::record::Record;
 use crate::skipped_region::Listed;
 use crate::source::{self, Input, Referent, SourceReader};
@@ -75,7 +75,7 @@ pub(crate) struct Open {
     /// While a record batch is being filled: where its records begin after damage in their block.
     pub(crate) salvaged: Option<Vec<Range<u64>>>,
     /// Ends the threads that read ahead when this is dropped.
-    pub(crate) read_ahead: StopOnDrop,
+    pub(crate) read_ahead: StopThreadsOnDrop,
 }
 
 /// What `record_batches` keeps from one batch to the next.
@@ -135,7 +135,7 @@ pub(crate) enum Next {
     Failed(cordwood::Error),
     /// An exception from a signal handler, or a `MemoryError`.
     Raised(PyErr),
-    /// Prefetching has moved the position ahead of the decoder: the reader has to seek there first.
+    /// Reading ahead has moved the position ahead of the decoder: the reader has to seek there first.
     Elsewhere,
     End,
 }
@@ -277,7 +277,7 @@ impl Open {
         }
     }
 
-    /// Seeks to the position to which threads have prefetched.
+    /// Seeks to the position to which threads have read ahead.
     fn come_here(&mut self, py: Python<'_>) -> Result<(), Next> {
         let position = self.position;
         let moved = py.detach(|| self.reader.seek(position));
@@ -287,7 +287,7 @@ impl Open {
         })
     }
 
-    /// [`fill`](Self::fill) for `record_batches`, with prefetched records where possible.
+    /// [`fill`](Self::fill) for `record_batches`, with records read ahead where possible.
     pub(crate) fn fill_with_threads(
         &mut self,
         py: Python<'_>,
@@ -299,7 +299,7 @@ impl Open {
         }
         if !self.read_ahead.is_of(&batches.read_ahead) {
             // Ends the threads of another iterator.
-            self.read_ahead = StopOnDrop::new(&batches.read_ahead);
+            self.read_ahead = StopThreadsOnDrop::new(&batches.read_ahead);
         }
         let mut read_ahead = batches.read_ahead.lock().unwrap_or_else(PoisonError::into_inner);
         if self.options.dialect.is_none() {

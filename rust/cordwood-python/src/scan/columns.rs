@@ -12,7 +12,7 @@ use super::source::Source;
 use crate::arrow::{Array, DataType, Field, Memory};
 use crate::batch_pool::PooledBatch;
 use crate::bits::Bits;
-use crate::buffer::Part;
+use crate::buffer::BatchBuffer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
@@ -84,9 +84,9 @@ pub(crate) fn record_column(batch: &Arc<PooledBatch>, is_binary: bool) -> Array 
             batch.records().offsets().iter().map(|&offset| offset as i32).collect(),
         ))
     } else {
-        Memory::Batch(Arc::clone(batch), Part::Offsets)
+        Memory::Batch(Arc::clone(batch), BatchBuffer::Offsets)
     };
-    let data = Memory::Batch(Arc::clone(batch), Part::Data);
+    let data = Memory::Batch(Arc::clone(batch), BatchBuffer::Data);
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets, data])
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn all_fit_binary(record_len_max: u64) -> bool {
 
 /// The file offsets of the records of a batch as a column.
 pub(crate) fn offset_column(batch: &Arc<PooledBatch>) -> Array {
-    let offsets = Memory::Batch(Arc::clone(batch), Part::RecordOffsets);
+    let offsets = Memory::Batch(Arc::clone(batch), BatchBuffer::RecordOffsets);
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets])
 }
 
