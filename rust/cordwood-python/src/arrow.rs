@@ -30,6 +30,7 @@ use pyo3::types::PyCapsule;
 
 use crate::batch_pool::PooledBatch;
 use crate::buffer::BatchBuffer;
+use crate::error::EIO;
 
 const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -362,13 +363,6 @@ pub(crate) struct Failure {
     pub(crate) errno: c_int,
     pub(crate) message: String,
 }
-
-/// `EIO`, on every system.
-pub(crate) const EIO: c_int = 5;
-/// `ENOMEM`, on every system.
-pub(crate) const ENOMEM: c_int = 12;
-/// `EINVAL`, on every system.
-pub(crate) const EINVAL: c_int = 22;
 
 /// `struct ArrowArrayStream` of the interface.
 #[repr(C)]

@@ -311,10 +311,11 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
 }
 
 // The numbers on Linux, macOS and Windows.
+pub(crate) const EIO: i32 = 5;
+pub(crate) const ENOMEM: i32 = 12;
 const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
-const EINVAL: i32 = 22;
-const EIO: i32 = 5;
+pub(crate) const EINVAL: i32 = 22;
 
 /// The same exception as `fcntl.flock` raises in Python.
 fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {

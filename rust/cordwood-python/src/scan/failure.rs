@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 
-use crate::arrow::{EINVAL, EIO, ENOMEM, Failure};
-use crate::error::with_path;
+use crate::arrow::Failure;
+use crate::error::{EINVAL, EIO, ENOMEM, with_path};
 
 pub(super) fn io_failure(message: impl Into<String>) -> Failure {
     Failure {
