@@ -10,8 +10,7 @@ use pyo3::sync::PyOnceLock;
 
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
-use crate::buffer::{copy_from_buffer, copy_of_array};
-use crate::error::no_memory;
+use crate::buffer::{copy_from_buffer, copy_of, copy_of_array, vec_for};
 
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -110,28 +109,6 @@ pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8
     bytes.resize(buffer.len_bytes(), 0);
     copy_from_buffer(object.py(), &buffer, 0, &mut bytes);
     Ok(bytes)
-}
-
-/// A copy of `bytes`.
-///
-/// # Errors
-///
-/// `MemoryError`.
-pub(crate) fn copy_of(bytes: &[u8]) -> PyResult<Vec<u8>> {
-    let mut copy = vec_for(bytes.len())?;
-    copy.extend_from_slice(bytes);
-    Ok(copy)
-}
-
-/// An empty vector with room for `count` items.
-///
-/// # Errors
-///
-/// `MemoryError`.
-pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
-    let mut items = Vec::new();
-    items.try_reserve_exact(count).map_err(|_| no_memory())?;
-    Ok(items)
 }
 
 /// The exception for an argument that is not a buffer, or whose buffer cannot be read, as `error`

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
-use crate::arguments::copy_of;
 use crate::batch_pool::PooledBatch;
+use crate::error::no_memory;
 
 /// Copies bytes from `source`, beginning at `position`, to `target`: as many as there are and fit.
 /// Returns how many.
@@ -123,6 +123,28 @@ pub(crate) fn new_list<'py, T>(
         }
     }
     Some(list)
+}
+
+/// An empty vector with room for `count` items.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
+    let mut items = Vec::new();
+    items.try_reserve_exact(count).map_err(|_| no_memory())?;
+    Ok(items)
+}
+
+/// A copy of `bytes`.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub(crate) fn copy_of(bytes: &[u8]) -> PyResult<Vec<u8>> {
+    let mut copy = vec_for(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
 }
 
 /// A copy of the bytes of a `bytearray`.

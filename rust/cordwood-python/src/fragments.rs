@@ -9,7 +9,7 @@ use cordwood::{OnCorruption, ReadOptions, Reader, verbs};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
-use crate::arguments::vec_for;
+use crate::buffer::vec_for;
 use crate::error::{check_signals, to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;

@@ -6,8 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::arguments::{bytes_of, vec_for};
-use crate::buffer::try_bytes;
+use crate::arguments::bytes_of;
+use crate::buffer::{try_bytes, vec_for};
 use crate::error::{no_memory, payload_error};
 use crate::exclusive::Exclusive;
 use crate::named;

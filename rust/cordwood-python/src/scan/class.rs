@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
+use super::TARGET_LEN;
 use super::columns::{Column, Paths};
-use super::open_log::TARGET_LEN;
 use super::plan::Plan;
 use super::source::Source;
 use super::stream::Stream;

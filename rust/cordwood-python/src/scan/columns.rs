@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::open_log::TARGET_LEN;
+use super::TARGET_LEN;
 use super::source::Source;
 use crate::arrow::{Array, DataType, Field, Memory};
 use crate::batch_pool::PooledBatch;

@@ -11,4 +11,8 @@ mod stream;
 pub(crate) use class::{Scan, scan};
 pub(crate) use columns::{Column, all_fit_binary, fits_binary, offset_column, record_column};
 pub(crate) use failure::attached;
-pub(crate) use open_log::TARGET_LEN;
+
+/// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
+/// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB
+/// needs new memory each time, which costs half as much again.
+pub(crate) const TARGET_LEN: usize = 1 << 18;

@@ -7,6 +7,7 @@ use cordwood::ReadOptions;
 use cordwood::codec::{RecordSpan, Step};
 use cordwood::damage::{Finding, Severity, SkippedRegion};
 
+use super::TARGET_LEN;
 use super::columns::Column;
 use super::failure::{attached, failure};
 use super::plan::Plan;
@@ -15,11 +16,6 @@ use crate::batch_pool::Pool;
 use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::read_ahead::{Found, ReadAhead, Reading};
 use crate::source::{Input, OpenedReader, SourceReader};
-
-/// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
-/// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB
-/// needs new memory each time, which costs half as much again.
-pub(crate) const TARGET_LEN: usize = 1 << 18;
 
 /// The maximum number of rows in a batch without the records themselves.
 const ROW_COUNT_MAX: usize = 1 << 16;
