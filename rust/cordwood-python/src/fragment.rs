@@ -1,7 +1,7 @@
 //! The class `Fragment`.
 
 use cordwood::damage::Severity;
-use cordwood::format::BLOCK_LEN;
+use cordwood::format::{BLOCK_LEN, FragmentKind};
 use cordwood::verbs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -63,32 +63,6 @@ fn name_and_severity(reason: cordwood::damage::Reason) -> (&'static str, Severit
     (reason.as_str(), reason.severity())
 }
 
-/// The names of all kinds.
-const KINDS: [&str; 22] = [
-    "full",
-    "first",
-    "middle",
-    "last",
-    "recyclable_full",
-    "recyclable_first",
-    "recyclable_middle",
-    "recyclable_last",
-    "wal_sync_full",
-    "wal_sync_first",
-    "wal_sync_middle",
-    "wal_sync_last",
-    "set_compression",
-    "timestamp_sizes",
-    "predecessor",
-    "zero",
-    "unknown",
-    "end_trailer",
-    "file_header",
-    "trailer",
-    "zeros",
-    "rest",
-];
-
 #[pymethods]
 impl Fragment {
     #[new]
@@ -123,7 +97,7 @@ impl Fragment {
             offset,
             end_offset,
             block: block.unwrap_or(block_of(offset)),
-            kind: static_name(&KINDS, kind, "kind of fragment")?,
+            kind: static_name(&FragmentKind::ALL.map(FragmentKind::as_str), kind, "kind of fragment")?,
             type_byte,
             payload_len,
             stored_crc,

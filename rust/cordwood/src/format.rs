@@ -112,8 +112,8 @@ pub enum FragmentKind {
 
 impl FragmentKind {
     /// All kinds, in no particular order.
-    #[cfg(test)]
-    const ALL: [FragmentKind; 22] = [
+    #[doc(hidden)]
+    pub const ALL: [FragmentKind; 22] = [
         FragmentKind::Plain(Kind::Full),
         FragmentKind::Plain(Kind::First),
         FragmentKind::Plain(Kind::Middle),
