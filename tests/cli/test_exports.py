@@ -84,6 +84,20 @@ def test_a_whole_export_is_one_table_of_its_entities(form, payload, export, tmp_
     assert names == ALL
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_zeros_before_more_entities_are_reported(form, export, tmp_path, capfd):
+    """Also if the files could be read in one go: zeros are no damage."""
+    if form == "parquet":
+        pytest.importorskip("pyarrow.parquet")
+    path = export / "all_namespaces/kind_User/output-1"
+    path.write_bytes(bytes(reference.BLOCK_LEN) + path.read_bytes() + bytes(100))
+    for strict, status in ([], 0), (["--strict"], 3):
+        to = tmp_path / f"{status}.{form}"
+        assert main(["convert", "--as", "entity", *strict, str(export), str(to)]) == status
+        [_, zeros] = capfd.readouterr().err.splitlines()
+        assert zeros == f"cordwood: {path}: at 0: 32,768 bytes of zeros before more records: never written, or lost"
+
+
 @pytest.mark.parametrize("payload", ["entity", "auto"])
 def test_the_entities_of_a_whole_export_are_printed(payload, export, capfd):
     assert main(["cat", "--as", payload, "--columns", "value.properties.name", str(export)]) == 0

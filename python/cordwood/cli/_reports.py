@@ -48,13 +48,42 @@ def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
     return {"kind": end.kind, "offset": end.offset}
 
 
-def state_of_log(end: cordwood.Outcome, *, ok: bool, must_be_complete: bool = False) -> str:
-    """Whether a log is damaged, in a word or two, for stdout."""
+def state_of_log(
+    end: cordwood.Outcome, *, ok: bool, must_be_complete: bool = False, has_zeros_inside: bool = False
+) -> str:
+    """Whether a log is damaged, in a few words, for stdout."""
     if not ok:
         return red("DAMAGED")
-    if end.kind != cordwood.OutcomeKind.TORN_TAIL:
+    is_torn = end.kind == cordwood.OutcomeKind.TORN_TAIL
+    found = [*(["zeros inside"] if has_zeros_inside else []), *(["a torn tail"] if is_torn else [])]
+    if not found:
         return "ok"
-    return f"{red('INCOMPLETE')}, with a torn tail" if must_be_complete else "ok, with a torn tail"
+    return f"{red('INCOMPLETE') if must_be_complete else 'ok'}, with {' and '.join(found)}"
+
+
+_HEADER_LEN_MIN = 7
+"""No record is shorter than the shortest header. Between two regions, fewer bytes are the trailer of a block."""
+
+
+def zeros_inside(regions: Sequence[cordwood.SkippedRegion], end: int) -> list[cordwood.SkippedRegion]:
+    """The zeros, among what was skipped up to the file offset `end`, that a record follows.
+
+    Those at the end of a file are space that was allocated in advance.
+    """
+    found: list[cordwood.SkippedRegion] = []
+    has_record = False
+    # Each region is an object that is made when it is looked at, so each is looked at once.
+    for region in reversed(regions):
+        has_record = has_record or end - region.end_offset >= _HEADER_LEN_MIN
+        end = region.offset
+        if has_record and region.reason == cordwood.Reason.ZERO_FILL:
+            found.append(region)
+    return found[::-1]
+
+
+def zeros_text(region: cordwood.SkippedRegion) -> str:
+    """What is said of zeros that a record follows."""
+    return f"{place_text(region)} of zeros before more records: never written, or lost"
 
 
 def place_text(region: cordwood.SkippedRegion) -> str:
@@ -103,24 +132,31 @@ class Skipped(NamedTuple):
     """Whether no region is damage, listed or not."""
     is_torn: bool
     """Whether the log ends with an incomplete record."""
+    zeros: Sequence[cordwood.SkippedRegion]
+    """The listed regions of zeros that a record follows."""
 
 
 def skipped_by(reader: cordwood.Reader) -> Skipped:
     """What a reader has not returned so far."""
-    return Skipped(reader.skipped, reader.skipped_len, reader.ok, reader.outcome.kind == cordwood.OutcomeKind.TORN_TAIL)
+    regions = reader.skipped
+    is_torn = reader.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+    return Skipped(regions, reader.skipped_len, reader.ok, is_torn, zeros_inside(regions, reader.tell()))
 
 
 def report_skipped(name: str, skipped: Skipped) -> Status:
     """Reports the regions that contain something that was not returned. Damage decides the exit status."""
     # There may be 100,000: what is the same for each is looked up once.
     info = cordwood.Severity.INFO
+    zeros = {region.offset for region in skipped.zeros}
     count, rest_len = 0, 0
     for region in skipped.regions:
-        if region.severity is info:
+        is_zeros = region.offset in zeros
+        if region.severity is info and not is_zeros:
             continue
         count += 1
         if count <= REPORTED_MAX:
-            complain(f"{display_name(name)}: {place_text(region)} left out, {reason_text(region)}")
+            what = zeros_text(region) if is_zeros else f"{place_text(region)} left out, {reason_text(region)}"
+            complain(f"{display_name(name)}: {what}")
         else:
             rest_len += len(region)
     if count > REPORTED_MAX:

@@ -1,8 +1,12 @@
 """Check logs and say what is wrong with them.
 
-One line for each log, and below it one for each region that was not returned, up to 1,000. Exit status 3 if one is
-damaged. An incomplete record at the end is what a crash leaves; it is reported, but is not damage, unless --strict is
-given.
+One line for each log, and below it one for each region that is damaged, incomplete or left over from another log, and
+for zeros that a record follows, up to 1,000. What is no loss is not listed: the header of a file, what an engine wrote
+for its own use, zeros at the end. --json lists all of it.
+
+Exit status 3 if a log is damaged. An incomplete record at the end is what a crash leaves. Zeros before more records are
+space that was never written, padding, or data that was lost: LevelDB silently skips them. Neither is damage,
+unless --strict is given.
 
 In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
 totals are printed.
@@ -46,6 +50,8 @@ from cordwood.cli._reports import (
     salvageable_count,
     sha256_of,
     state_of_log,
+    zeros_inside,
+    zeros_text,
 )
 from cordwood.cli._terminal import print_folded
 
@@ -124,7 +130,8 @@ def run(options: argparse.Namespace) -> Status:
             names_other_log=not options.start,
             must_be_complete=options.strict,
         )
-        return Status.CLEAN if _is_ok(report, must_be_complete=options.strict) else Status.DAMAGE
+        is_ok = report.ok and not (options.strict and _is_incomplete(report))
+        return Status.CLEAN if is_ok else Status.DAMAGE
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
     files = named_files(options.sources)
@@ -132,8 +139,13 @@ def run(options: argparse.Namespace) -> Status:
         return for_each_source_with_totals(options, check, totals, files=files, names_others=True, damaged=damaged)
 
 
-def _is_ok(report: cordwood.Report, *, must_be_complete: bool) -> bool:
-    return report.ok and not (must_be_complete and report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL)
+def _is_incomplete(report: cordwood.Report) -> bool:
+    """Whether a log ends with an incomplete record, or has zeros before a record."""
+    return report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL or bool(_zeros_inside(report))
+
+
+def _zeros_inside(report: cordwood.Report) -> list[cordwood.SkippedRegion]:
+    return zeros_inside(report.skipped, report.outcome.offset)
 
 
 def print_report(
@@ -158,7 +170,7 @@ def print_report(
         more: How many more records the policy "salvage" reads.
         sha256: The SHA-256 of what was read, for JSON.
         names_other_log: Whether to say that all of the file belongs to another log.
-        must_be_complete: Whether an incomplete record at the end is an error.
+        must_be_complete: Whether an incomplete record at the end, or zeros before a record, are an error.
         fields: Further fields for the end of the JSON object.
     """
     other = report.other_log_number if names_other_log else None
@@ -170,7 +182,7 @@ def print_report(
                 "dialect": report.dialect,
                 "log_number": report.log_number,
                 "other_log_number": report.other_log_number,
-                "ok": _is_ok(report, must_be_complete=must_be_complete),
+                "ok": report.ok and not (must_be_complete and _is_incomplete(report)),
                 "record_count": report.record_count,
                 "salvaged_count": report.salvaged_count,
                 "payload_len": report.payload_len,
@@ -192,8 +204,11 @@ def print_report(
     records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
     payload = quantity(report.payload_len, "byte")
     advice = None
+    zeros = {region.offset for region in _zeros_inside(report)}
     if other is None:
-        state = state_of_log(report.outcome, ok=report.ok, must_be_complete=must_be_complete)
+        state = state_of_log(
+            report.outcome, ok=report.ok, must_be_complete=must_be_complete, has_zeros_inside=bool(zeros)
+        )
         print(f"{display_name(name)}: {state}, {records}, {payload}")
     else:
         # Not "ok": it may be a log that was renamed, in which readers find nothing.
@@ -202,10 +217,12 @@ def print_report(
         why, says, advice = other_log_parts(report.log_number, other, is_named=is_named)
         print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
-    listed = [region for region in report.skipped if is_listed(region)]
+    listed = [region for region in report.skipped if is_listed(region) or region.offset in zeros]
     for region in listed[:LISTED_MAX]:
         if region.reason == cordwood.Reason.STALE:
             print_folded(f"  {place_text(region)}, left over from another log{own}")
+        elif region.offset in zeros:
+            print_folded(f"  {zeros_text(region)}")
         else:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
             print_folded(f"  {place_text(region)}, {reason_text(region)}", is_damage=is_damage)

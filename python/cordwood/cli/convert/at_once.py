@@ -18,7 +18,7 @@ from cordwood.cli._named import is_stream
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._recognition import without_fragment
-from cordwood.cli._reports import format_of, other_log
+from cordwood.cli._reports import format_of, other_log, skipped_by
 from cordwood.cli._sources import Tally
 from cordwood.cli.convert.arrow_table import ArrowTable
 from cordwood.cli.convert.columns import origin_value, report_conflicts
@@ -138,7 +138,7 @@ class _AtOnce:
                     yield EntityRecords(batch, first, _refuse, self.found)
                     progress(reader.tell() - position)
                     position = reader.tell()
-                if not reader.ok or reader.outcome.kind != "clean":
+                if not reader.ok or reader.outcome.kind != "clean" or skipped_by(reader).zeros:
                     raise _Again
 
 

@@ -242,4 +242,5 @@ def report_damage(options: argparse.Namespace, log_rows: LogRows, skipped: Skipp
     is_lost = max(status, log_rows.status) == Status.DAMAGE and not log_rows.is_other_kind
     if options.payload == "live-files" and is_lost:
         complain(f"{display_name(log_rows.source)}: {LOST_EDITS}")
-    return Status.DAMAGE if options.strict and skipped.is_torn else status
+    is_incomplete = skipped.is_torn or bool(skipped.zeros)
+    return Status.DAMAGE if options.strict and is_incomplete else status
