@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -91,12 +92,12 @@ def place_text(region: cordwood.SkippedRegion) -> str:
     return f"at {region.offset:,}: {quantity(len(region), 'byte')}"
 
 
-def reason_text(region: cordwood.SkippedRegion) -> str:
-    """Why a region was not returned."""
+def reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
+    """Why a region was not returned, with the bit that was flipped, if that explains it and is to be named."""
     # The text of the region ends with its place.
     reason = with_options(re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region)))
     flip = region.bit_flip
-    if flip is None:
+    if flip is None or not names_flip:
         return reason
     # The bit says more than the two checksums.
     return f"{reason.partition(': ')[0]}: bit {flip.bit} of byte {flip.offset:,} was flipped"
@@ -121,6 +122,41 @@ def print_more(report: cordwood.Report, count: int) -> None:
     print(f"  and {'at least ' if is_cut else ''}{more}; to list them: cordwood verify --json")
 
 
+NO_DIALECT = "nothing shows its dialect, so it was read as leveldb: if it is another, name it with --dialect"
+"""What is said of a damaged log for which `is_undetected` is true."""
+
+
+def is_undetected(
+    name: str,
+    dialect: str,
+    count: int,
+    regions: Iterable[cordwood.SkippedRegion],
+    *,
+    ok: bool,
+    options: argparse.Namespace,
+) -> bool:
+    """Whether nothing in a damaged log shows its dialect: it may be in another than the one it was read in.
+
+    In another dialect, headers have other lengths, and the same bytes can look as if a bit of a length had been
+    flipped. A flipped bit elsewhere shows the dialect. For what can be read only once, `False` is returned.
+
+    Args:
+        name: The name of the log.
+        dialect: The one it was read in.
+        count: How many records were read.
+        regions: What was not returned.
+        ok: Whether there was no damage.
+        options: Only `dialect` is used, if the verb has it.
+    """
+    if ok or count or dialect != "leveldb" or getattr(options, "dialect", None) or is_stream(name):
+        return False
+    with contextlib.suppress(OSError, cordwood.CordwoodError):
+        if cordwood.detect(name) is None:
+            flips = (region.bit_flip for region in regions)
+            return not any(flip and flip.part != cordwood.FragmentPart.LENGTH for flip in flips)
+    return False
+
+
 class Skipped(NamedTuple):
     """What a reader has not returned so far."""
 
@@ -143,7 +179,7 @@ def skipped_by(reader: cordwood.Reader) -> Skipped:
     return Skipped(regions, reader.skipped_len, reader.ok, is_torn, zeros_inside(regions, reader.tell()))
 
 
-def report_skipped(name: str, skipped: Skipped) -> Status:
+def report_skipped(name: str, skipped: Skipped, *, names_flips: bool = True) -> Status:
     """Reports the regions that contain something that was not returned. Damage decides the exit status."""
     # There may be 100,000: what is the same for each is looked up once.
     info = cordwood.Severity.INFO
@@ -155,7 +191,8 @@ def report_skipped(name: str, skipped: Skipped) -> Status:
             continue
         count += 1
         if count <= REPORTED_MAX:
-            what = zeros_text(region) if is_zeros else f"{place_text(region)} left out, {reason_text(region)}"
+            reason = reason_text(region, names_flip=names_flips)
+            what = zeros_text(region) if is_zeros else f"{place_text(region)} left out, {reason}"
             complain(f"{display_name(name)}: {what}")
         else:
             rest_len += len(region)
@@ -260,7 +297,10 @@ def report_left_out(
 
     Reading ended at the file offset `end`, if that is given. Damage decides the exit status.
     """
-    status = report_skipped(name, skipped)
+    has_no_dialect = is_undetected(name, log.dialect, count, skipped.regions, ok=skipped.ok, options=options)
+    status = report_skipped(name, skipped, names_flips=not has_no_dialect)
+    if has_no_dialect:
+        complain(f"{display_name(name)}: {NO_DIALECT}")
     if status == Status.DAMAGE:
         more = salvageable_count(
             name,

@@ -19,13 +19,14 @@ from cordwood._native import decode_wandb
 from cordwood._text import quantity
 from cordwood.cli._expansion import is_one_file, named_files
 from cordwood.cli._exports import Entities, overall_message, stated, total
-from cordwood.cli._messages import Status
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._named import METADATA, Named, SourceFailure, display_name, is_stream, source_name
 from cordwood.cli._names import is_of_export
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
+from cordwood.cli._reports import NO_DIALECT, is_undetected
 from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._terminal import print_folded, red
 
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
     files = {name: named_files([name]) for name in options.sources}
     with ReadAhead(list(chain.from_iterable(files.values())), _verified, processor_count()) as read_ahead:
-        statuses = [_describe(name, files[name], read_ahead, as_json=options.json) for name in options.sources]
+        statuses = [_describe(name, files[name], read_ahead, options) for name in options.sources]
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
@@ -102,8 +103,9 @@ class _Logs:
         numbers: For each file that belongs entirely to another log: the number in its name, and that in its fragments.
     """
 
-    def __init__(self, read_ahead: ReadAhead[cordwood.Report]) -> None:
+    def __init__(self, read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace) -> None:
         self._read_ahead = read_ahead
+        self._options = options
         names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
         self.dialects: dict[str, int] = {}
@@ -118,6 +120,10 @@ class _Logs:
     def add(self, path: str) -> Status:
         """Reads a log, and adds what it contains."""
         report = self._read_ahead.result(path)
+        if is_undetected(
+            path, report.dialect, report.record_count, report.skipped, ok=report.ok, options=self._options
+        ):
+            complain(f"{display_name(path)}: {NO_DIALECT}")
         payload = self._payload(path, report)
         if payload:
             self.payloads[payload] = self.payloads.get(payload, 0) + 1
@@ -159,8 +165,11 @@ class _Logs:
         return payload
 
 
-def _describe(name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], *, as_json: bool) -> Status:
-    logs = _Logs(read_ahead)
+def _describe(
+    name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace
+) -> Status:
+    as_json = options.json
+    logs = _Logs(read_ahead, options)
     tally = for_each_source([name], logs.add, files=files, as_json=as_json, has_totals=True)
     if not tally.log_count:
         if as_json and not tally.failed_count:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import cordwood
 from cordwood._text import quantity
 from cordwood.cli._expansion import named_files
-from cordwood.cli._messages import Status
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._named import display_name, source_name, stdin_or_path
 from cordwood.cli._options import (
     add_reading_arguments,
@@ -35,10 +35,12 @@ from cordwood.cli._output import print_json
 from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
     LISTED_MAX,
+    NO_DIALECT,
     Totals,
     for_each_source_with_totals,
     format_of,
     is_listed,
+    is_undetected,
     other_log_parts,
     outcome_fields,
     place_text,
@@ -165,7 +167,7 @@ def print_report(
     Args:
         name: The name of the log.
         report: What `verify` or `salvage` returned.
-        options: Only `json` and `log_number` are used.
+        options: Only `json`, `dialect` and `log_number` are used.
         policy: How damage was treated.
         more: How many more records the policy "salvage" reads.
         sha256: The SHA-256 of what was read, for JSON.
@@ -174,7 +176,12 @@ def print_report(
         fields: Further fields for the end of the JSON object.
     """
     other = report.other_log_number if names_other_log else None
+    has_no_dialect = is_undetected(
+        name, report.dialect, report.record_count, report.skipped, ok=report.ok, options=options
+    )
     if options.json:
+        if has_no_dialect:
+            complain(f"{display_name(name)}: {NO_DIALECT}")
         report_other_log(name, report.log_number, other, options)
         print_json(
             {
@@ -225,9 +232,13 @@ def print_report(
             print_folded(f"  {zeros_text(region)}")
         else:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
-            print_folded(f"  {place_text(region)}, {reason_text(region)}", is_damage=is_damage)
+            print_folded(
+                f"  {place_text(region)}, {reason_text(region, names_flip=not has_no_dialect)}", is_damage=is_damage
+            )
     print_more(report, len(listed))
     if advice:
         print(f"  {advice}")
+    if has_no_dialect:
+        print_folded(f"  {NO_DIALECT}")
     if not report.ok:
         print_policy(policy, more)
