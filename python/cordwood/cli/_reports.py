@@ -295,7 +295,8 @@ def report_left_out(
 ) -> Status:
     """Reports what a verb left out of a log from which it read `count` records, and what would return more.
 
-    Reading ended at the file offset `end`, if that is given. Damage decides the exit status.
+    Reading ended at the file offset `end`, if that is given. The status is `DAMAGE` also if all of the file was left
+    out because it belongs to another log.
     """
     has_no_dialect = is_undetected(name, log.dialect, count, skipped.regions, ok=skipped.ok, options=options)
     status = report_skipped(name, skipped, names_flips=not has_no_dialect)
@@ -314,8 +315,9 @@ def report_left_out(
         )
         complain(f"{display_name(name)}: {policy_note(options.on_corruption, more)}")
     # Nothing is wrong with a range that contains only an older log.
-    if not (count or options.start or is_stream(name)):
-        report_other_log(name, log.log_number, other_log(name, log), options)
+    if not (count or options.start or is_stream(name)) and (other := other_log(name, log)) is not None:
+        report_other_log(name, log.log_number, other, options)
+        return Status.DAMAGE
     return status
 
 
@@ -334,9 +336,14 @@ def print_policy(policy: str, more: int | None) -> None:
 
 
 class Totals:
-    """The sums over several logs, which verbs print at the end."""
+    """The sums over several logs, which verbs print at the end.
+
+    Attributes:
+        only_other_count: How many logs have status 3 only because all of the file belongs to another log.
+    """
 
     def __init__(self) -> None:
+        self.only_other_count = 0
         self._sums: dict[str, int | None] = dict.fromkeys(
             ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
         )
@@ -348,9 +355,14 @@ class Totals:
             self._sums[name] = None if value is None or total is None else total + value
 
     def print(self, tally: Tally, *, as_json: bool, names_others: bool, damaged: str) -> None:
-        """Prints them on stdout, and, if wanted, which files are not logs. `damaged` names what causes status 3."""
+        """Prints them on stdout, and, if wanted, which files are not logs. `damaged` names what damaged logs are."""
+        damaged_count = tally.damaged_count - self.only_other_count
         if as_json:
-            counts = {name: getattr(tally, name) for name in ("log_count", "damaged_count", "failed_count")}
+            counts = {
+                "log_count": tally.log_count,
+                "damaged_count": damaged_count,
+                "failed_count": tally.failed_count,
+            }
             others = [{"source": name, "format": what} for name, what in tally.other_files]
             print_json(
                 {
@@ -363,8 +375,8 @@ class Totals:
                 }
             )
             return
-        damaged = f"{tally.damaged_count:,} {damaged}"
-        damaged = red(damaged) if tally.damaged_count else damaged
+        damaged = f"{damaged_count:,} {damaged}"
+        damaged = red(damaged) if damaged_count else damaged
         records = quantity(self._sums["record_count"] or 0, "record")
         payload = quantity(self._sums["payload_len"] or 0, "byte")
         print(

@@ -4,9 +4,9 @@ One line for each log, and below it one for each region that is damaged, incompl
 for zeros that a record follows, up to 1,000. What is no loss is not listed: the header of a file, what an engine wrote
 for its own use, zeros at the end. --json lists all of it.
 
-Exit status 3 if a log is damaged. An incomplete record at the end is what a crash leaves. Zeros before more records are
-space that was never written, padding, or data that was lost: LevelDB silently skips them. Neither is damage,
-unless --strict is given.
+Exit status 3 if a log is damaged, or if all of the file belongs to another log, as after it was renamed. An incomplete
+record at the end is what a crash leaves. Zeros before more records are space that was never written, padding, or data
+that was lost: LevelDB silently skips them. Neither is damage, unless --strict is given.
 
 In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
 totals are printed.
@@ -132,8 +132,12 @@ def run(options: argparse.Namespace) -> Status:
             names_other_log=not options.start,
             must_be_complete=options.strict,
         )
-        is_ok = report.ok and not (options.strict and _is_incomplete(report))
-        return Status.CLEAN if is_ok else Status.DAMAGE
+        if not report.ok or (options.strict and _is_incomplete(report)):
+            return Status.DAMAGE
+        if report.other_log_number is None or options.start:
+            return Status.CLEAN
+        totals.only_other_count += 1
+        return Status.DAMAGE
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
     files = named_files(options.sources)

@@ -38,9 +38,9 @@ a row is from: path; for entities and JSON, __file__; and for wandb, run_id, fro
 --columns or --where names it.
 
 Damaged records, and records of another kind than --as names, are reported on stderr and left out; if only a value of a
-run cannot be read, only that value is. The exit status
-is then 3; with --strict, also if a log ends with an incomplete record, as a file that was cut off does, or has zeros
-before more records.
+run cannot be read, only that value is. The exit status is then 3, as it is if all of a file belongs to another log than
+the one that its name says; with --strict, also if a log ends with an incomplete record, as a file that was cut off
+does, or has zeros before more records.
 """
 
 from __future__ import annotations
