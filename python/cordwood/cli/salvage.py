@@ -8,7 +8,8 @@ The new log keeps the dialect of the source, its log number, and what the engine
 kept is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new log the name
 of the old one, in another folder: under the name of another log, they would find no record in it.
 
-Several logs, or all logs in a folder, are salvaged to a folder, which is created if it does not exist. They keep their
+Two or more logs, a pattern, and all logs in a folder are salvaged to a folder, which is created if it does not exist;
+so is a single log if DESTINATION is a folder or ends in a slash. They keep their
 names, and their paths below the folder or pattern that was named. Only logs are written there: the other files of a
 database, such as its tables and the file CURRENT, are not copied.
 """
@@ -16,12 +17,13 @@ database, such as its tables and the file CURRENT, are not copied.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 
 import cordwood
 from cordwood._text import quantity
-from cordwood.cli._expansion import identity_of, named_files
+from cordwood.cli._expansion import identity_of, is_one_file, named_files
 from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._named import Named, SourceFailure, display_name, is_stream, stdin_or_path
 from cordwood.cli._options import (
@@ -54,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `salvage`."""
     add_source_arguments(parser)
     complete_file_names(
-        parser.add_argument("destination", metavar="DESTINATION", help="the new log; for several, the folder for them")
+        parser.add_argument(
+            "destination", metavar="DESTINATION", help="the new log; for several or a pattern, the folder for them"
+        )
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace a log that is there, once the new one is complete"
@@ -79,6 +83,7 @@ def run(options: argparse.Namespace) -> Status:
     # The old log of each new one, by the real path of the new one.
     salvaged: dict[str, str] = {}
     totals = Totals()
+    created: list[str] = []
 
     def salvage(name: str) -> Status:
         # No folder is created for what is not a log. What can be read only once is not checked in advance.
@@ -97,7 +102,7 @@ def run(options: argparse.Namespace) -> Status:
             raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
         check_destination(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
-            os.makedirs(os.path.dirname(destination), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow to import
+            created.extend(_make_folder(os.path.dirname(destination)))  # noqa: PTH120 - pathlib is slow to import
         try:
             with unfinished(destination, overwrite=options.overwrite) as new, Progress(name) as progress:
                 report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
@@ -119,7 +124,24 @@ def run(options: argparse.Namespace) -> Status:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    return for_each_source_with_totals(options, salvage, totals, files=files)
+    try:
+        return for_each_source_with_totals(options, salvage, totals, files=files)
+    finally:
+        # No log may have been written to it.
+        for folder in reversed(created):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)  # noqa: PTH106
+
+
+def _make_folder(path: str) -> list[str]:
+    """Creates a folder and those above it. Returns those that did not exist, the topmost first."""
+    missing: list[str] = []
+    above = path
+    while above and not os.path.lexists(above):
+        missing.insert(0, above)
+        above = os.path.dirname(above)  # noqa: PTH120 - pathlib is slow to import
+    os.makedirs(path, exist_ok=True)  # noqa: PTH103
+    return missing
 
 
 def _sync_folder(path: str) -> None:
@@ -151,15 +173,22 @@ def _new_log(path: str) -> dict[str, object]:
 def _destinations(files: Sequence[Named], options: argparse.Namespace) -> dict[str, str]:
     """The new log for each source. Its folder is not created here.
 
+    Whether the destination is a folder depends on what is named, not on how many logs that turns out to be.
+
     Raises:
         ValueError: Several logs would go to one file, or into the folder that they are from.
     """
     destination: str = options.destination
     folders = [name for name in options.sources if os.path.isdir(name)]  # noqa: PTH112 - pathlib is slow to import
-    if not destination or not (folders or len(files) > 1 or os.path.isdir(destination)):  # noqa: PTH112
+    is_several = not is_one_file(options.sources)
+    # A trailing slash is that of a folder, and hides a file that has the name without it.
+    bare = destination.rstrip(os.sep + (os.altsep or ""))
+    is_folder = is_several or bare != destination or os.path.isdir(destination)  # noqa: PTH112
+    if not destination or not is_folder:
         return dict.fromkeys((file.name for file in files), destination)
-    if os.path.lexists(destination) and not os.path.isdir(destination):  # noqa: PTH112
-        raise ValueError(f"{destination} is not a folder, and several logs need one")
+    if bare and os.path.lexists(bare) and not os.path.isdir(destination):  # noqa: PTH112
+        why = ", and several logs, or a pattern, need one" if is_several else ""
+        raise ValueError(f"{destination} is not a folder{why}")
     new = os.path.realpath(destination)
     for folder in folders:
         old = os.path.realpath(folder)
