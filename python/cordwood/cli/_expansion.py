@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cordwood._remote import is_url, local_path
 from cordwood.cli._named import EMPTY, Identity, Named, is_stream
@@ -17,13 +17,18 @@ def is_one_file(names: Sequence[str]) -> bool:
     return len(names) == 1 and not (_is_pattern(names[0]) or os.path.isdir(names[0]))  # noqa: PTH112
 
 
-def named_files(names: Iterable[str]) -> list[Named]:
+def named_files(names: Iterable[str], *, same: Callable[[str, str], object] | None = None) -> list[Named]:
     """The named files, in the order in which they are named, each once, even if it has several names.
 
     A pattern is replaced by its matches, in sorted order, as in many shells, and a folder by all files in it and in its
     subfolders, in the order of their paths. A file that is named or matched as well as found in a folder counts as
     named.
+
+    `same` is called for each file that is named, rather than matched or found, and left out because it is the same file
+    as an earlier one with another name: with both names.
     """
+    names = list(names)
+    own_names = set(names)
     files: list[Named] = []
     places: dict[Identity, int] = {}
     for file, identity in _expanded(names):
@@ -31,6 +36,8 @@ def named_files(names: Iterable[str]) -> list[Named]:
         if place == len(files):
             files.append(file)
         elif not file.is_in_folder:
+            if same and file.name in own_names and file.name != files[place].name:
+                same(file.name, files[place].name)
             files[place] = files[place]._replace(is_in_folder=False, what=None)
     return files
 

@@ -55,6 +55,11 @@ class Tally:
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
 
 
+def report_same(name: str, first: str) -> None:
+    """Reports a file that is not read, because it is the same as one that is named before it."""
+    complain(f"{display_name(name)}: the same file as {display_name(first)}")
+
+
 def for_each_source(
     names: Sequence[str],
     work: Callable[[str], Status],
@@ -81,7 +86,7 @@ def for_each_source(
         has_totals: The caller says how many files are not logs. Otherwise that is reported on stderr.
     """
     tally = Tally()
-    for file in named_files(names) if files is None else files:
+    for file in named_files(names, same=report_same) if files is None else files:
         _attempt(file, work, tally, dialect=dialect, other_kind=other_kind, as_json=as_json)
     for kind, (first, *more) in tally.other_kinds.items():
         if more:

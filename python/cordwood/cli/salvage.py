@@ -37,6 +37,7 @@ from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
+from cordwood.cli._sources import report_same
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
     if options.destination == "-":
         raise ValueError("a log is salvaged to a file, not to stdout; ./- is a file")
-    files = named_files(options.sources)
+    files = named_files(options.sources, same=report_same)
     destinations = _destinations(files, options)
     if options.overwrite and len(files) > 1:
         _check_no_source(files, destinations.values())

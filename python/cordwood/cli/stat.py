@@ -36,6 +36,7 @@ from cordwood.cli._reports import (
     salvageable_count,
     state_of_log,
 )
+from cordwood.cli._sources import report_same
 from cordwood.cli._terminal import red
 
 EXAMPLES = """\
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace) -> Status:
             print_policy(options.on_corruption, more)
         return status
 
-    files = named_files(options.sources)
+    files = named_files(options.sources, same=report_same)
     with ReadAhead(files, read, options.threads) as read_ahead:
         return for_each_source_with_totals(options, count, totals, files=files)
 

@@ -55,6 +55,7 @@ from cordwood.cli._reports import (
     zeros_inside,
     zeros_text,
 )
+from cordwood.cli._sources import report_same
 from cordwood.cli._terminal import print_folded
 
 EXAMPLES = """\
@@ -140,7 +141,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
-    files = named_files(options.sources)
+    files = named_files(options.sources, same=report_same)
     with ReadAhead(files, read, options.threads) as read_ahead:
         return for_each_source_with_totals(options, check, totals, files=files, names_others=True, damaged=damaged)
 

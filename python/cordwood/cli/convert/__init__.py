@@ -68,7 +68,7 @@ from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, re
 from cordwood.cli._recognition import check_no_log
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import check_url
+from cordwood.cli._sources import check_url, report_same
 from cordwood.cli.convert.log_rows import reader_of
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice
@@ -192,7 +192,7 @@ def _files_to_convert(options: argparse.Namespace) -> list[Named]:
             and identity_of(file.name) == table is not None
         )
 
-    return [file for file in named_files(options.sources) if not is_table(file)]
+    return [file for file in named_files(options.sources, same=report_same) if not is_table(file)]
 
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
