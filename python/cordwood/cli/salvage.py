@@ -62,7 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace a log that is there, once the new one is complete"
+        "--overwrite",
+        action="store_true",
+        help="replace a log that is there, once the new one is complete; any other file is refused",
     )
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_record_len_max_argument(parser)
@@ -102,6 +104,8 @@ def run(options: argparse.Namespace) -> Status:
             # A pipe or a device would be replaced by the new log.
             raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
         check_destination(name, destination, overwrite=options.overwrite)
+        if options.overwrite:
+            _check_replaced(destination)
         if destination != options.destination:
             created.extend(_make_folder(os.path.dirname(destination)))  # noqa: PTH120 - pathlib is slow to import
         try:
@@ -132,6 +136,23 @@ def run(options: argparse.Namespace) -> Status:
         for folder in reversed(created):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)  # noqa: PTH106
+
+
+def _check_replaced(destination: str) -> None:
+    """Checks that what `--overwrite` would replace is a log, maybe a damaged one, or empty.
+
+    Raises:
+        SourceFailure: It is something else, which nobody can have meant.
+    """
+    try:
+        cordwood.detect(destination)
+    except FileNotFoundError:
+        pass
+    except cordwood.DialectError as error:
+        raise SourceFailure(
+            f"{destination} is not a log ({error.format}), and --overwrite replaces only logs: choose another name, or "
+            "remove it first"
+        ) from error
 
 
 def _make_folder(path: str) -> list[str]:
