@@ -4,6 +4,7 @@ import base64
 import csv
 import errno
 import io
+import json
 import os
 import random
 import resource
@@ -497,6 +498,28 @@ def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
     header, row = (tmp_path / "a.csv").read_text().splitlines()
     assert (header, row[-2:]) == ("__kind__,__id__,__name__,__path__,__key__,a", ",5")
     assert b"at 35: 34 bytes left out, an incomplete record at the end of the file" in capfdbinary.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (["--to", "ndjson"], [r'{"path":"bad/n\udcff","offset":0}', r'{"path":"bad/n\\udcff","offset":0}']),
+        (["--to", "csv"], ["path,offset", r"bad/n\udcff,0", r"bad/n\udcff,0"]),
+    ],
+    ids=["ndjson", "csv"],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, names of files are text")
+def test_a_name_that_is_not_text(arguments, lines, tmp_path, monkeypatch, capfd):
+    """As in the JSON of other verbs, and not like a name with a backslash, as far as the form can state that."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad").mkdir()
+    for name in (b"n\xff", b"n\\udcff"):
+        (tmp_path / "bad" / os.fsdecode(name)).write_bytes(reference.encode([b"one"]))
+    assert main(["convert", *arguments, "--columns", "path,offset", "bad", "-"]) == 0
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted(lines)
+    assert main(["cat", "--json", "--columns", "source,offset", "bad"]) == 0
+    sources = {json.loads(line)["source"] for line in capfd.readouterr().out.splitlines()}
+    assert sources == {"bad/n\udcff", r"bad/n\udcff"}
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])

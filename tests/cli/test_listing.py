@@ -117,8 +117,8 @@ def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
     folder.mkdir()
     (folder / "000001.log").write_bytes(reference.encode([b"one"]))
 
-    def listed(names):
-        files = named_files(names)
+    def listed(names, **options):
+        files = named_files(names, **options)
         (folder / "000002.log").write_bytes(reference.encode([b"two"]))
         return files
 

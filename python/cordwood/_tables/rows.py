@@ -372,9 +372,11 @@ def origin_column(form: str) -> str:
     return "run_id" if form.startswith("wandb") else "__file__" if form in ("entity", "json") else "path"
 
 
-def origin_of(path: str, column: str) -> str:
-    """The value of that column: the path, or the ID of a run, from the name that wandb gives its file."""
+def origin_of(path: str, column: str, *, is_escaped: bool = True) -> str:
+    r"""The value of that column: the path, or the ID of a run, from the name that wandb gives its file.
+
+    A name need not be valid text. What is not has the form `\udcff`, or, unless it `is_escaped`, is a lone surrogate.
+    """
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", os.path.basename(path))):  # noqa: PTH119
         path = match[1]
-    # A name need not be valid text.
-    return path.encode("utf-8", "backslashreplace").decode()
+    return path.encode("utf-8", "backslashreplace").decode() if is_escaped else path

@@ -41,7 +41,7 @@ def convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool
             columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
             to_json, shapes = json_of(options.payload), shapes_of(options.payload)
             with contextlib.closing(ArrowTable(form, file, columns, to_json, shapes, is_stream=False)) as table:
-                logs.write(table)
+                logs.write(table, form)
     except _Again:
         return False
     report_conflicts(logs.found, form)
@@ -110,30 +110,30 @@ class _AtOnce:
             elif not self.found.learn(batch, _refuse):
                 raise _Again
 
-    def write(self, table: ArrowTable) -> None:
+    def write(self, table: ArrowTable, form: str) -> None:
         """Writes all rows.
 
         Raises:
             _Again: There is something to report, or there are other columns.
         """
         try:
-            table.write_all(self._records())
+            table.write_all(self._records(form))
         except (NewColumnsError, MisfitError, cordwood.CordwoodError) as error:
             raise _Again from error
         self.found.finish()
 
-    def _records(self) -> Iterator[EntityRecords]:
+    def _records(self, form: str) -> Iterator[EntityRecords]:
         try:
-            yield from self._records_of_all()
+            yield from self._records_of_all(form)
         except OSError as error:
             # This error is from a source. A table that cannot be written is an error.
             raise _Again from error
 
-    def _records_of_all(self) -> Iterator[EntityRecords]:
+    def _records_of_all(self, form: str) -> Iterator[EntityRecords]:
         for name in self._names:
             with self._reader(name) as reader, Progress(name, prints_records=False) as progress:
                 position = reader.tell()
-                first = {self._origin: origin_value(name, self._origin)}
+                first = {self._origin: origin_value(name, self._origin, form)}
                 for batch in reader.record_batches(target_len=BATCH_LEN):
                     yield EntityRecords(batch, first, _refuse, self.found)
                     progress(reader.tell() - position)

@@ -75,6 +75,9 @@ def report_conflicts(found: Columns, form: str) -> None:
         complain(f"the column {escaped(name)} has too many fields, and is stored as JSON")
 
 
-def origin_value(name: str, origin: str) -> str:
-    """The value of the column `origin`, which says where a row is from, for the log of this name."""
-    return "<stdin>" if name == "-" else origin_of(name, origin)
+def origin_value(name: str, origin: str, form: str) -> str:
+    """The value of the column `origin`, which says where a row is from, for the log of this name.
+
+    JSON can state a name that is not valid text, as the other verbs do. In other forms, it is escaped.
+    """
+    return "<stdin>" if name == "-" else origin_of(name, origin, is_escaped=form != "ndjson")

@@ -40,7 +40,7 @@ FILE = "__file__"
 
 def convert_many(options: argparse.Namespace, form: str, known: dict[str, ColumnType] | None) -> Status:
     """Writes the table. Where the columns are not `known`, the logs are read twice: first to find them."""
-    logs = _Logs(options)
+    logs = _Logs(options, form)
     if known is not None:
         return logs.write(form, known, is_native=False)
     # A first reading makes rows only for a selection, which looks at single columns.
@@ -84,10 +84,11 @@ class _Logs:
         firsts: What a first reading found, by the names of the logs that could be read.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, form: str) -> None:
         self.origin = origin_column(options.payload)
         self.firsts: dict[str, _First] = {}
         self._options = options
+        self._form = form
         names = [*(options.columns or ()), *(condition.column for condition in options.where)]
         self._origins = [self.origin, FILE] if self.origin == "run_id" and FILE in names else [self.origin]
         self.selection = selection_of(options, self._origins)
@@ -133,7 +134,7 @@ class _Logs:
         files: dict[str, str] = {}
 
         def write(name: str) -> Status:
-            if (same := files.setdefault(origin_value(name, self.origin), name)) != name:
+            if (same := files.setdefault(origin_value(name, self.origin, self._form), name)) != name:
                 self._twice.append((same, name))
             return self._write_log(table, name, is_native=is_native)
 
@@ -181,7 +182,7 @@ class _Logs:
         return Status.CLEAN
 
     def _rows_of(self, name: str, reader: cordwood.Reader, found: Columns | None = None, *, is_native: bool) -> LogRows:
-        first: Row = {column: origin_value(name, column) for column in self._origins}
+        first: Row = {column: origin_value(name, column, self._form) for column in self._origins}
         return LogRows(self._options, name, reader, self.selection, found, first=first, is_native=is_native)
 
 
