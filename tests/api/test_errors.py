@@ -284,7 +284,7 @@ def test_a_number_that_is_out_of_range(option):
     # Python does not make the text of the last one.
     for value in 10**40, 10**5000:
         # Any time beyond the range of a clock means forever.
-        if not (option in {"timeout", "poll_interval", "sync_interval"} and value < 10**300):
+        if not (option in {"timeout", "poll_interval", "sync_interval"} and value > 0):
             with pytest.raises(error, match=f"(?m)^{option} must be .*, not a longer number$"):
                 use(value)
 
@@ -642,6 +642,19 @@ def test_a_source_that_raises_stop_iteration_does_not_end_the_log(take, error):
         assert reader.outcome.kind == "unfinished"
         list(take(reader))
         assert reader.outcome.kind == "clean"
+
+
+@pytest.mark.parametrize("method", ["seekable", "tell"])
+@pytest.mark.parametrize("function", [cordwood.open, cordwood.verify, cordwood.scan, cordwood.fragments])
+def test_an_object_that_raises_stop_iteration_when_it_is_opened(function, method):
+    def stop():
+        raise StopIteration
+
+    source = type("Source", (io.BytesIO,), {})(FILE)
+    setattr(source, method, stop)
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        # As an iterator, it would end without an error.
+        list(map(function, [source]))
 
 
 @pytest.mark.parametrize("method", ["read", "seek"])

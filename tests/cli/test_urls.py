@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import cordwood
+from cordwood.cli import main
 
 RECORDS = [b"one", b"two", b"three" * 20_000]
 
@@ -54,6 +55,27 @@ def test_a_url_is_as_its_file(arguments, path):
 
     status, out, err = run(*arguments, url)
     assert (status, with_path(out), with_path(err)) == expected
+
+
+def test_an_error_of_a_client_names_its_source_and_others_are_read(monkeypatch, capfd):
+    """Clients have classes of errors of their own, without a file name."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+
+    class ClientError(OSError):
+        pass
+
+    def fail(*_, **__):
+        raise ClientError("the connection failed")
+
+    urls = ["memory://one.log", "memory://two.log"]
+    for url in urls:
+        with memory.open(url, "wb") as file:
+            file.write(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
+    monkeypatch.setattr(type(memory), "cat_file", fail)
+    assert main(["verify", *urls]) == 1
+    out, err = capfd.readouterr()
+    assert err.splitlines() == [f"cordwood: {url}: the connection failed" for url in urls]
+    assert "2 failed" in out
 
 
 def test_the_file_of_a_url_is_not_overwritten(path, tmp_path):

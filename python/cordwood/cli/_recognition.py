@@ -51,12 +51,26 @@ def check_no_log(destination: str, what: str, advice: str = "") -> None:
             return
         if cordwood.detect(destination) is not None:
             raise ValueError(f"{destination} is a log, {refusal}")
-        if os.path.getsize(destination) and (is_engine_name(destination) or _may_be_log(destination)):  # noqa: PTH202
+        if os.path.getsize(destination) and _may_be_damaged_log(destination):  # noqa: PTH202
             raise ValueError(f"{destination} may be a damaged log, {refusal}")
 
 
-def _may_be_log(path: str) -> bool:
-    """Whether a file that nothing was detected in may be a log: its only record is incomplete, or one bit is wrong."""
+def may_be_log(path: str) -> bool:
+    """Whether a file is a log, maybe a damaged one, or empty.
+
+    Raises:
+        DialectError: It is known to be something else.
+    """
+    return cordwood.detect(path) is not None or not os.path.getsize(path) or _may_be_damaged_log(path)  # noqa: PTH202
+
+
+def _may_be_damaged_log(path: str) -> bool:
+    """Whether a file that nothing was detected in may be a log.
+
+    It is named as one of a database, its only record is incomplete, or one bit is wrong.
+    """
+    if is_engine_name(path):
+        return True
     report = cordwood.verify(path, on_corruption="salvage")
     if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:
         # A short text can look like one, but the header of a record is hardly ever text.

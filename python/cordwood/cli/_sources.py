@@ -150,10 +150,12 @@ def _attempt(
     except BrokenPipeError:
         raise
     except OSError as error:
+        # The client of a store has classes of its own, and names no file.
+        is_of_client = error.filename is None and type(error).__module__ != "builtins"
         # The output: the others would fail in the same way.
-        if error.filename == STDOUT or (error.filename is None and name != "-"):
+        if error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client):
             raise
-        complain(error)
+        complain(f"{source_name(name)}: {reason_of(error)}" if is_of_client else error)
         # An error of `salvage` may be about the new log.
         is_other = error.filename not in (None, source_name(name)) and error.strerror
         text = f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)

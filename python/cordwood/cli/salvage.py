@@ -36,6 +36,7 @@ from cordwood.cli._options import (
 from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
+from cordwood.cli._recognition import may_be_log
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
 from cordwood.cli._sources import report_same
 from cordwood.cli.verify import print_report
@@ -144,15 +145,17 @@ def _check_replaced(destination: str) -> None:
     Raises:
         SourceFailure: It is something else, which nobody can have meant.
     """
+    what = ""
     try:
-        cordwood.detect(destination)
+        if may_be_log(destination):
+            return
     except FileNotFoundError:
-        pass
+        return
     except cordwood.DialectError as error:
-        raise SourceFailure(
-            f"{destination} is not a log ({error.format}), and --overwrite replaces only logs: choose another name, or "
-            "remove it first"
-        ) from error
+        what = f" ({error.format})"
+    raise SourceFailure(
+        f"{destination} is not a log{what}, and --overwrite replaces only logs: choose another name, or remove it first"
+    )
 
 
 def _make_folder(path: str) -> list[str]:

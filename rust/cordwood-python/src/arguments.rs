@@ -103,7 +103,7 @@ pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8
     if let Ok(array) = object.cast::<PyByteArray>() {
         return copy_of_array(array);
     }
-    let view = PyMemoryView::from(object).map_err(|error| not_bytes(name, object, error))?;
+    let view = view_of(object)?.map_err(|error| not_bytes(name, object, error))?;
     let (_view, buffer) = contiguous(view)?;
     let mut bytes = vec_for(buffer.len_bytes())?;
     bytes.resize(buffer.len_bytes(), 0);
@@ -116,9 +116,6 @@ pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8
 #[cold]
 fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
-    if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) {
-        return error;
-    }
     if object.is_instance_of::<PyString>() {
         return PyTypeError::new_err(format!(
             "{name} must be bytes-like, not str: encode it first, for example text.encode()"
@@ -136,6 +133,18 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let refused = PyTypeError::new_err(format!("{name} must be bytes-like, not {class}: {}", error.value(py)));
     refused.set_cause(py, Some(error));
     refused
+}
+
+/// `memoryview(object)`, or why there is none. A lack of memory, and an exception that is no
+/// `Exception`, such as `KeyboardInterrupt`, say nothing about the object: they are raised.
+pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
+    let py = object.py();
+    match PyMemoryView::from(object) {
+        Err(error) if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) => {
+            Err(error)
+        }
+        view => Ok(view),
+    }
 }
 
 /// Whether `memoryview(object)` failed with an error of the object's buffer: if it has none, that

@@ -81,8 +81,14 @@ impl FromArgument for f64 {
     fn from_argument(argument: Argument, value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let seconds: f64 = match value.extract() {
             Ok(seconds) => seconds,
-            // An `int` that is too large.
-            Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => f64::NAN,
+            // An `int` beyond the range of a `float`.
+            Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+                if value.lt(0)? {
+                    f64::NEG_INFINITY
+                } else {
+                    f64::INFINITY
+                }
+            }
             Err(error) => return Err(argument.wrong_type(value, "a number of seconds", error)),
         };
         if seconds >= 0.0 {

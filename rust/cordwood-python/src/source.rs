@@ -14,9 +14,9 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text};
+use crate::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
 use crate::buffer::copy_from_buffer;
-use crate::error::{call_python, check_signals_anywhere, os_error, to_python, unsupported};
+use crate::error::{call_python, check_signals_anywhere, of_call, os_error, to_python, unsupported};
 use crate::kept_exception::KeptException;
 
 /// A file, a buffer or a Python object.
@@ -145,6 +145,10 @@ fn content_error(py: Python<'_>, error: cordwood::Error) -> PyErr {
 
 /// Opens what the user passed, at the offset `begin` of the log, to read the range of `options`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
+    open_any(source, begin, options).map_err(|error| of_call(source.py(), error))
+}
+
+fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
     let py = source.py();
     if let Some(file) = range_file(source, options)? {
         return open_ranges(&file, begin);
@@ -163,7 +167,7 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions)
         // `bytes` refer to nothing, so the garbage collector need not see them.
         return Opened::new(BytesInput { bytes, position: 0 }, begin, None);
     }
-    let no_view = match PyMemoryView::from(source) {
+    let no_view = match view_of(source)? {
         Ok(view) => {
             let (view, buffer) = contiguous(view)?;
             let view = Arc::new(view.unbind());

@@ -150,12 +150,13 @@ impl Object {
 ///         `"refuse"`: raise. `"truncate"`: cut off what a crash can have left after the last
 ///         complete record; other damage raises, as do damage that one flipped bit explains and a
 ///         file without any valid fragment. `"pad"`: keep every byte, damaged or not, and continue
-///         in the next block; readers keep reporting the skipped bytes; a damaged file without any
-///         valid fragment raises, unless `dialect` is given. Default: `"refuse"`.
+///         in the next block; readers keep reporting the skipped bytes. A damaged file without any
+///         valid fragment raises, unless a crash can have left it so and `dialect` is given.
+///         Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
 ///         everything is known to be on the disk, such as an earlier `durable_offset`. The file is
 ///         read from there to find its end, and what follows the checkpoint is rewritten, so that
-///         the next sync covers it. After 0, the file must exist. Default: `None`: the file is read
+///         the next sync covers it. If it is greater than 0, the file must exist. Default: `None`: the file is read
 ///         from the beginning, and nothing is rewritten unless a sync of this file has failed in
 ///         this process.
 ///     preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no

@@ -72,6 +72,9 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(not(any(unix, windows)))]
+compile_error!("cordwood-log reads and writes files at offsets, which it can only do on Unix and on Windows");
+
 mod assemble;
 mod checksum;
 mod compression;

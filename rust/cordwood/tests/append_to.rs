@@ -315,9 +315,27 @@ fn damage_is_padded_after_a_valid_fragment_only() {
     );
 }
 
-/// Whoever names the dialect knows what the file is: a log may have lost its only records.
+/// Whoever names the dialect knows what the file is: a crash may have destroyed its only records. But
+/// what has a signature is no log, and what no crash leaves is not padded.
 #[test]
 fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
+    let pad = || {
+        options()
+            .with_on_torn_tail(OnTornTail::PadToBlock)
+            .with_dialect(Dialect::LEVELDB)
+    };
+    let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+    elf.resize(5000, 0);
+    elf.resize(100_000, 7);
+    let mut table = [&[0; 512][..], &[b'x'; 200_000]].concat();
+    table.extend(0xdb47_7524_8b80_fb57_u64.to_le_bytes());
+    for file in [&elf, &table, &vec![b'x'; 5000]] {
+        let (_, log) = open(file, pad());
+        assert!(
+            matches!(log, Err(Error::Corruption { .. } | Error::Foreign { .. })),
+            "{log:?}"
+        );
+    }
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 3000]]);
     file[..512].fill(0);
     for policy in POLICIES {

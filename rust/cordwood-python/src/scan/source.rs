@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 use super::failure::{attached, failure};
 use crate::arguments::{path_of, refuse_text};
 use crate::arrow::Failure;
+use crate::error::of_call;
 use crate::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
 
 /// A source that can be opened again.
@@ -31,6 +32,10 @@ pub(super) enum Source {
 impl Source {
     /// Returns `None` if the object is not a source.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Source::of_any(object).map_err(|error| of_call(object.py(), error))
+    }
+
+    fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if let Some(ranges) = ranges_of(object)? {
             let name = ranges.getattr_opt(intern!(py, "name"))?;

@@ -71,6 +71,7 @@ impl Decoder {
             // later, the range in which it does so reports the lost write.
             _ if self.offset >= self.bounds.end => {
                 let continues = !is_stale && !matches!(found, Found::Fault { .. } | Found::Trailer { .. });
+                ambiguity.has_stale |= is_stale;
                 ambiguity.resolution = Some(if ambiguity.has_stale && !continues {
                     Resolution::EndOfFile
                 } else {

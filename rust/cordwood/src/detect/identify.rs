@@ -74,8 +74,8 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat
 ///   that of the first valid fragment of the file, never of a range of it.
 ///
 /// `bytes` are those from the file offset `offset` on; `is_last` says whether the file ends where
-/// they end. `named` must be checked: [`GivenFormat::check`] before, or [`GivenFormat::check_in`] for a dialect
-/// that was detected.
+/// they end. `named` must be checked: [`GivenFormat::check`] before, or [`GivenFormat::check_in`]
+/// for a dialect that was detected.
 pub(crate) fn identify(named: GivenFormat, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     let number = named.log_number.or_else(|| path.and_then(log_number_of));
     let with_named = |format: LogFormat| LogFormat {

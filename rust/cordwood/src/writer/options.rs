@@ -97,8 +97,9 @@ pub struct LogFileOptions {
     /// ends, and before which everything is known to be on the disk, such as an earlier
     /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
     /// end, and what follows is written again before a sync may cover it: a sync in the process
-    /// that wrote it may have failed. After 0, the file must exist. Default: `None`, for which the file is read from its
-    /// beginning, and nothing is written again unless a sync has failed in this process.
+    /// that wrote it may have failed. If it is greater than 0, the file must exist. Default: `None`,
+    /// for which the file is read from its beginning, and nothing is written again unless a sync has
+    /// failed in this process.
     pub checkpoint: Option<u64>,
     /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
     /// Closing writes Pebble's end-of-log trailer. Default: `None`, which means the dialect of the

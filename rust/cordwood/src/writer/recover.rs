@@ -48,8 +48,10 @@ pub(super) fn recover(
         source,
     };
     let file_len = storage.file_len().map_err(failed)?;
+    let (dialect, foreign) = dialect_of(storage, options.dialect, path, file_len)?;
     let file = LogBefore {
-        dialect: dialect_of(storage, options.dialect, path, file_len)?,
+        dialect,
+        foreign,
         file_len,
         storage,
         options,
@@ -97,7 +99,8 @@ pub(super) fn recover(
     })
 }
 
-/// The dialect in which to append to a log: the given one, or else the one that it is in.
+/// The dialect in which to append to a log: the given one, or else the one that it is in. If one is
+/// given, also what the file seems to be if it is no log.
 ///
 /// # Errors
 ///
@@ -108,7 +111,7 @@ fn dialect_of(
     named: Option<Dialect>,
     file: Option<&Path>,
     file_len: u64,
-) -> Result<Dialect, Error> {
+) -> Result<(Dialect, Option<Foreign>), Error> {
     let path = || file.map(Path::to_owned);
     let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::Io { path: path(), source })?;
     let read_at = |offset, buffer: &mut [u8]| {
@@ -119,14 +122,15 @@ fn dialect_of(
     let found = match identify(GivenFormat::default(), file, &head, 0, true) {
         Detection::Log(found) => Ok(found),
         Detection::Foreign(foreign) => Err(Some(foreign)),
-        Detection::Longer(weak) if named.is_none() => {
+        Detection::Longer(weak) => {
             Err(of_rest(weak, file_len, read_at).map_err(|source| Error::Io { path: path(), source })?)
         }
-        Detection::Longer(_) | Detection::Unclear | Detection::NeedMore => Err(None),
+        Detection::Unclear | Detection::NeedMore => Err(None),
     };
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::Foreign { path: path(), foreign });
     }
+    let foreign = found.err().flatten();
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
         && !reads(named, found.dialect, file_len)
@@ -146,7 +150,7 @@ fn dialect_of(
         });
     }
     let found = found.map(|found| found.dialect);
-    Ok(named.or(found).unwrap_or(Dialect::LEVELDB))
+    Ok((named.or(found).unwrap_or(Dialect::LEVELDB), foreign))
 }
 
 /// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
@@ -197,6 +201,8 @@ fn write_again(
 /// A log before anything is appended to it.
 struct LogBefore<'a> {
     dialect: Dialect,
+    /// What the file seems to be if it is no log, although its dialect was named.
+    foreign: Option<Foreign>,
     file_len: u64,
     storage: &'a dyn Storage,
     options: &'a LogFileOptions,
@@ -216,14 +222,14 @@ impl LogBefore<'_> {
     /// the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         let path = self.path.map(Path::to_owned);
-        // Without a valid fragment, nothing in it shows that this is a log. It may be one whose first
-        // sectors never reached the disk: if its dialect was named, it is padded, which destroys
-        // nothing.
-        let is_named = self.options.dialect.is_some() && self.options.on_torn_tail == OnTornTail::PadToBlock;
-        let is_log = tail.has_fragment
-            || !tail.has_data
-            || is_named && tail.damage.is_some()
-            || self.is_torn_first(self.dialect, tail.begin)?;
+        // Without a valid fragment, nothing in it shows that this is a log. If its dialect was named, it
+        // may be one of whose only records a sector never reached the disk.
+        let may_be_log = self.options.on_torn_tail == OnTornTail::PadToBlock
+            && self.options.dialect.is_some()
+            && self.foreign.is_none()
+            && tail.is_torn();
+        let is_log =
+            tail.has_fragment || !tail.has_data || may_be_log || self.is_torn_first(self.dialect, tail.begin)?;
         if !is_log {
             return Err(match tail.damage {
                 Some(region) => Error::Corruption { path, region },
