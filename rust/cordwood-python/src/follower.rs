@@ -429,8 +429,9 @@ impl Follower {
                     }
                     check_signals(py)?;
                 }
-                // Records may keep coming, and code in C may consume them.
-                Taken::Pause | Taken::Searching => check_signals(py)?,
+                // Records may keep coming, and code in C may consume them; or the rest of a file that
+                // has been replaced is being searched.
+                Taken::Pause => check_signals(py)?,
                 Taken::Nothing(delay) => return Ok(Err(Some(delay))),
                 Taken::Raised(error) => return Err(error),
                 Taken::Failed(error) => return Err(to_python(py, error, Some(&self.path))),

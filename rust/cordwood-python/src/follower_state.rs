@@ -55,13 +55,11 @@ pub(crate) enum Taken {
         region: cordwood::damage::SkippedRegion,
         is_logged: bool,
     },
-    /// No record yet: the rest of a file that has been replaced is being searched.
-    Searching,
     /// No record, and how long to wait.
     Nothing(Duration),
     Failed(cordwood::Error),
     Raised(PyErr),
-    /// Nothing was polled: first check for Ctrl-C, without the lock.
+    /// No record yet, but there may be one at once: first check for Ctrl-C, without the lock.
     Pause,
     /// The file was truncated, or the path names another one.
     Changed {
@@ -138,7 +136,7 @@ impl Open {
             }
             Ok(Poll::NotYet(not_yet)) => {
                 if self.follower.is_probing() {
-                    return Taken::Searching;
+                    return Taken::Pause;
                 }
                 self.waiting = Some(NotYet::from(not_yet));
                 // If the file has got its name back, that was not a rotation.
