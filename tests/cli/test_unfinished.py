@@ -108,22 +108,22 @@ signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such 
         ("convert", "-", "a.parquet"),
         ("convert", "--overwrite", "-", "old.csv"),
         ("salvage", "-", "a.log"),
-        ("salvage", "--overwrite", "-", "old.csv"),
+        ("salvage", "--overwrite", "-", "old.log"),
     ],
     ids=" ".join,
 )
 def test_a_signal_leaves_nothing_that_is_unfinished(arguments, number, tmp_path):
     if "a.parquet" in arguments:
         pytest.importorskip("pyarrow")
-    old = tmp_path / "old.csv"
-    old.write_text("old")
+    old = tmp_path / ("old.log" if "salvage" in arguments else "old.csv")
+    old.write_bytes(content := LOG if "salvage" in arguments else b"old")
     with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_DFL)) as process:
         process.send_signal(number)
         # stdin stays open, so the end of the input is not why the command ends.
         assert process.wait(60) == -number
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
     assert list(tmp_path.iterdir()) == [old]
-    assert old.read_text() == "old"
+    assert old.read_bytes() == content
 
 
 @signals
