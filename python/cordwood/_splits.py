@@ -96,7 +96,7 @@ def plan_splits(
     named = None if dialect == "auto" else dialect
     splits: list[Split] = []
     for source in sources:
-        if not isinstance(source, str | PathLike):
+        if not isinstance(source, str | PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] - it may be bytes
             raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
         # Bytes are data elsewhere; those of a path object are a path.
         path = fsdecode(source)
