@@ -179,6 +179,19 @@ fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     }
 }
 
+/// What a follower reports while `file` is written at `path`, in parts that end at `ends`.
+fn followed(path: &Path, file: &[u8], ends: impl IntoIterator<Item = usize>, options: FollowOptions) -> Vec<Reported> {
+    let mut growing = Growing::new(path, 0);
+    let mut follower = Follower::open(path, options).unwrap();
+    let (mut reported, mut written) = (Vec::new(), 0);
+    for end in ends {
+        growing.write(written, &file[written..end]);
+        written = end;
+        drain(&mut follower, &mut reported);
+    }
+    reported
+}
+
 fn records(reported: &[Reported]) -> Vec<Vec<u8>> {
     let data = reported.iter().map(|reported| match reported {
         Reported::Record(_, _, data) => data.clone(),
@@ -667,14 +680,8 @@ fn the_policies() {
 
     // Longer than the limit, and still being written when that becomes clear.
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], b"next".to_vec()]);
-    let mut growing = Growing::new(&path, 0);
-    let mut follower = Follower::open(&path, skip.with_record_len_max(50_000)).unwrap();
-    let (mut reported, mut written) = (Vec::new(), 0);
-    for end in [40_000, 70_000, 90_000, log.file.len()] {
-        growing.write(written, &log.file[written..end]);
-        written = end;
-        drain(&mut follower, &mut reported);
-    }
+    let ends = [40_000, 70_000, 90_000, log.file.len()];
+    let reported = followed(&path, &log.file, ends, skip.with_record_len_max(50_000));
     let reasons: Vec<_> = reported
         .iter()
         .filter_map(|reported| match reported {
@@ -1252,17 +1259,10 @@ fn a_damaged_file_header_costs_nothing_else() {
                     assert_eq!((region.begin, region.end, region.reason), (0, 7, Reason::BadFileHeader));
                     for ends in &arrivals {
                         let (_folder, path) = folder();
-                        let mut growing = Growing::new(&path, 0);
                         let mut options = skipping();
                         options.dialect = named;
-                        let mut follower = Follower::open(&path, options).unwrap();
-                        let (mut reported, mut written) = (Vec::new(), 0);
                         let before = ends.iter().copied().filter(|&end| end < file.len());
-                        for end in before.chain([file.len()]) {
-                            growing.write(written, &file[written..end]);
-                            written = end;
-                            drain(&mut follower, &mut reported);
-                        }
+                        let reported = followed(&path, &file, before.chain([file.len()]), options);
                         assert_eq!(reported, by_reader, "{damaged:?}, {named:?}, {lens:?}, {ends:?}");
                     }
                 }
@@ -1593,14 +1593,7 @@ fn damage_where_the_first_block_of_a_run_file_may_end_is_reported_as_by_a_reader
             ];
             for ends in arrivals {
                 let (_folder, path) = folder();
-                let mut growing = Growing::new(&path, 0);
-                let mut follower = Follower::open(&path, skipping()).unwrap();
-                let (mut reported, mut written) = (Vec::new(), 0);
-                for end in ends.into_iter().chain([file.len()]) {
-                    growing.write(written, &file[written..end]);
-                    written = end;
-                    drain(&mut follower, &mut reported);
-                }
+                let reported = followed(&path, &file, ends.into_iter().chain([file.len()]), skipping());
                 assert_eq!(reported, expected, "{lens:?}, bit {bit}");
             }
         }
