@@ -1,0 +1,69 @@
+"""The cases of `tests/cases`: each policy returns the records and regions that the case states."""
+
+from pathlib import Path
+
+import pytest
+import reference
+from cases import all_cases, content_of
+from crc32c import crc32c
+from support import merged, plain_end, plain_skipped
+
+import cordwood
+
+OUTCOMES = [
+    pytest.param(case, policy, id=f"{case['name']}: {policy}") for case in all_cases() for policy in case["expected"]
+]
+FORMAT = ("dialect", "log_number", "compression")
+
+
+def test_no_two_cases_have_one_name():
+    names = [case["name"] for case in all_cases()]
+    assert len(names) == len(set(names))
+
+
+def test_each_case_refers_to_a_page_of_the_format():
+    docs = Path(__file__).parents[2] / "docs" / "format"
+    for case in all_cases():
+        page, _, section = case["rule"].partition("#")
+        assert f"\n## {section}\n" in (docs / page).read_text(encoding="utf-8"), case["name"]
+
+
+@pytest.mark.parametrize(("case", "policy"), OUTCOMES)
+def test_a_reader_returns_what_the_case_states(case, policy, tmp_path, no_log):
+    expected = case["expected"][policy]
+    source = content_of(case)
+    if "file_name" in case:
+        path = tmp_path / case["file_name"]
+        path.write_bytes(source)
+        source = path
+    named = {name: case[name] for name in FORMAT if name in case}
+    with cordwood.open(source, on_corruption=policy, **named) as reader:
+        records = list(reader.records())
+        if "detected" in case:
+            assert reader.dialect == case["detected"]
+        check(expected, records, merged(plain_skipped(reader)), plain_end(reader))
+        assert [record.offset for record in records if record.salvaged] == expected.get("salvaged", [])
+        assert reader.ok is expected["ok"]
+
+
+@pytest.mark.parametrize(
+    ("case", "policy"), [param for param in OUTCOMES if param.values[0].get("detected") == "leveldb"]
+)
+def test_the_reference_returns_what_the_case_states(case, policy):
+    *events, end = reference.events(content_of(case), stop=policy == "stop", salvage=policy == "salvage")
+    records = [event for event in events if isinstance(event, reference.Record)]
+    regions = merged([event for event in events if isinstance(event, reference.Skipped)])
+    check(case["expected"][policy], records, regions, end)
+
+
+def check(expected, records, regions, end):
+    """Compares what was read with an outcome."""
+    if "records" in expected:
+        found = [
+            [record.offset, record.end_offset, len(record.data), f"{crc32c(record.data):08x}"] for record in records
+        ]
+        assert found == expected["records"]
+    else:
+        assert len(records) == expected["record_count"]
+    assert [[region.reason, region.begin, region.end] for region in regions] == expected["regions"]
+    assert [end.kind, end.offset] == expected["end"]
