@@ -7,13 +7,13 @@
 //! are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
+use std::ops::Deref;
+use std::slice;
 
 use super::entity_key::{EntityKey, KeyForm, is_empty_or_root};
-use super::entity_value::EntityValue;
 use super::error::{PayloadError, PayloadReason};
-use super::plain_property::PlainProperty;
-use super::property_values::PropertyValues;
 use super::proto::{Message, OtherField};
+use super::wire::Cursor;
 
 /// An entity of Datastore; in Firestore, a document or a map in a document.
 ///
@@ -53,6 +53,17 @@ pub struct Property<'a> {
     pub values: PropertyValues<'a>,
 }
 
+/// The values of a [`Property`], in order, as a slice. A single value needs no allocation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PropertyValues<'a>(Kept<'a>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kept<'a> {
+    One(PropertyValue<'a>),
+    /// Any other number of values.
+    Several(Vec<PropertyValue<'a>>),
+}
+
 /// A value of a property.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -66,11 +77,69 @@ pub struct PropertyValue<'a> {
     pub is_indexed: bool,
 }
 
+/// A value that a property can have.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum EntityValue<'a> {
+    /// Nothing.
+    Null,
+    /// A boolean.
+    Boolean(bool),
+    /// An integer.
+    Integer(i64),
+    /// A time, in microseconds since 1970-01-01 00:00 UTC.
+    Timestamp(i64),
+    /// A floating-point number.
+    Double(f64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes: what is meant to be bytes, and any text that is not UTF-8.
+    Bytes(&'a [u8]),
+    /// A place on earth, in degrees.
+    Point {
+        /// North of the equator.
+        latitude: f64,
+        /// East of Greenwich.
+        longitude: f64,
+    },
+    /// The key of another entity.
+    Reference(Box<EntityKey<'a>>),
+    /// A user account.
+    User(Box<User<'a>>),
+    /// A nested entity; in Firestore, a map.
+    Entity(Box<Entity<'a>>),
+}
+
+/// A user account, as in App Engine's Users service.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct User<'a> {
+    /// The address.
+    pub email: &'a str,
+    /// The domain in which the user was authenticated.
+    pub auth_domain: &'a str,
+    /// The name to show.
+    pub nickname: Option<&'a str>,
+    /// The number of the account.
+    pub gaia_id: i64,
+    /// The number of the account, obfuscated.
+    pub obfuscated_gaia_id: Option<&'a str>,
+    /// The OpenID identity, if there is one.
+    pub federated_identity: Option<&'a str>,
+    /// That provider.
+    pub federated_provider: Option<&'a str>,
+}
+
 /// Property names that are refused: tables and JSON have the key and the [other
 /// fields](Entity::other_fields) under these names, next to the properties. Datastore and Firestore
 /// accept no name that begins and ends with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
+const MEANING_GD_WHEN: u64 = 7;
+const MEANING_BLOB: u64 = 14;
+const MEANING_BYTE_STRING: u64 = 16;
+const MEANING_INDEX_VALUE: u64 = 18;
+const MEANING_ENTITY_PROTO: u64 = 19;
 const MEANING_EMPTY_LIST: u64 = 24;
 
 impl<'a> Entity<'a> {
@@ -95,7 +164,7 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    pub(super) fn read(mut message: Message<'a>, depth: usize) -> Result<Self, PayloadError> {
+    fn read(mut message: Message<'a>, depth: usize) -> Result<Self, PayloadError> {
         if depth > Self::DEPTH_MAX {
             return Err(message.error(PayloadReason::TooDeep));
         }
@@ -131,7 +200,7 @@ impl<'a> Entity<'a> {
     /// The fields of a `Property`: its meaning, its name, whether it may have several values, and
     /// its value.
     #[expect(clippy::type_complexity, reason = "one caller, which names them")]
-    pub(super) fn read_fields(
+    fn read_fields(
         &mut self,
         mut message: Message<'a>,
     ) -> Result<(Option<u64>, &'a str, Option<bool>, Message<'a>), PayloadError> {
@@ -204,6 +273,143 @@ impl<'a> Entity<'a> {
     }
 }
 
+impl<'a> EntityValue<'a> {
+    /// Reads a `PropertyValue`, which has at most one of its fields.
+    fn read(
+        message: Message<'a>,
+        meaning: Option<u64>,
+        other_fields: &mut Vec<OtherField<'a>>,
+        depth: usize,
+    ) -> Result<Self, PayloadError> {
+        match plain_value(&message, meaning) {
+            Some(value) => Ok(value),
+            None => Self::read_fields(message, meaning, other_fields, depth),
+        }
+    }
+
+    fn read_fields(
+        mut message: Message<'a>,
+        meaning: Option<u64>,
+        other_fields: &mut Vec<OtherField<'a>>,
+        depth: usize,
+    ) -> Result<Self, PayloadError> {
+        let mut value = None;
+        while let Some(field) = message.next_field()? {
+            let content = match field.number {
+                1 if meaning == Some(MEANING_GD_WHEN) => EntityValue::Timestamp(field.varint()? as i64),
+                1 => EntityValue::Integer(field.varint()? as i64),
+                2 => EntityValue::Boolean(field.boolean()?),
+                3 => match meaning {
+                    Some(MEANING_ENTITY_PROTO) => {
+                        EntityValue::Entity(Box::new(Entity::read(field.message()?, depth + 1)?))
+                    }
+                    Some(MEANING_BLOB | MEANING_BYTE_STRING | MEANING_INDEX_VALUE) => {
+                        EntityValue::Bytes(field.bytes()?)
+                    }
+                    _ => match field.text() {
+                        Ok(text) => EntityValue::Text(text),
+                        Err(_) => EntityValue::Bytes(field.bytes()?),
+                    },
+                },
+                4 => EntityValue::Double(field.double()?),
+                5 => EntityValue::read_point(field.group()?, other_fields)?,
+                8 => EntityValue::User(Box::new(User::read(field.group()?, other_fields)?)),
+                12 => {
+                    let key = EntityKey::read(field.group()?, KeyForm::ReferenceValue, other_fields)?;
+                    EntityValue::Reference(Box::new(key))
+                }
+                _ => {
+                    other_fields.push(field.other("PropertyValue"));
+                    continue;
+                }
+            };
+            field.set(&mut value, content)?;
+        }
+        Ok(value.unwrap_or(EntityValue::Null))
+    }
+
+    fn read_point(mut group: Message<'a>, other_fields: &mut Vec<OtherField<'a>>) -> Result<Self, PayloadError> {
+        let whole = group.clone();
+        let (mut latitude, mut longitude) = (None, None);
+        while let Some(field) = group.next_field()? {
+            match field.number {
+                6 => field.set(&mut latitude, field.double()?)?,
+                7 => field.set(&mut longitude, field.double()?)?,
+                _ => other_fields.push(field.other("PointValue")),
+            }
+        }
+        Ok(EntityValue::Point {
+            latitude: latitude.ok_or_else(|| whole.missing(6))?,
+            longitude: longitude.ok_or_else(|| whole.missing(7))?,
+        })
+    }
+}
+
+impl<'a> User<'a> {
+    fn read(mut group: Message<'a>, other_fields: &mut Vec<OtherField<'a>>) -> Result<Self, PayloadError> {
+        let whole = group.clone();
+        let (mut email, mut auth_domain, mut gaia_id) = (None, None, None);
+        let mut user = User::default();
+        while let Some(field) = group.next_field()? {
+            match field.number {
+                9 => field.set(&mut email, field.text()?)?,
+                10 => field.set(&mut auth_domain, field.text()?)?,
+                11 => field.set(&mut user.nickname, field.text()?)?,
+                18 => field.set(&mut gaia_id, field.varint()? as i64)?,
+                19 => field.set(&mut user.obfuscated_gaia_id, field.text()?)?,
+                21 => field.set(&mut user.federated_identity, field.text()?)?,
+                22 => field.set(&mut user.federated_provider, field.text()?)?,
+                _ => other_fields.push(field.other("UserValue")),
+            }
+        }
+        user.email = email.ok_or_else(|| whole.missing(9))?;
+        user.auth_domain = auth_domain.ok_or_else(|| whole.missing(10))?;
+        user.gaia_id = gaia_id.ok_or_else(|| whole.missing(18))?;
+        Ok(user)
+    }
+}
+
+impl<'a> PropertyValues<'a> {
+    fn none() -> Self {
+        PropertyValues(Kept::Several(Vec::new()))
+    }
+
+    #[inline(always)]
+    fn one(value: PropertyValue<'a>) -> Self {
+        PropertyValues(Kept::One(value))
+    }
+
+    fn push(&mut self, value: PropertyValue<'a>) {
+        self.0 = match std::mem::replace(&mut self.0, Kept::Several(Vec::new())) {
+            Kept::One(first) => Kept::Several(vec![first, value]),
+            Kept::Several(mut values) => {
+                values.push(value);
+                Kept::Several(values)
+            }
+        };
+    }
+}
+
+impl<'a> Deref for PropertyValues<'a> {
+    type Target = [PropertyValue<'a>];
+
+    fn deref(&self) -> &Self::Target {
+        match &self.0 {
+            Kept::One(value) => slice::from_ref(value),
+            Kept::Several(values) => values,
+        }
+    }
+}
+
+impl<'v, 'a> IntoIterator for &'v PropertyValues<'a> {
+    type Item = &'v PropertyValue<'a>;
+    type IntoIter = slice::Iter<'v, PropertyValue<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 /// Finds a property by name: with a linear search if there are few, since only many are worth a
 /// table.
 #[derive(Default)]
@@ -238,5 +444,194 @@ impl<'a> Numbers<'a> {
             table.insert(property.name, number);
         }
         table.get(name).and_then(|&number| properties.get_mut(number))
+    }
+}
+
+// The fast path for properties as Google's own programs write them: their fields in the order of
+// their numbers, and lengths of at most two bytes. Anything else is left to the loops over fields,
+// which are its naive counterpart.
+
+/// The content of a `Property`.
+#[derive(Debug)]
+struct PlainProperty<'a> {
+    meaning: Option<u64>,
+    name: &'a str,
+    is_multiple: bool,
+    /// Its `PropertyValue`.
+    content: Message<'a>,
+}
+
+impl<'a> PlainProperty<'a> {
+    #[inline]
+    fn read(message: &Message<'a>) -> Option<Self> {
+        let (meaning, bytes) = match message.bytes() {
+            [0x08, meaning @ 0..0x80, rest @ ..] => (Some(u64::from(*meaning)), rest),
+            bytes => (None, bytes),
+        };
+        let [0x1a, len @ 0..0x80, rest @ ..] = bytes else {
+            return None;
+        };
+        let (name, rest) = rest.split_at_checked(usize::from(*len))?;
+        let [0x20, multiple @ 0..=1, 0x2a, rest @ ..] = rest else {
+            return None;
+        };
+        let content = whole_string(rest)?;
+        Some(PlainProperty {
+            meaning,
+            name: std::str::from_utf8(name).ok()?,
+            is_multiple: *multiple == 1,
+            content: message.tail(content.len()),
+        })
+    }
+}
+
+/// The value in a `PropertyValue` of one field, which is not a message, nor any group except a
+/// point.
+#[inline]
+fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
+    Some(match content.bytes() {
+        [] => EntityValue::Null,
+        [0x08, rest @ ..] => {
+            let mut cursor = Cursor::new(rest, 0);
+            let number = cursor.varint64().ok().filter(|_| cursor.is_at_end())? as i64;
+            if meaning == Some(MEANING_GD_WHEN) {
+                EntityValue::Timestamp(number)
+            } else {
+                EntityValue::Integer(number)
+            }
+        }
+        [0x10, value @ 0..=1] => EntityValue::Boolean(*value == 1),
+        [0x1a, rest @ ..] => {
+            let bytes = whole_string(rest)?;
+            match meaning {
+                Some(MEANING_ENTITY_PROTO) => return None,
+                Some(MEANING_BLOB | MEANING_BYTE_STRING | MEANING_INDEX_VALUE) => EntityValue::Bytes(bytes),
+                _ => std::str::from_utf8(bytes).map_or(EntityValue::Bytes(bytes), EntityValue::Text),
+            }
+        }
+        [0x21, rest @ ..] => EntityValue::Double(f64::from_le_bytes(rest.try_into().ok()?)),
+        [0x2b, 0x31, rest @ ..] => {
+            let (latitude, rest) = rest.split_first_chunk()?;
+            let (longitude, [0x2c]) = rest.strip_prefix(&[0x39])?.split_first_chunk()? else {
+                return None;
+            };
+            EntityValue::Point {
+                latitude: f64::from_le_bytes(*latitude),
+                longitude: f64::from_le_bytes(*longitude),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// The string in `bytes`, if it fills them.
+#[inline]
+fn whole_string(bytes: &[u8]) -> Option<&[u8]> {
+    let (len, rest) = match bytes {
+        [len @ 0..0x80, rest @ ..] => (usize::from(*len), rest),
+        // A high byte of zero would be padding.
+        [low @ 0x80..=0xff, high @ 1..0x80, rest @ ..] => (usize::from(low & 0x7f) | usize::from(*high) << 7, rest),
+        _ => return None,
+    };
+    (rest.len() == len).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity_key::{plain_path, read_path_fields};
+
+    /// Properties as they are written, and their values.
+    const PROPERTIES: [&[u8]; 9] = [
+        b"\x1a\x01p\x20\x00\x2a\x00",
+        b"\x1a\x02pq\x20\x01\x2a\x03\x08\xac\x02",
+        b"\x08\x07\x1a\x01p\x20\x00\x2a\x09\x08\x80\x80\x80\x80\x80\x80\x80\x01",
+        b"\x1a\x02\xc3\xa4\x20\x00\x2a\x02\x10\x01",
+        b"\x08\x0f\x1a\x01p\x20\x00\x2a\x04\x1a\x02\xc3\xa4",
+        b"\x08\x0e\x1a\x01p\x20\x00\x2a\x04\x1a\x02\xff\xfe",
+        b"\x1a\x01p\x20\x00\x2a\x09\x21\0\0\0\0\0\0\xf0\x3f",
+        b"\x08\x18\x1a\x01p\x20\x00\x2a\x00",
+        b"\x1a\x01p\x20\x00\x2a\x14\x2b\x31\0\0\0\0\0\0\xf0\x3f\x39\0\0\0\0\0\0\xf8\x7f\x2c",
+    ];
+
+    /// Paths, and how many elements they have.
+    const PATHS: [(&[u8], usize); 5] = [
+        (b"", 0),
+        (b"\x0b\x12\x04Task\x18\x07\x0c", 1),
+        (b"\x0b\x12\x02\xc3\xa4\x22\x01n\x0c\x0b\x12\x00\x0c", 2),
+        (b"\x0b\x12\x01k\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0c", 1),
+        (b"\x0b\x12\x01k\x22\x02\xc3\xa4\x0c\x0b\x12\x01k\x18\x00\x0c", 2),
+    ];
+
+    /// Whether the fast path accepts the bytes; if so, the loops over fields must read the same.
+    fn is_plain(bytes: &[u8]) -> bool {
+        let message = Message::new(bytes);
+        for meaning in [None, Some(7), Some(14), Some(15), Some(19), Some(24)] {
+            let mut others = Vec::new();
+            let fields = EntityValue::read_fields(message.clone(), meaning, &mut others, 1);
+            if let Some(value) = plain_value(&message, meaning) {
+                assert_eq!(format!("{:?}", fields.unwrap()), format!("{value:?}"), "{bytes:x?}");
+                assert_eq!(others, []);
+            }
+        }
+        let Some(plain) = PlainProperty::read(&message) else {
+            return false;
+        };
+        let mut entity = Entity::default();
+        let (meaning, name, multiple, content) = entity.read_fields(message).unwrap();
+        assert_eq!(entity.other_fields, []);
+        assert_eq!(
+            (meaning, name, multiple),
+            (plain.meaning, plain.name, Some(plain.is_multiple))
+        );
+        assert_eq!(content.bytes(), plain.content.bytes(), "{bytes:x?}");
+        true
+    }
+
+    /// The number of elements that the fast path reads, if it reads all; then the loop over fields
+    /// must read the same.
+    fn plain_count(bytes: &[u8]) -> Option<usize> {
+        let plain = plain_path(bytes)?;
+        let mut others = Vec::new();
+        assert_eq!(
+            read_path_fields(Message::new(bytes), &mut others),
+            Ok(plain.clone()),
+            "{bytes:x?}"
+        );
+        assert_eq!(others, []);
+        Some(plain.len())
+    }
+
+    /// Calls `each` with the bytes, and with many variants that differ from them in one place.
+    fn all_near(bytes: &[u8], mut each: impl FnMut(&[u8])) {
+        for at in 0..bytes.len() {
+            each(&bytes[..at]);
+            each(&bytes[at..]);
+            for byte in 0..=u8::MAX {
+                let mut changed = bytes.to_vec();
+                changed[at] = byte;
+                each(&changed);
+                each(&changed[at.saturating_sub(1)..]);
+                changed.insert(at, byte);
+                each(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn both_ways_read_the_same_path() {
+        for (path, count) in PATHS {
+            assert_eq!(plain_count(path), Some(count));
+            all_near(path, |bytes| _ = plain_count(bytes));
+        }
+    }
+
+    #[test]
+    fn both_ways_read_the_same() {
+        let long = [b"\x1a\x01p\x20\x00\x2a\x83\x01\x1a\x80\x01".as_slice(), &[b'x'; 128]].concat();
+        for property in PROPERTIES.into_iter().chain([&long[..]]) {
+            assert!(is_plain(property));
+            all_near(property, |bytes| _ = is_plain(bytes));
+        }
     }
 }

@@ -31,25 +31,20 @@
 
 mod entity;
 mod entity_key;
-mod entity_value;
 mod error;
 mod new_file;
 mod operation;
-mod plain_property;
-mod property_values;
 mod proto;
 mod version_edit;
 mod wandb;
 mod wire;
 mod write_batch;
 
-pub use entity::{Entity, Property, PropertyValue};
+pub use entity::{Entity, EntityValue, Property, PropertyValue, PropertyValues, User};
 pub use entity_key::{EntityKey, PathElement, PathId};
-pub use entity_value::{EntityValue, User};
 pub use error::{PayloadError, PayloadReason};
 pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
 pub use operation::{Engine, Operation};
-pub use property_values::PropertyValues;
 pub use proto::OtherField;
 pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};
 pub use wandb::{WandbChange, WandbItem, WandbItems, WandbOutput, WandbRecord, WandbRun};
