@@ -87,6 +87,8 @@ macro_rules! kernels {
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod aarch64;
+#[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
+mod chains;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 

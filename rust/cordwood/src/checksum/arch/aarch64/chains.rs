@@ -7,14 +7,11 @@
 
 use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64};
 
-use crate::checksum::polynomial::shifts;
+use crate::checksum::arch::chains::three_chains;
 
 /// The length from which three chains are used. An estimate, not a measurement: more than on
 /// x86-64, in case joining them costs more.
 const THREE_MIN: usize = 256;
-
-/// The number of 8-byte words in the longest chain.
-const WORDS_MAX: usize = 256;
 
 /// `state` advanced over `data`.
 #[target_feature(enable = "crc,aes")]
@@ -31,14 +28,12 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
 /// records.
 #[target_feature(enable = "crc,aes")]
 #[inline(never)]
-fn long(mut state: u32, mut data: &[u8]) -> u32 {
-    while data.len() >= THREE_MIN {
-        let words = (data.len() / 24).min(WORDS_MAX);
-        let (three, rest) = data.split_at(24 * words);
-        state = three_chains(state, three, words);
-        data = rest;
-    }
-    one(state, data)
+fn long(state: u32, data: &[u8]) -> u32 {
+    let crc = |state: u64, word| u64::from(__crc32cd(state as u32, word));
+    let sum_of_products =
+        |[a, b]: [u64; 2], [x, y]: [u32; 2]| (vmull_p64(a, u64::from(x)) ^ vmull_p64(b, u64::from(y))) as u64;
+    let (state, rest) = three_chains(state, data, THREE_MIN, crc, sum_of_products);
+    one(state, rest)
 }
 
 /// One chain.
@@ -76,38 +71,4 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
         rest = after;
     }
     rest.first().map_or(state, |&byte| __crc32cb(state, byte))
-}
-
-/// `state` advanced over three parts of `words` words.
-#[target_feature(enable = "crc,aes")]
-#[inline]
-fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
-    let (first, rest) = data.split_at(8 * words);
-    let (second, third) = rest.split_at(8 * words);
-    let (mut a, mut b, mut c) = (state, 0, 0);
-    let words_of_each = first
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .zip(second.as_chunks::<8>().0)
-        .zip(third.as_chunks::<8>().0);
-    for ((of_first, of_second), of_third) in words_of_each {
-        a = __crc32cd(a, u64::from_le_bytes(*of_first));
-        b = __crc32cd(b, u64::from_le_bytes(*of_second));
-        c = __crc32cd(c, u64::from_le_bytes(*of_third));
-    }
-    // Each product has fewer than 64 bits; the instruction advances their sum over another 32 bits,
-    // which reduces it to a state.
-    let moved = times(a, SHIFTS[2 * words]) ^ times(b, SHIFTS[words]);
-    __crc32cd(0, moved as u64) ^ c
-}
-
-/// The factors that advance a state over `i` words of zeros.
-static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
-
-/// The product of a state and a shift, not yet reduced.
-#[target_feature(enable = "aes")]
-#[inline]
-fn times(state: u32, shift: u32) -> u128 {
-    vmull_p64(u64::from(state), u64::from(shift))
 }

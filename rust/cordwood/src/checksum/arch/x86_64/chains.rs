@@ -7,13 +7,10 @@ use core::arch::x86_64::{
     _mm_cvtsi128_si64, _mm_xor_si128,
 };
 
-use crate::checksum::polynomial::shifts;
+use crate::checksum::arch::chains::three_chains;
 
 /// The length from which three chains are faster than one.
 const THREE_MIN: usize = 144;
-
-/// The number of 8-byte words in the longest chain.
-const WORDS_MAX: usize = 256;
 
 /// `state` advanced over `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
@@ -30,14 +27,12 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
 /// records.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
-fn long(mut state: u32, mut data: &[u8]) -> u32 {
-    while data.len() >= THREE_MIN {
-        let words = (data.len() / 24).min(WORDS_MAX);
-        let (three, rest) = data.split_at(24 * words);
-        state = three_chains(state, three, words);
-        data = rest;
-    }
-    one(state, data)
+fn long(state: u32, data: &[u8]) -> u32 {
+    let crc = |state, word| _mm_crc32_u64(state, word);
+    let sum_of_products =
+        |[a, b]: [u64; 2], [x, y]: [u32; 2]| _mm_cvtsi128_si64(_mm_xor_si128(times(a, x), times(b, y))) as u64;
+    let (state, rest) = three_chains(state, data, THREE_MIN, crc, sum_of_products);
+    one(state, rest)
 }
 
 /// One chain.
@@ -101,31 +96,6 @@ pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
     let (state, bits) = (u64::from(state), 8 * len);
     (_mm_crc32_u64(0, (word ^ state) << (64 - bits)) ^ (state >> bits)) as u32
 }
-
-/// `state` advanced over three parts of `words` words.
-#[target_feature(enable = "sse4.2,pclmulqdq")]
-#[inline]
-fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
-    let (first, rest) = data.split_at(8 * words);
-    let (second, third) = rest.split_at(8 * words);
-    let (mut a, mut b, mut c) = (u64::from(state), 0, 0);
-    let words_of_each = first
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .zip(second.as_chunks::<8>().0)
-        .zip(third.as_chunks::<8>().0);
-    for ((of_first, of_second), of_third) in words_of_each {
-        a = _mm_crc32_u64(a, u64::from_le_bytes(*of_first));
-        b = _mm_crc32_u64(b, u64::from_le_bytes(*of_second));
-        c = _mm_crc32_u64(c, u64::from_le_bytes(*of_third));
-    }
-    let moved = _mm_xor_si128(times(a, SHIFTS[2 * words]), times(b, SHIFTS[words]));
-    finish(moved) ^ c as u32
-}
-
-/// Factors that advance a state over words.
-static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
 /// The product of a state and a shift, not yet reduced.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
