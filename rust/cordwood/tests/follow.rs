@@ -1631,6 +1631,33 @@ fn the_rest_of_a_record_that_is_too_large_is_no_damage_if_it_is_read_again() {
     }
 }
 
+/// The beginning of a record is destroyed. Its rest is damage, even if the destroyed block was
+/// taken for another dialect.
+#[test]
+fn the_rest_of_a_destroyed_record_is_damage() {
+    for wire in [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)] {
+        let mut file = Vec::new();
+        for _ in 0..2 {
+            wire.append(&mut file, 0, &[b'd'; 2 * BLOCK_LEN]);
+        }
+        file[100] ^= 1;
+        let second = BLOCK_LEN * 2 + 3 * wire.header_len();
+        let expected = [
+            (0, BLOCK_LEN, "checksum_mismatch"),
+            (BLOCK_LEN, second, "missing_start"),
+            (second, file.len(), "record"),
+        ];
+        for step in [1_000, BLOCK_LEN, 40_000, file.len()] {
+            let reported = followed_in_steps(&file, step, skipping());
+            let spans = reported.iter().map(|reported| match reported {
+                Reported::Record(begin, end, _) => (*begin as usize, *end as usize, "record"),
+                Reported::Skipped(region) => (region.begin as usize, region.end as usize, region.reason.as_str()),
+            });
+            assert_eq!(spans.collect::<Vec<_>>(), expected, "{wire:?}, {step} bytes at a time");
+        }
+    }
+}
+
 /// A follower that starts where another one stopped reports the same, except what damage before
 /// that offset left of a record.
 #[test]

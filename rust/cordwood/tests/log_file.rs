@@ -578,6 +578,24 @@ fn each_policy_syncs_when_it_says() -> Result<(), Error> {
 }
 
 #[test]
+fn an_extend_without_records_does_not_sync() -> Result<(), Error> {
+    let none: [&[u8]; 0] = [];
+    for policy in [
+        SyncPolicy::EveryAppend,
+        SyncPolicy::EveryBytes(0),
+        SyncPolicy::EveryInterval(Duration::ZERO),
+    ] {
+        let double = Double::default();
+        let log = create(&double, buffered().with_sync(policy));
+        assert_eq!(log.extend(none)?, 0);
+        log.append(b"one")?;
+        assert_eq!(log.extend(none)?, 0);
+        assert_eq!(sync_count(&double), 1, "{policy:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn an_interval_is_waited_for() -> Result<(), Error> {
     let double = Double::default();
     let interval = Duration::from_millis(30);
@@ -1083,6 +1101,27 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
         log.append_sync(&[7; 393])?;
     }
     assert!(!double.ops().iter().any(|op| matches!(op, Op::Allocate { .. })));
+    Ok(())
+}
+
+/// Undoing a failed write releases the space after the log, so the next write asks for it again.
+#[test]
+fn after_a_failed_write_room_is_asked_for_again() -> Result<(), Error> {
+    let double = Double::default();
+    let log = create(&double, buffered().with_preallocate_len(1000));
+    log.append(&[7; 393])?;
+    log.flush()?;
+    double.state().write_faults = [Fault::Error(EIO)].into();
+    log.append(&[7; 93])?;
+    assert_eq!(write_error(log.flush()), (Some(EIO), 0, true));
+    log.flush()?;
+    let asked: Vec<(u64, u64)> = (double.ops().iter())
+        .filter_map(|op| match op {
+            Op::Allocate { offset, len } => Some((*offset, offset + len)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, [(0, 1000), (400, 1000)]);
     Ok(())
 }
 
