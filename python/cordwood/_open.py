@@ -203,6 +203,7 @@ def follow(
             a new one over the same follower continues. 0 returns what is there and never waits. Default: `None`,
             forever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
+            `"wandb_old"` is never detected: name it.
             Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.

@@ -49,6 +49,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
 ///         returns what is there and never waits. Default: `None`, forever.
 ///     dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
+///         `"wandb_old"` is never detected: name it.
 ///         Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.

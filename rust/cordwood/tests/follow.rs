@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::damage::{Reason, Severity, SkippedRegion};
+use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::{
@@ -1249,6 +1249,10 @@ fn a_damaged_file_header_costs_nothing_else() {
             for damaged in damaged_headers(header, other) {
                 file[..7].copy_from_slice(&damaged);
                 for named in [None, Some(dialect)] {
+                    if named.is_none() && dialect == Dialect::WANDB_OLD {
+                        // It is followed only if it is named.
+                        continue;
+                    }
                     let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
                     options.dialect = named;
                     let by_reader = read_with(&file, options);
@@ -1305,20 +1309,23 @@ fn run_file(grid_offset: usize, lens: &[usize]) -> (Vec<u8>, Vec<Reported>) {
     (file, records)
 }
 
-/// The beginning of a run file shows only in its second block where its blocks begin: 7 bytes later
-/// in those that wandb-core wrote before 0.17.6.
+/// The blocks of a run file that wandb-core wrote before 0.17.6 begin 7 bytes later, which its
+/// beginning does not show: its dialect must be named.
 #[test]
 fn a_run_file_is_followed_with_its_own_blocks() {
     let mut cases = vec![vec![32_755, 70_000], vec![32_761, 5, 40_000], vec![100_000]];
     // The last record that begins in the first block has from 0 to 40 bytes there.
     cases.extend((0..40).map(|left| vec![10_000, BLOCK_LEN - 10_014 - left, 3, 5, 1, 70_000, 1]));
     for lens in cases {
-        for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
+        for (grid_offset, dialect, options) in [
+            (0, Dialect::WANDB, skipping()),
+            (7, Dialect::WANDB_OLD, skipping().with_dialect(Dialect::WANDB_OLD)),
+        ] {
             let (file, expected) = run_file(grid_offset, &lens);
             for (step, preallocated) in [(1_000, 0), (BLOCK_LEN, 0), (file.len(), 0), (5_000, 2 * file.len())] {
                 let (_folder, path) = folder();
                 let mut growing = Growing::new(&path, preallocated as u64);
-                let mut follower = Follower::open(&path, skipping()).unwrap();
+                let mut follower = Follower::open(&path, options.clone()).unwrap();
                 let mut reported = Vec::new();
                 for (index, piece) in file.chunks(step).enumerate() {
                     growing.write(index * step, piece);
@@ -1332,14 +1339,26 @@ fn a_run_file_is_followed_with_its_own_blocks() {
     }
 }
 
+/// Whether its second block is there already makes no difference: a run file is followed in blocks
+/// that begin with the file.
+#[test]
+fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one() {
+    let (file, _) = run_file(7, &[5_000; 20]);
+    for step in [1_000, file.len()] {
+        let expected = followed_in_steps(&file, step, skipping().with_dialect(Dialect::WANDB));
+        assert_eq!(followed_in_steps(&file, step, skipping()), expected, "{step}");
+    }
+}
+
 /// What follows is not waited for: a record is returned once it is complete.
 #[test]
 fn a_run_file_is_not_returned_later_than_it_is_written() {
     for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
         let (file, expected) = run_file(grid_offset, &[500; 200]);
+        let options = FollowOptions::default().with_dialect(dialect);
         let (_folder, path) = folder();
         let mut growing = Growing::new(&path, 0);
-        let mut follower = Follower::open(&path, FollowOptions::default()).unwrap();
+        let mut follower = Follower::open(&path, options).unwrap();
         let (mut reported, mut written) = (Vec::new(), 0);
         for (index, record) in expected.iter().enumerate() {
             let Reported::Record(_, end, _) = *record else { panic!() };
@@ -1372,34 +1391,25 @@ fn a_rotation_decides_what_is_still_open() {
         }
     }
     closed[20] ^= 1;
-    // The last bytes of a record that ends with the first block, 7 bytes later, look like the header
-    // of a long one.
-    let (mut run, mut records) = run_file(7, &[32_000]);
-    let data = [&[b'x'; 747][..], b"xxxx\x00\x70\x01"].concat();
-    let begin = Wire::Ieee.append(&mut run, 7, &data);
-    assert_eq!(run.len(), BLOCK_LEN + 7);
-    records.push(Reported::Record(begin, run.len() as u64, data));
-    for (file, expected) in [(closed, expected), (run, records)] {
-        let (folder, path) = folder();
-        fs::write(&path, &file).unwrap();
-        let mut follower = Follower::open(&path, skipping()).unwrap();
-        let mut reported = Vec::new();
-        drain(&mut follower, &mut reported);
-        fs::rename(&path, folder.path().join("old.log")).unwrap();
-        let last = loop {
-            match follower.poll().unwrap() {
-                Poll::Record(record) => {
-                    reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
-                }
-                Poll::Skipped(region) => push_skipped(&mut reported, region),
-                Poll::NotYet(_) => {}
-                last => break last,
+    let (folder, path) = folder();
+    fs::write(&path, &closed).unwrap();
+    let mut follower = Follower::open(&path, skipping()).unwrap();
+    let mut reported = Vec::new();
+    drain(&mut follower, &mut reported);
+    fs::rename(&path, folder.path().join("old.log")).unwrap();
+    let last = loop {
+        match follower.poll().unwrap() {
+            Poll::Record(record) => {
+                reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
             }
-        };
-        assert!(matches!(last, Poll::Rotated { .. }));
-        reported.retain(|reported| matches!(reported, Reported::Record(..)));
-        assert_eq!(reported, expected);
-    }
+            Poll::Skipped(region) => push_skipped(&mut reported, region),
+            Poll::NotYet(_) => {}
+            last => break last,
+        }
+    };
+    assert!(matches!(last, Poll::Rotated { .. }));
+    reported.retain(|reported| matches!(reported, Reported::Record(..)));
+    assert_eq!(reported, expected);
 }
 
 /// A crash left a hole of several blocks, and the writer continued in the block after them, or in
@@ -1514,95 +1524,8 @@ fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_the
     }
 }
 
-/// Where damage is reported before it shows where the block ends, and the block is longer than it
-/// was taken for, the rest of it is the same damage, and no second error.
-#[test]
-fn damage_in_the_first_block_of_a_run_file_is_one_error() {
-    // A record begins in the seven bytes by which the block is longer, with an empty FIRST. It is
-    // in the damaged block, and not returned.
-    let lens = [&[1_000; 31][..], &[BLOCK_LEN - 31 * 1_007 - 14], &[1_001; 60]].concat();
-    let cases = [(lens, false), (vec![1_001; 60], false), (vec![1_001; 60], true)];
-    for (lens, is_undecided) in cases {
-        let (mut file, _) = run_file(7, &lens);
-        file[100] ^= 1;
-        if is_undecided {
-            // They look like the header of a long record, so that only the rotation decides.
-            file[BLOCK_LEN..][..7].copy_from_slice(b"xxxx\x00\x70\x01");
-        }
-        let options = ReadOptions::default()
-            .with_dialect(Dialect::WANDB_OLD)
-            .with_on_corruption(OnCorruption::Skip);
-        let expected = read_with(&file, options);
-        for step in [1, 5_000, 40_000] {
-            let (folder, path) = folder();
-            let mut growing = Growing::new(&path, 0);
-            let mut follower = Follower::open(&path, skipping().with_on_corruption(OnCorruption::Fail)).unwrap();
-            let (mut reported, mut errors) = (Vec::new(), Vec::new());
-            let mut drain = |follower: &mut Follower| {
-                loop {
-                    match follower.poll() {
-                        Ok(Poll::Record(record)) => {
-                            reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()));
-                        }
-                        Ok(Poll::Skipped(region)) => push_skipped(&mut reported, region),
-                        Err(Error::Corruption { region, .. }) => {
-                            errors.push(region.begin);
-                            push_skipped(&mut reported, region);
-                        }
-                        Ok(Poll::NotYet(not_yet)) if not_yet.reason == WaitReason::Suspect => {}
-                        _ => break,
-                    }
-                }
-            };
-            for (index, piece) in file.chunks(step).enumerate() {
-                growing.write(index * step, piece);
-                drain(&mut follower);
-            }
-            fs::rename(&path, folder.path().join("old.log")).unwrap();
-            drain(&mut follower);
-            let damage = expected.iter().filter_map(|reported| match reported {
-                Reported::Skipped(region) if region.reason.severity() == Severity::Corruption => Some(region.begin),
-                _ => None,
-            });
-            assert_eq!(errors, damage.collect::<Vec<_>>(), "{is_undecided}, {step}");
-            assert_eq!(reported, expected, "{is_undecided}, {step}");
-        }
-    }
-}
-
-/// The fragment that extends past the first 32,768 bytes of a run file is damaged, and it is not yet
-/// known whether its block does so too: the reason is that of a reader of the whole file.
-#[test]
-fn damage_where_the_first_block_of_a_run_file_may_end_is_reported_as_by_a_reader() {
-    for lens in [&[32_755, 40_000][..], &[100, 32_654, 40_000], &[20_000, 20_000, 40_000]] {
-        let (undamaged, records) = run_file(7, lens);
-        let crossing = records.iter().rev().find_map(|record| match record {
-            Reported::Record(begin, end, _) => (*begin < BLOCK_LEN as u64 && *end > BLOCK_LEN as u64).then_some(*begin),
-            Reported::Skipped(_) => None,
-        });
-        let begin = crossing.unwrap() as usize;
-        for bit in 0..64 {
-            let mut file = undamaged.clone();
-            file[begin + bit / 8] ^= 1 << (bit % 8);
-            let expected = read(&file);
-            let arrivals = [
-                vec![],
-                vec![BLOCK_LEN, 2 * BLOCK_LEN],
-                vec![BLOCK_LEN + 7, 2 * BLOCK_LEN + 7],
-                (BLOCK_LEN - 1..BLOCK_LEN + 16).collect(),
-            ];
-            for ends in arrivals {
-                let (_folder, path) = folder();
-                let reported = followed(&path, &file, ends.into_iter().chain([file.len()]), skipping());
-                assert_eq!(reported, expected, "{lens:?}, bit {bit}");
-            }
-        }
-    }
-}
-
-/// A record is too large, and its rest, which is not damage, is read more than once: until it shows
-/// where the second block of a run file begins, or because its writer cuts the file and writes it
-/// again.
+/// A record is too large, and its rest, which is not damage, is read more than once, because its
+/// writer cuts the file and writes it again.
 #[test]
 fn the_rest_of_a_record_that_is_too_large_is_no_damage_if_it_is_read_again() {
     let (run, _) = run_file(0, &[5, 50_000, 4]);

@@ -41,100 +41,59 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
     with_grid(dialect.unwrap_or(found), head, is_all)
 }
 
+/// The number of bytes that show where the blocks of a log begin: the second block, wherever it is.
+const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
+
 /// `dialect`, or the one with the same file header whose blocks are counted from another offset.
 pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> Detection {
-    let Some(grids) = Grids::of(&dialect) else {
+    let is_other = |other: &&Dialect| other.prefix == dialect.prefix && other.grid_offset != dialect.grid_offset;
+    let Some(other) = Dialect::ALL.iter().find(is_other) else {
         return Detection::Log(dialect.into());
     };
-    if !is_all && head.len() < Grids::DECIDE_LEN {
+    if !is_all && head.len() < GRID_LEN {
         return Detection::NeedMore;
     }
-    Detection::Log(grids.shown(head, true).unwrap_or(dialect).into())
+    let mut both = [dialect, *other];
+    both.sort_by_key(|dialect| dialect.first_block_end());
+    Detection::Log(grid_of(both, head).into())
 }
 
-/// Two dialects that only differ in where their blocks begin.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Grids {
-    /// The one whose first block ends first.
-    pub(crate) first: Dialect,
-    pub(crate) second: Dialect,
-}
-
-impl Grids {
-    /// The number of bytes that decide: the second block of both.
-    const DECIDE_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
-
-    /// The dialects that may be meant where `dialect` has been found. `None` if it is the only one.
-    pub(crate) fn of(dialect: &Dialect) -> Option<Self> {
-        let is_other = |other: &&Dialect| other.prefix == dialect.prefix && other.grid_offset != dialect.grid_offset;
-        let other = Dialect::ALL.iter().find(is_other)?;
-        let mut both = [*dialect, *other];
-        both.sort_by_key(|dialect| dialect.first_block_end());
-        let [first, second] = both;
-        Some(Grids { first, second })
-    }
-
-    /// The dialect that `head` shows: the one in which the second block begins with a valid
-    /// fragment. If it does in neither, the first fragment may be too long for the first block,
-    /// whose end comes first.
-    ///
-    /// `None` if what is still to be written decides: unless `is_all`, the zeros at the end of
-    /// `head` may be unwritten space.
-    pub(crate) fn shown(&self, head: &[u8], is_all: bool) -> Option<Dialect> {
-        let Grids { first, second } = self;
-        let written_len = if is_all {
-            usize::MAX
-        } else {
-            head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
-        };
-        let (begin, end, other_end) = (first.prefix.len(), first.first_block_end(), second.first_block_end());
-        // The valid fragment at the offset `at`, whose block ends at `block_end`. `None` if it may
-        // not be written yet.
-        let fragment = |at: usize, block_end: usize| {
-            let block = head.get(at..block_end.min(head.len())).unwrap_or_default();
-            let valid = first.valid(block, true);
-            let is_written = || match block.first_chunk().map(Header::decode) {
-                Some(header) if matches!(header.kind, 1..=4) => {
-                    let fragment_end = at + HEADER_LEN + usize::from(header.len);
-                    fragment_end > block_end || fragment_end <= written_len
-                }
-                // The last byte of a header, its type, is not zero.
-                _ => at + HEADER_LEN <= written_len,
-            };
-            (valid.is_some() || is_written()).then_some(valid)
-        };
-        let has_block_at = |begin: usize| {
-            // A FIRST fragment without data occurs only at the end of a block.
-            let is_at_end = |valid: &Valid| valid.role == Role::Fragment(Kind::First) && valid.end == HEADER_LEN;
-            fragment(begin, begin + BLOCK_LEN).map(|valid| valid.is_some_and(|valid| !is_at_end(&valid)))
-        };
-        if has_block_at(end)? {
-            return Some(*first);
-        }
-        let is_too_long = || {
-            let header = Header::decode(head.get(begin..)?.first_chunk()?);
+/// Which of two dialects a log is in that only differ in where their blocks begin: the one in which
+/// the second block begins with a valid fragment. If it does in neither, the first fragment may be
+/// too long for the first block of `first`, whose end comes first.
+fn grid_of([first, second]: [Dialect; 2], head: &[u8]) -> Dialect {
+    let (begin, end, second_end) = (first.prefix.len(), first.first_block_end(), second.first_block_end());
+    // The valid fragment at the offset `at`, whose block ends at `block_end`.
+    let fragment = |at: usize, block_end: usize| {
+        let block = head.get(at..block_end.min(head.len()))?;
+        first.valid(block, true)
+    };
+    let has_block_at = |begin: usize| {
+        // A FIRST fragment without data occurs only at the end of a block.
+        let is_at_end = |valid: &Valid| valid.role == Role::Fragment(Kind::First) && valid.end == HEADER_LEN;
+        fragment(begin, begin + BLOCK_LEN).is_some_and(|valid| !is_at_end(&valid))
+    };
+    let is_too_long = || {
+        let header = head.get(begin..).and_then(|block| block.first_chunk());
+        header.map(Header::decode).is_some_and(|header| {
             let fragment_end = begin + HEADER_LEN + usize::from(header.len);
-            Some(matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= other_end)
-        };
-        // Whether a valid fragment of the first block extends past the end that this block would
-        // have.
-        let crosses = || {
-            let mut at = begin;
-            while at < end {
-                match fragment(at, other_end)? {
-                    Some(valid) => at += valid.end,
-                    None => return Some(false),
-                }
+            matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
+        })
+    };
+    // Whether a valid fragment of the first block extends past the end that this block would have.
+    let crosses = || {
+        let mut at = begin;
+        while at < end {
+            match fragment(at, second_end) {
+                Some(valid) => at += valid.end,
+                None => return false,
             }
-            Some(at > end)
-        };
-        let is_second = [has_block_at(other_end), is_too_long(), crosses()];
-        if is_second.contains(&Some(true)) {
-            Some(*second)
-        } else if is_all || !is_second.contains(&None) {
-            Some(*first)
-        } else {
-            None
         }
+        at > end
+    };
+    if !has_block_at(end) && (has_block_at(second_end) || is_too_long() || crosses()) {
+        second
+    } else {
+        first
     }
 }

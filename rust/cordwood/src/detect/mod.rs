@@ -12,7 +12,6 @@ mod number;
 
 pub use detection::DETECT_LEN;
 pub(crate) use detection::Detection;
-pub(crate) use file_header::Grids;
 pub use foreign::Foreign;
 pub(crate) use fragment::{begins_undamaged, ends_in_first_fragment, shown_dialect};
 pub(crate) use identify::identify;

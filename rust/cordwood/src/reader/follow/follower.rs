@@ -12,11 +12,10 @@ use super::poll::{NotYet, Poll, WaitReason};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
 use crate::detect::{
-    DETECT_LEN, Detection, Grids, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
+    DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
 };
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, refusal, unsupported};
-use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::reader::Record;
 
 /// The result of a poll, without borrows.
@@ -105,9 +104,6 @@ pub struct Follower {
     pub(super) format: LogFormat,
     /// Whether the contents have shown the format of the log.
     pub(super) is_identified: bool,
-    /// The dialects that the log may be in, until its second block shows which. It is read in the
-    /// first of them as far as its first block goes.
-    pub(super) grids: Option<Grids>,
     pub(super) file: LiveFile,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.
@@ -117,8 +113,6 @@ pub struct Follower {
     /// Whether the last reported event is the beginning of a record that is too large.
     is_in_too_large: bool,
     pub(super) judged: Judged,
-    /// The last region that was skipped because it is the damaged rest of a block.
-    damaged_rest: Option<SkippedRegion>,
     mode: Mode,
 }
 
@@ -152,10 +146,8 @@ impl Follower {
             is_in_too_large: false,
             format,
             is_identified: !named.may_be_completed(),
-            grids: None,
             options,
             judged: Judged::default(),
-            damaged_rest: None,
             mode: Mode::Records,
         })
     }
@@ -315,9 +307,6 @@ impl Follower {
                     continue;
                 };
                 // Everything from `at` on has been read since this call began.
-                if self.is_in_doubt(0, look.file_len) && self.find_grid()? {
-                    return Ok(None);
-                }
                 match self.judge(at, look, is_confirmed)? {
                     AtFault::Wait(reason) => return self.waits(reason, look),
                     AtFault::ReadAgain => {
@@ -336,21 +325,6 @@ impl Follower {
                     if matches!(self.mode, Mode::RestOfBlock(_)) {
                         return Ok(None);
                     }
-                }
-                Step::Record(RecordSpan {
-                    offset: begin,
-                    end_offset: end,
-                    ..
-                })
-                | Step::Skipped(SkippedRegion { begin, end, .. })
-                    if self.is_in_doubt(begin, end) =>
-                {
-                    if self.find_grid()? {
-                        return Ok(None);
-                    }
-                    self.restart();
-                    let look = self.file.look()?;
-                    return self.waits(WaitReason::Incomplete, look);
                 }
                 _ if is_mixed => {
                     // Read again from the beginning of the record, all at once.
@@ -418,12 +392,11 @@ impl Follower {
         }
         match detected {
             Detection::Log(format) => {
-                let grids = Grids::of(&format.dialect).filter(|_| is_undetected && !is_last);
-                let dialect = grids.map_or(format.dialect, |grids| grids.first);
-                self.set_format(LogFormat { dialect, ..format })?;
-                self.grids = grids;
+                self.set_format(LogFormat {
+                    dialect: without_grid(format.dialect, is_undetected),
+                    ..format
+                })?;
                 self.is_identified = true;
-                self.find_grid().map_err(|source| self.io(source))?;
             }
             Detection::Foreign(foreign) if foreign.has_signature() => {
                 return Err(Error::Foreign {
@@ -434,48 +407,17 @@ impl Follower {
             _ if is_written && is_undetected => {
                 // As for a reader.
                 self.set_format(Dialect::LEVELDB.into())?;
-                self.grids = None;
                 self.is_identified = true;
             }
             _ if is_undetected && self.position == 0 => {
                 if let Some(dialect) = shown_dialect(&head) {
                     let number = named.log_number.or_else(|| log_number_of(&self.file.path));
                     self.set_format(named.format(dialect).numbered(number))?;
-                    self.grids = Grids::of(&dialect).filter(|_| !is_last);
                 }
             }
             _ => {}
         }
         Ok(())
-    }
-
-    /// Whether the dialects that the log may be in differ in what is from the file offset `begin` to
-    /// `end`: they do where the block of only one of them has room for a header, and after that.
-    fn is_in_doubt(&self, begin: u64, end: u64) -> bool {
-        let end = end.max(begin.saturating_add(HEADER_LEN as u64));
-        self.grids
-            .is_some_and(|grids| end > grids.first.first_block_end() as u64)
-    }
-
-    /// Decides where the second block begins, if what is written shows it, and then moves back to
-    /// the offset after the last reported event.
-    fn find_grid(&mut self) -> io::Result<bool> {
-        let Some(grids) = self.grids else { return Ok(false) };
-        let is_written = self.is_head_written()?;
-        let mut head = vec![0; DETECT_LEN];
-        let mut shown = || {
-            let len = self.file.read_at(0, &mut head)?;
-            Ok::<_, io::Error>(grids.shown(&head[..len], is_written))
-        };
-        // If a write was concurrent with the first read, its end may have been visible and its
-        // beginning not.
-        let Some(dialect) = shown()? else { return Ok(false) };
-        if shown()? != Some(dialect) {
-            return Ok(false);
-        }
-        self.grids = None;
-        self.restart_in(LogFormat { dialect, ..self.format });
-        Ok(true)
     }
 
     fn io(&self, source: io::Error) -> Error {
@@ -499,18 +441,6 @@ impl Follower {
         self.format = format;
         self.decoder = self.options.decoder(format);
         self.forget();
-        let left = format.dialect.block_left(self.position);
-        if let Some(region) = self.damaged_rest.filter(|region| region.end == self.position)
-            && left < BLOCK_LEN
-        {
-            // The damaged block is longer than it was taken for.
-            let block_end = self.position + left as u64;
-            self.decoder.seek(block_end);
-            self.mode = Mode::RestOfBlock(Rest {
-                block_end,
-                region: Some(part(region, self.position, block_end)),
-            });
-        }
     }
 
     /// Lets the decoder skip what it is waiting at, which begins the window: the rest of the block,
@@ -543,14 +473,6 @@ impl Follower {
         if let Some(offset) = after {
             self.decoder.seek(offset);
             return Step::NeedMore;
-        }
-        if let Step::Skipped(region) = step
-            && region.end == at + left as u64
-            && region.reason.severity() == Severity::Corruption
-            // Only the fragment itself is skipped.
-            && !matches!(region.reason, Reason::UnknownKind { .. })
-        {
-            self.damaged_rest = Some(region);
         }
         let (end, block_end) = (at + there as u64, self.decoder.offset());
         if block_end <= end {
@@ -609,9 +531,7 @@ impl Follower {
     /// format of the log has been decided for that reason: by what is there, as by a reader of the
     /// whole file.
     fn waits(&mut self, reason: WaitReason, look: Look) -> Result<Option<Reported>, Failed> {
-        let is_undecided = !self.is_identified || self.is_in_doubt(0, look.file_len);
-        if is_undecided && look.is_rotated && reason != WaitReason::Suspect {
-            (self.is_identified, self.grids) = (false, None);
+        if !self.is_identified && look.is_rotated && reason != WaitReason::Suspect {
             self.identify(true).map_err(Failed::Unidentified)?;
             if self.is_identified {
                 self.restart_in(self.format);
@@ -673,5 +593,15 @@ fn part(region: SkippedRegion, begin: u64, end: u64) -> SkippedRegion {
         end,
         leveldb_len: region.leveldb_len.map(|_| end - begin),
         ..region
+    }
+}
+
+/// The dialect in which to follow a log of the `detected` one. Where the blocks of a `wandb_old` log
+/// begin shows only in its second block, so it is followed as what it is only if that is named.
+fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
+    if is_undetected && detected == Dialect::WANDB_OLD {
+        Dialect::WANDB
+    } else {
+        detected
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Follower;
 use super::live_file::Look;
 use super::poll::WaitReason;
-use crate::detect::{DETECT_LEN, Grids, ends_in_first_fragment};
+use crate::detect::{DETECT_LEN, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 use crate::fragment::{Found, find};
@@ -110,8 +110,7 @@ impl Follower {
         let bytes = self.file.window().at(at, left);
         let is_stale = find(&format, bytes, left, false, true) == Found::Stale;
         let is_file_header = at == 0 && !format.dialect.prefix.is_empty();
-        let is_in_second_grid = !is_file_header && self.is_in_second_grid(at);
-        if !is_in_second_grid && self.is_passed(block_end, look)? {
+        if self.is_passed(block_end, look)? {
             // If a write was concurrent with the read, its end may be visible and its beginning
             // not.
             return Ok(if is_confirmed {
@@ -142,10 +141,6 @@ impl Follower {
             // only partly written.
             reason = WaitReason::Incomplete;
         }
-        if reason == WaitReason::Suspect && is_in_second_grid {
-            // What follows shows which of the two dialects it is.
-            reason = WaitReason::Incomplete;
-        }
         if reason == WaitReason::Suspect && format.log_number.is_some() {
             // It may be the middle of an older log. Only later fragments of this log show that it
             // is not.
@@ -173,19 +168,6 @@ impl Follower {
         } else {
             AtFault::Wait(reason)
         })
-    }
-
-    /// Whether it is not known yet in which of two dialects the log is, and they differ in what is at
-    /// `at`: only the first block of the second one has room for a fragment of this length; or `at` is
-    /// after the first block of the other.
-    fn is_in_second_grid(&self, at: u64) -> bool {
-        let Some(Grids { first, second }) = self.grids else {
-            return false;
-        };
-        let (left, second_left) = (first.block_left(at), second.block_left(at));
-        let header = self.file.window().at(at, second_left).first_chunk();
-        let len = header.map_or(0, |header| HEADER_LEN + usize::from(Header::decode(header).len));
-        at >= first.first_block_end() as u64 || (len > left && len <= second_left)
     }
 
     /// Whether any block from `block_end` on begins with a valid fragment.

@@ -41,8 +41,8 @@ pub struct FollowOptions {
     /// GiB.
     pub record_len_max: u64,
     /// The dialect of the log. Default: `None`: it is detected as soon as there is a file header or
-    /// a complete fragment, and is [`Dialect::LEVELDB`] until then. The two wandb dialects can be
-    /// distinguished only after the first block.
+    /// a complete fragment, and is [`Dialect::LEVELDB`] until then. [`Dialect::WANDB_OLD`] is never
+    /// detected, since only the second block shows it.
     pub dialect: Option<Dialect>,
     /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
     pub log_number: Option<u32>,
