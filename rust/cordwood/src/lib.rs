@@ -92,6 +92,7 @@ mod fragment;
 pub mod pipeline;
 mod process;
 mod reader;
+mod trace;
 pub mod verbs;
 mod wal_metadata;
 mod writer;

@@ -10,6 +10,7 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Form, Metadata};
 use crate::format::{HEADER_LEN, KIND_AT, Kind};
 use crate::fragment::{Found, find};
+use crate::trace::trace;
 
 impl Decoder {
     /// [`step`](Self::step) if no run is left.
@@ -23,6 +24,7 @@ impl Decoder {
         }
         let window = window.within_offsets();
         let step = self.look_at(window);
+        trace!("decode: {step:?}");
         // The next window may begin after the payloads left in this one.
         if step == Step::NeedMore
             && self.retry.refused.is_none()
@@ -81,6 +83,7 @@ impl Decoder {
                     continue;
                 }
             }
+            trace!("decode: at {}, {found:?}; {:?}", self.offset, self.recycled);
             if let Found::Fragment {
                 kind,
                 form,

@@ -5,20 +5,20 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::judge::{AtFault, Judged};
-use super::live_file::{LiveFile, Look};
+use super::judge::{Answer, Seen, Unreported};
+use super::live_file::{FileStatus, LiveFile};
 use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
-use crate::detect::{
-    DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
-};
+use crate::detect::log_number_of;
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, refusal, unsupported};
 use crate::reader::Record;
+use crate::trace::trace;
 
 /// The result of a poll, without borrows.
+#[derive(Debug)]
 enum Reported {
     Record(RecordSpan),
     Skipped(SkippedRegion),
@@ -26,6 +26,7 @@ enum Reported {
 }
 
 /// Why nothing is reported.
+#[derive(Debug)]
 enum Failed {
     Io(io::Error),
     Refused(Refused),
@@ -38,23 +39,39 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// What comes next.
+/// What a poll does. `docs/format/following.md`, "States", has the same table.
 #[derive(Debug, Clone, Copy)]
-enum Mode {
-    /// Records, and what is between them.
-    Records,
-    /// The rest of a damaged block that has not been written completely.
-    RestOfBlock(Rest),
-    /// The final result, returned by every further call.
+pub(super) enum State {
+    /// Looks for the format of the log, which its contents have not shown yet.
+    Identifying,
+    /// Returns the next record or region.
+    Reading,
+    /// Waits for the end of a damaged block, of which all that was written has been reported.
+    DamagedRest(Rest),
+    /// Returns the final result again.
     Ended(Poll<'static>),
 }
 
 /// The part of a damaged block that has not been written yet.
 #[derive(Debug, Clone, Copy)]
-struct Rest {
+pub(super) struct Rest {
     block_end: u64,
     /// What to report once it has been written. `None` before the start, where nothing is reported.
     region: Option<SkippedRegion>,
+    /// Whether the log is identified.
+    is_identified: bool,
+}
+
+/// What was reported last, which determines how to read again from the offset after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Last {
+    /// Nothing. MIDDLE and LAST fragments at the start are the rest of a record that begins before
+    /// it, and are not reported.
+    Nothing,
+    /// The beginning of a record that is too large. The rest of it is not damage.
+    TooLarge,
+    /// Anything else.
+    Event,
 }
 
 /// Follows a file that another process or thread appends to.
@@ -98,22 +115,16 @@ struct Rest {
 /// ```
 #[derive(Debug)]
 pub struct Follower {
-    /// Includes what is known of the dialect so far.
     pub(super) options: FollowOptions,
+    pub(super) file: LiveFile,
+    pub(super) state: State,
     /// The format of the log, as far as it is known.
     pub(super) format: LogFormat,
-    /// Whether the contents have shown the format of the log.
-    pub(super) is_identified: bool,
-    pub(super) file: LiveFile,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.
     pub(super) position: u64,
-    /// Whether anything has been reported.
-    pub(super) has_reported: bool,
-    /// Whether the last reported event is the beginning of a record that is too large.
-    is_in_too_large: bool,
-    pub(super) judged: Judged,
-    mode: Mode,
+    pub(super) last: Last,
+    pub(super) unreported: Unreported,
 }
 
 impl Follower {
@@ -138,17 +149,20 @@ impl Follower {
             path: Some(path.to_owned()),
             source,
         })?;
+        let state = if named.may_be_completed() {
+            State::Identifying
+        } else {
+            State::Reading
+        };
         Ok(Follower {
-            file,
             decoder: options.decoder(format),
             position: options.start,
-            has_reported: false,
-            is_in_too_large: false,
-            format,
-            is_identified: !named.may_be_completed(),
             options,
-            judged: Judged::default(),
-            mode: Mode::Records,
+            file,
+            state,
+            format,
+            last: Last::Nothing,
+            unreported: Unreported::default(),
         })
     }
 
@@ -170,7 +184,7 @@ impl Follower {
     /// not report the rotation yet.
     #[doc(hidden)]
     pub fn is_probing(&self) -> bool {
-        self.judged.is_probing
+        self.unreported.is_probing
     }
 
     /// How long to wait before the next [`poll`](Self::poll):
@@ -179,8 +193,8 @@ impl Follower {
     /// For a loop of your own; [`wait`](Self::wait) does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
-        match self.judged.suspect {
-            _ if self.judged.is_probing => Duration::ZERO,
+        match self.unreported.retrying {
+            _ if self.unreported.is_probing => Duration::ZERO,
             Some(_) => self.options.poll_interval.min(retry),
             None => self.options.poll_interval,
         }
@@ -241,11 +255,13 @@ impl Follower {
     }
 
     fn report(&mut self) -> Result<Reported, Error> {
-        self.judged.is_probing = false;
-        if !self.is_identified && matches!(self.mode, Mode::Records) {
+        self.unreported.is_probing = false;
+        if matches!(self.state, State::Identifying) {
             self.identify(false)?;
         }
-        match self.advance() {
+        let reported = self.advance();
+        trace!("follow: {reported:?}; {:?}", self.state);
+        match reported {
             Ok(Reported::Skipped(region))
                 if self.options.on_corruption == OnCorruption::Fail
                     && region.reason.severity() == Severity::Corruption =>
@@ -264,10 +280,10 @@ impl Follower {
 
     fn advance(&mut self) -> Result<Reported, Failed> {
         loop {
-            let reported = match self.mode {
-                Mode::Records => self.next_event()?,
-                Mode::RestOfBlock(rest) => self.rest_of_block(rest)?,
-                Mode::Ended(last) => Some(Reported::Other(last)),
+            let reported = match self.state {
+                State::Identifying | State::Reading => self.next_event()?,
+                State::DamagedRest(rest) => self.rest_of_block(rest)?,
+                State::Ended(last) => Some(Reported::Other(last)),
             };
             if let Some(reported) = reported {
                 return Ok(reported);
@@ -275,54 +291,59 @@ impl Follower {
         }
     }
 
-    /// What the decoder finds next. `None` if the mode or the format of the log has changed.
+    /// What the decoder finds next. `None` if the state or the format of the log has changed.
     fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
-        let mut place = None;
+        let mut seen: Option<Seen> = None;
         let mut is_mixed = false;
-        let mut is_confirmed = false;
         loop {
             let mut step = self.decoder.step(self.file.window());
+            let mut rest = None;
             if step == Step::NeedMore {
                 if let Some(refused) = self.decoder.refused() {
                     return Err(Failed::Refused(refused));
                 }
                 let offset = self.decoder.offset();
-                let Some((at, look)) = place.filter(|&(at, _)| at == offset) else {
+                let Some(seen) = seen.as_mut().filter(|seen| seen.at == offset) else {
                     // Fragments read by an earlier call and bytes read now may not belong together:
                     // a writer that failed in the middle of a record may have truncated the file
                     // and written another record.
-                    is_mixed |= place.is_none() && self.decoder.has_parts();
-                    let look = self.file.look()?;
-                    if look.file_len < self.position {
-                        return Ok(Some(self.truncated(look)));
+                    is_mixed |= seen.is_none() && self.decoder.has_parts();
+                    let status = self.file.status()?;
+                    if status.file_len < self.position {
+                        return Ok(Some(self.truncated(status)));
                     }
-                    if look.file_len < offset {
+                    if status.file_len < offset {
                         // Only what had not been reported is gone.
                         self.forget();
-                        (place, is_mixed) = (None, false);
+                        (seen, is_mixed) = (None, false);
                         continue;
                     }
-                    self.file.read(offset, look.file_len)?;
-                    (place, is_confirmed) = (Some((offset, look)), false);
+                    self.file.read(offset, status.file_len)?;
+                    seen = Some(Seen {
+                        at: offset,
+                        status,
+                        is_read_again: false,
+                    });
                     continue;
                 };
-                // Everything from `at` on has been read since this call began.
-                match self.judge(at, look, is_confirmed)? {
-                    AtFault::Wait(reason) => return self.waits(reason, look),
-                    AtFault::ReadAgain => {
-                        is_confirmed = true;
-                        self.file.read(at, look.file_len)?;
+                // Everything from there on has been read since this call began.
+                match self.judge(*seen)? {
+                    Answer::Wait(reason) => return self.waits(reason, seen.status),
+                    Answer::ReadAgain => {
+                        seen.is_read_again = true;
+                        self.file.read(offset, seen.status.file_len)?;
                         continue;
                     }
-                    AtFault::Final => {
-                        self.judged.condemned = Some(at);
-                        step = self.step_over();
+                    Answer::Final => {
+                        self.unreported.known_bad = Some(offset);
+                        (step, rest) = self.step_over();
                     }
                 }
             }
             match step {
                 Step::NeedMore | Step::End(_) => {
-                    if matches!(self.mode, Mode::RestOfBlock(_)) {
+                    if let Some(rest) = rest {
+                        self.state = State::DamagedRest(rest);
                         return Ok(None);
                     }
                 }
@@ -331,21 +352,23 @@ impl Follower {
                     self.restart();
                     is_mixed = false;
                 }
-                _ if !self.is_identified && self.position > 0 => {
+                _ if matches!(self.state, State::Identifying) && self.position > 0 => {
                     // The log begins with damage, which has been reported or precedes the start.
                     // What follows it depends on which log this is.
                     self.restart();
-                    let look = self.file.look()?;
-                    return self.waits(WaitReason::Damaged, look);
+                    let status = self.file.status()?;
+                    return self.waits(WaitReason::Damaged, status);
                 }
                 Step::Record(span) => {
-                    self.position = span.end_offset;
-                    self.has_reported = true;
-                    self.is_in_too_large = false;
-                    self.judged.suspect = None;
+                    self.moved(span.end_offset, Last::Event);
                     return Ok(Some(Reported::Record(span)));
                 }
-                Step::Skipped(region) => return Ok(Some(Reported::Skipped(self.skip(region)))),
+                Step::Skipped(region) => {
+                    if let Some(rest) = rest {
+                        self.state = State::DamagedRest(rest);
+                    }
+                    return Ok(Some(Reported::Skipped(self.skip(region))));
+                }
             }
         }
     }
@@ -359,93 +382,16 @@ impl Follower {
         self.restart();
     }
 
-    /// Checks whether the contents show the format of the log yet. The beginning of an undamaged
-    /// log shows it; otherwise it is decided as for a reader of the whole file, once everything
-    /// that decides it is written, or, if `is_last`, by what is there.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Foreign`] if a signature shows that it is not a log. A file without one may be a
-    /// log whose first record is not complete yet. [`Error::Unsupported`] if logs in its dialect do
-    /// not have the number or compression given in the options.
-    fn identify(&mut self, is_last: bool) -> Result<(), Error> {
-        // A nonzero byte shows that everything before it is written.
-        let is_passed = self.is_head_written().map_err(|source| self.io(source))?;
-        let mut head = vec![0; DETECT_LEN];
-        let len = self.file.read_at(0, &mut head).map_err(|source| self.io(source))?;
-        let is_written = is_passed || head[DETECT_LEN - 1] != 0;
-        let is_all = is_last || is_written;
-        head.truncate(len.min(if is_all { DETECT_LEN } else { DETECT_LEN - 1 }));
-        if !is_written && ends_in_first_fragment(&head) {
-            return Ok(());
-        }
-        let named = self.options.named();
-        let detect = |is_last| identify(named, Some(&self.file.path), &head, 0, is_last);
-        let is_undetected = named.dialect.is_none();
-        // Only a complete fragment decides, and the block need not be complete for that.
-        let mut detected = detect(is_last || is_undetected && begins_undamaged(&head));
-        if detected == Detection::NeedMore && is_undetected && self.position == 0 {
-            detected = match detect(true) {
-                foreign @ Detection::Foreign(_) => foreign,
-                _ => Detection::NeedMore,
-            };
-        }
-        match detected {
-            Detection::Log(format) => {
-                self.set_format(LogFormat {
-                    dialect: without_grid(format.dialect, is_undetected),
-                    ..format
-                })?;
-                self.is_identified = true;
-            }
-            Detection::Foreign(foreign) if foreign.has_signature() => {
-                return Err(Error::Foreign {
-                    path: Some(self.file.path.clone()),
-                    foreign,
-                });
-            }
-            _ if is_written && is_undetected => {
-                // As for a reader.
-                self.set_format(Dialect::LEVELDB.into())?;
-                self.is_identified = true;
-            }
-            _ if is_undetected && self.position == 0 => {
-                if let Some(dialect) = shown_dialect(&head) {
-                    let number = named.log_number.or_else(|| log_number_of(&self.file.path));
-                    self.set_format(named.format(dialect).numbered(number))?;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn io(&self, source: io::Error) -> Error {
+    pub(super) fn io(&self, source: io::Error) -> Error {
         Error::Io {
             path: Some(self.file.path.clone()),
             source,
         }
     }
 
-    /// Reads in this format, from the offset after the last reported event on.
-    fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
-        unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
-        if self.format != format {
-            self.restart_in(format);
-        }
-        Ok(())
-    }
-
-    /// Moves back to the offset after the last reported event, to read in this format.
-    fn restart_in(&mut self, format: LogFormat) {
-        self.format = format;
-        self.decoder = self.options.decoder(format);
-        self.forget();
-    }
-
     /// Lets the decoder skip what it is waiting at, which begins the window: the rest of the block,
-    /// or a fragment of unknown type.
-    fn step_over(&mut self) -> Step {
+    /// or a fragment of unknown type. Also returns the part of the block that is still to be written.
+    fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
         // The block need not be complete. Its rest is skipped whatever is written there, as by
         // every reader of the whole file, but it can be reported only once it is written. Zeros in
@@ -472,36 +418,39 @@ impl Follower {
         };
         if let Some(offset) = after {
             self.decoder.seek(offset);
-            return Step::NeedMore;
+            return (Step::NeedMore, None);
         }
         let (end, block_end) = (at + there as u64, self.decoder.offset());
         if block_end <= end {
-            return step;
+            return (step, None);
         }
         let mut rest = Rest {
             block_end,
             region: None,
+            is_identified: matches!(self.state, State::Reading),
         };
         let Step::Skipped(region) = step else {
-            self.mode = Mode::RestOfBlock(rest);
-            return step;
+            return (step, Some(rest));
         };
         rest.region = Some(part(region, end, block_end));
-        self.mode = Mode::RestOfBlock(rest);
-        Step::Skipped(part(region, region.begin, end))
+        (Step::Skipped(part(region, region.begin, end)), Some(rest))
     }
 
     /// Waits for the end of a damaged block, to report it and continue after it. `None` if there is
     /// nothing to report.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Failed> {
-        let look = self.file.look()?;
-        if look.file_len < self.position {
-            return Ok(Some(self.truncated(look)));
+        let status = self.file.status()?;
+        if status.file_len < self.position {
+            return Ok(Some(self.truncated(status)));
         }
-        if look.file_len < rest.block_end {
-            return Ok(Some(self.not_yet(WaitReason::Damaged, look)));
+        if status.file_len < rest.block_end {
+            return Ok(Some(self.not_yet(WaitReason::Damaged, status)));
         }
-        self.mode = Mode::Records;
+        self.state = if rest.is_identified {
+            State::Reading
+        } else {
+            State::Identifying
+        };
         let Some(region) = rest.region else {
             return Ok(None);
         };
@@ -511,39 +460,47 @@ impl Follower {
     }
 
     fn skip(&mut self, region: SkippedRegion) -> SkippedRegion {
-        self.position = region.end;
-        self.has_reported = true;
-        self.is_in_too_large = self.decoder.is_in_too_large();
-        self.judged.suspect = None;
+        let last = if self.decoder.is_in_too_large() {
+            Last::TooLarge
+        } else {
+            Last::Event
+        };
+        self.moved(region.end, last);
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.options.on_corruption == OnCorruption::Stop {
             let end = End::Stopped { offset: region.begin };
-            self.mode = Mode::Ended(Poll::End(end));
+            self.state = State::Ended(Poll::End(end));
         }
         if region.reason == Reason::EndTrailer {
             let end = End::Clean { offset: region.end };
-            self.mode = Mode::Ended(Poll::End(end));
+            self.state = State::Ended(Poll::End(end));
         }
         region
+    }
+
+    /// Sets the offset after an event that is reported now.
+    fn moved(&mut self, position: u64, last: Last) {
+        (self.position, self.last) = (position, last);
+        self.unreported.retrying = None;
     }
 
     /// The answer while nothing can be reported. `None` if the path names another file and the
     /// format of the log has been decided for that reason: by what is there, as by a reader of the
     /// whole file.
-    fn waits(&mut self, reason: WaitReason, look: Look) -> Result<Option<Reported>, Failed> {
-        if !self.is_identified && look.is_rotated && reason != WaitReason::Suspect {
+    fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Failed> {
+        if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true).map_err(Failed::Unidentified)?;
-            if self.is_identified {
+            if matches!(self.state, State::Reading) {
                 self.restart_in(self.format);
                 return Ok(None);
             }
         }
-        Ok(Some(self.not_yet(reason, look)))
+        Ok(Some(self.not_yet(reason, status)))
     }
 
-    fn not_yet(&mut self, reason: WaitReason, look: Look) -> Reported {
-        let (offset, file_len) = (self.position, look.file_len);
-        let is_rotated = look.is_rotated && reason != WaitReason::Suspect && self.may_report_rotation();
+    fn not_yet(&mut self, reason: WaitReason, status: FileStatus) -> Reported {
+        let (offset, file_len) = (self.position, status.file_len);
+        let is_rotated = status.is_rotated && reason != WaitReason::Suspect && self.may_report_rotation();
         Reported::Other(if is_rotated {
             Poll::Rotated { offset, file_len }
         } else {
@@ -555,26 +512,21 @@ impl Follower {
         })
     }
 
-    fn truncated(&mut self, look: Look) -> Reported {
+    fn truncated(&mut self, status: FileStatus) -> Reported {
         let last = Poll::Truncated {
             offset: self.position,
-            file_len: look.file_len,
+            file_len: status.file_len,
         };
-        self.mode = Mode::Ended(last);
+        self.state = State::Ended(last);
         Reported::Other(last)
     }
 
     /// Moves the decoder back to the offset after the last reported event.
     fn restart(&mut self) {
-        if self.is_in_too_large {
-            self.decoder.seek_to_rest(self.position);
-        } else if self.has_reported {
-            self.decoder.seek(self.position);
-        } else {
-            self.decoder = self.options.decoder(self.format);
-        }
-        if matches!(self.mode, Mode::RestOfBlock(_)) {
-            self.mode = Mode::Records;
+        match self.last {
+            Last::Nothing => self.decoder = self.options.decoder(self.format),
+            Last::TooLarge => self.decoder.seek_to_rest(self.position),
+            Last::Event => self.decoder.seek(self.position),
         }
         self.file.len = 0;
     }
@@ -582,7 +534,14 @@ impl Follower {
     /// Moves back, and discards what was learned about the bytes there.
     fn forget(&mut self) {
         self.restart();
-        self.judged = Judged::default();
+        self.unreported = Unreported::default();
+    }
+
+    /// Moves back, to read in this format.
+    pub(super) fn restart_in(&mut self, format: LogFormat) {
+        self.format = format;
+        self.decoder = self.options.decoder(format);
+        self.forget();
     }
 }
 
@@ -593,15 +552,5 @@ fn part(region: SkippedRegion, begin: u64, end: u64) -> SkippedRegion {
         end,
         leveldb_len: region.leveldb_len.map(|_| end - begin),
         ..region
-    }
-}
-
-/// The dialect in which to follow a log of the `detected` one. Where the blocks of a `wandb_old` log
-/// begin shows only in its second block, so it is followed as what it is only if that is named.
-fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
-    if is_undetected && detected == Dialect::WANDB_OLD {
-        Dialect::WANDB
-    } else {
-        detected
     }
 }

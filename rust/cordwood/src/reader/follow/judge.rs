@@ -3,30 +3,90 @@
 use std::io;
 use std::time::Instant;
 
+use Answer::{Final, ReadAgain, Wait};
+
 use super::Follower;
-use super::live_file::Look;
-use super::poll::WaitReason;
+use super::follower::{Last, State};
+use super::live_file::FileStatus;
+use super::poll::WaitReason::{self, Idle, Incomplete, Stale, Suspect, Zeros};
 use crate::detect::{DETECT_LEN, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 use crate::fragment::{Found, find};
+use crate::trace::trace;
 
 /// The maximum number of blocks that one poll probes, so that no poll takes long: 8 MiB. From the
 /// page cache, that is less than a millisecond.
 const PROBES_MAX: usize = 256;
 
-/// How to treat bytes that are not a valid fragment.
-pub(super) enum AtFault {
+/// What to do at the first place that is not a valid fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It may become one.
     Wait(WaitReason),
-    /// They must be read again before they are reported.
+    /// Its bytes must be read again before they are reported.
     ReadAgain,
-    /// They never will be a valid fragment.
+    /// Its bytes will never be a valid fragment: they are reported as by a reader of the whole file.
     Final,
 }
 
+/// The place that was read last, where the decoder stopped.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) at: u64,
+    /// The state of the file before it was read.
+    pub(super) status: FileStatus,
+    pub(super) is_read_again: bool,
+}
+
+/// What is at that place.
+#[derive(Debug, Default)]
+struct Place {
+    /// A later block begins with a valid fragment.
+    is_passed: bool,
+    /// A fragment of another log.
+    is_stale: bool,
+    /// The first fragment of a log whose dialect is not known: in some dialect, more of it is to
+    /// come.
+    may_be_first: bool,
+    /// A record has begun before it.
+    is_in_record: bool,
+    /// Nothing, or a trailer.
+    is_edge: bool,
+    /// No byte but zeros.
+    is_zero: bool,
+    /// Less than a header; or a part of the file header.
+    is_part_of_header: bool,
+    /// A header of type 0 and length 0.
+    is_hole: bool,
+    /// A header whose length extends past the written bytes, but not past the block.
+    is_part_of_fragment: bool,
+    has_log_number: bool,
+}
+
+/// The number of a line, whether it applies, and the answer if it does.
+type Line = (u8, fn(&Place) -> bool, Answer);
+
+/// The table of `docs/format/following.md`, "What a poll says": the first line that applies decides.
+/// Line 1 is decided before the place is read. Two exceptions, which the page states below its table
+/// and under "Dialects", precede the lines that they change.
+const TABLE: [Line; 11] = [
+    (2, |place| place.is_passed, Final),
+    (3, |place| place.is_stale, Wait(Stale)),
+    (8, |place| place.may_be_first, Wait(Incomplete)),
+    (4, |place| place.is_zero && place.is_in_record, Wait(Incomplete)),
+    (4, |place| place.is_edge, Wait(Idle)),
+    (5, |place| place.is_zero, Wait(Zeros)),
+    (6, |place| place.is_part_of_header, Wait(Incomplete)),
+    (7, |place| place.is_hole, Wait(Zeros)),
+    (8, |place| place.is_part_of_fragment, Wait(Incomplete)),
+    (9, |place| place.has_log_number, Wait(Stale)),
+    (9, |_| true, Wait(Suspect)),
+];
+
 /// What is known about the bytes that have not been reported.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct Unreported {
     /// The beginning of the last block that is known to begin with a valid fragment, and the form
     /// of that fragment. Everything before it has been written.
     passed: Option<(u64, Form)>,
@@ -36,9 +96,9 @@ pub(super) struct Judged {
     head_probes: Probes,
     /// Whether this poll left blocks of a file that has been replaced to the next poll.
     pub(super) is_probing: bool,
-    pub(super) suspect: Option<Suspect>,
+    pub(super) retrying: Option<Retrying>,
     /// The offset of bytes that are not a valid fragment and never will be.
-    pub(super) condemned: Option<u64>,
+    pub(super) known_bad: Option<u64>,
 }
 
 /// Which blocks polls probe: the first at each poll, because the writer continues there unless a
@@ -60,15 +120,20 @@ struct Probes {
 impl Probes {
     /// Whether `is_it` is true of any of the next blocks to probe from `first` on, up to the first
     /// such block. [`is_unfinished`](Self::is_unfinished) says whether there are more.
-    fn any(&mut self, first: u64, look: Look, mut is_it: impl FnMut(u64) -> io::Result<bool>) -> io::Result<bool> {
+    fn any(
+        &mut self,
+        first: u64,
+        status: FileStatus,
+        mut is_it: impl FnMut(u64) -> io::Result<bool>,
+    ) -> io::Result<bool> {
         match self.has_probed_all {
-            None if look.is_rotated => (self.next, self.has_probed_all) = (0, Some(false)),
-            Some(_) if !look.is_rotated => self.has_probed_all = None,
+            None if status.is_rotated => (self.next, self.has_probed_all) = (0, Some(false)),
+            Some(_) if !status.is_rotated => self.has_probed_all = None,
             _ => {}
         }
         let mut begin = first;
         for _ in 0..PROBES_MAX {
-            if begin >= look.file_len {
+            if begin >= status.file_len {
                 self.next = 0;
                 self.has_probed_all = self.has_probed_all.map(|_| true);
                 break;
@@ -91,102 +156,116 @@ impl Probes {
 
 /// Bytes that look damaged, since when, and how often they were read again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Suspect {
+pub(super) struct Retrying {
     offset: u64,
     since: Instant,
     polls: u32,
 }
 
 impl Follower {
-    /// How to treat the window, which begins at `at` with bytes that are not a valid fragment. The
-    /// file was in the state `look` when it was read.
-    pub(super) fn judge(&mut self, at: u64, look: Look, is_confirmed: bool) -> io::Result<AtFault> {
-        if self.judged.condemned == Some(at) {
-            return Ok(AtFault::Final);
+    /// What to do at the place where the window begins, whose bytes are not a valid fragment.
+    pub(super) fn judge(&mut self, seen: Seen) -> io::Result<Answer> {
+        if self.unreported.known_bad == Some(seen.at) {
+            return Ok(Final);
         }
-        let format = self.decoder.format();
-        let left = format.dialect.block_left(at);
-        let block_end = at + left as u64;
-        let bytes = self.file.window().at(at, left);
-        let is_stale = find(&format, bytes, left, false, true) == Found::Stale;
-        let is_file_header = at == 0 && !format.dialect.prefix.is_empty();
-        if self.is_passed(block_end, look)? {
+        let place = self.place(seen)?;
+        let line = TABLE.iter().find(|(_, applies, _)| applies(&place));
+        let &(line, _, answer) = line.expect("the last line applies to all");
+        trace!("follow: at {}, line {line}: {answer:?}; {place:?}", seen.at);
+        let is_suspect = answer == Wait(Suspect);
+        if !is_suspect {
+            self.unreported.retrying = None;
+        }
+        Ok(match answer {
             // If a write was concurrent with the read, its end may be visible and its beginning
             // not.
-            return Ok(if is_confirmed {
-                AtFault::Final
-            } else {
-                AtFault::ReadAgain
-            });
-        }
-        if is_stale {
-            // This log will be written over the older one.
-            return Ok(AtFault::Wait(WaitReason::Stale));
-        }
-        let bytes = self.file.window().at(at, left);
-        let mut reason = if is_file_header {
-            let first_block = self.file.window().at(0, format.dialect.first_block_end());
-            reason_to_wait_at_file_header(format.dialect.prefix, first_block)
-        } else {
-            reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts())
-        };
-        let is_undetected =
-            self.options.dialect.is_none() && !self.is_identified && !self.has_reported && !is_file_header;
-        let is_incomplete_in =
-            |dialect: &Dialect| reason_to_wait(dialect, bytes, left, false) == WaitReason::Incomplete;
-        let is_begun =
-            ends_in_first_fragment(bytes) || [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_incomplete_in);
-        if is_undetected && is_begun {
-            // The first fragment determines the dialect. Its header may be a longer one that is
-            // only partly written.
-            reason = WaitReason::Incomplete;
-        }
-        if reason == WaitReason::Suspect && format.log_number.is_some() {
-            // It may be the middle of an older log. Only later fragments of this log show that it
-            // is not.
-            reason = WaitReason::Stale;
-        }
-        if reason != WaitReason::Suspect {
-            self.judged.suspect = None;
-            return Ok(AtFault::Wait(reason));
-        }
-        let suspect = match self.judged.suspect {
-            Some(suspect) if suspect.offset == at => Suspect {
-                polls: suspect.polls.saturating_add(1),
-                ..suspect
+            Final if !seen.is_read_again => ReadAgain,
+            _ if is_suspect && self.has_retried(seen.at) => Final,
+            answer => answer,
+        })
+    }
+
+    /// Counts this read of bytes that look damaged, and returns whether they have been read again
+    /// often and long enough.
+    fn has_retried(&mut self, at: u64) -> bool {
+        let retrying = match self.unreported.retrying {
+            Some(retrying) if retrying.offset == at => Retrying {
+                polls: retrying.polls.saturating_add(1),
+                ..retrying
             },
-            _ => Suspect {
+            _ => Retrying {
                 offset: at,
                 since: Instant::now(),
                 polls: 0,
             },
         };
-        self.judged.suspect = Some(suspect);
-        let is_spent = suspect.polls >= self.options.retry_polls && suspect.since.elapsed() >= self.options.retry_time;
-        Ok(if is_spent {
-            AtFault::Final
-        } else {
-            AtFault::Wait(reason)
+        self.unreported.retrying = Some(retrying);
+        retrying.polls >= self.options.retry_polls && retrying.since.elapsed() >= self.options.retry_time
+    }
+
+    fn place(&mut self, seen: Seen) -> io::Result<Place> {
+        let format = self.decoder.format();
+        let dialect = &format.dialect;
+        let left = dialect.block_left(seen.at);
+        let is_passed = self.is_passed(seen.at + left as u64, seen.status)?;
+        let bytes = self.file.window().at(seen.at, left);
+        let place = Place {
+            is_passed,
+            is_stale: find(&format, bytes, left, false, true) == Found::Stale,
+            has_log_number: format.log_number.is_some(),
+            ..Place::default()
+        };
+        if seen.at == 0 && !dialect.prefix.is_empty() {
+            let first_block = self.file.window().at(0, dialect.first_block_end());
+            let written = without_zeros(first_block);
+            return Ok(Place {
+                is_edge: first_block.is_empty(),
+                is_zero: written.is_empty(),
+                is_part_of_header: first_block.len() < dialect.prefix.len() || dialect.prefix.starts_with(written),
+                ..place
+            });
+        }
+        let written = without_zeros(bytes);
+        let header = written.first_chunk().map(Header::decode);
+        let is_edge = left < HEADER_LEN || bytes.is_empty();
+        let is_part_of_header = !is_edge && !written.is_empty() && header.is_none();
+        let is_part_in = |dialect: &Dialect| {
+            !is_edge && header.is_some_and(|header| is_part_of_fragment(dialect, header, written.len(), left))
+        };
+        let is_undetected = matches!(self.state, State::Identifying) && self.options.dialect.is_none();
+        Ok(Place {
+            may_be_first: is_undetected
+                && self.last == Last::Nothing
+                && (ends_in_first_fragment(bytes)
+                    || is_part_of_header
+                    || [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_part_in)),
+            is_in_record: self.decoder.has_parts(),
+            is_edge,
+            is_zero: written.is_empty(),
+            is_part_of_header,
+            is_hole: header.is_some_and(is_hole),
+            is_part_of_fragment: is_part_in(dialect),
+            ..place
         })
     }
 
     /// Whether any block from `block_end` on begins with a valid fragment.
-    fn is_passed(&mut self, block_end: u64, look: Look) -> io::Result<bool> {
+    fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
         let format = self.decoder.format();
         // A log with a number has fragments of one form: those of another form are left over from
         // an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
         let is_own = |form| own_form.is_none_or(|own| own == form);
-        if self.judged.passed.is_some_and(|(_, form)| !is_own(form)) {
+        if self.unreported.passed.is_some_and(|(_, form)| !is_own(form)) {
             // The form was not known when these blocks were probed.
-            (self.judged.passed, self.judged.probes) = (None, Probes::default());
+            (self.unreported.passed, self.unreported.probes) = (None, Probes::default());
         }
-        if self.judged.passed.is_some_and(|(passed, _)| passed >= block_end) {
+        if self.unreported.passed.is_some_and(|(passed, _)| passed >= block_end) {
             return Ok(true);
         }
-        let (file, passed) = (&self.file, &mut self.judged.passed);
-        let is_passed = self.judged.probes.any(block_end, look, |begin| {
+        let (file, passed) = (&self.file, &mut self.unreported.passed);
+        let is_passed = self.unreported.probes.any(block_end, status, |begin| {
             // Most blocks are zeros or left over from an older log, and reading a gigabyte of them
             // would fill the page cache.
             let mut len = file.read_at(begin, &mut block[..Form::Synced.header_len()])?;
@@ -204,81 +283,56 @@ impl Follower {
             }
             Ok(false)
         })?;
-        self.judged.is_probing |= !is_passed && self.judged.probes.is_unfinished();
+        self.unreported.is_probing |= !is_passed && self.unreported.probes.is_unfinished();
         Ok(is_passed)
     }
 
     /// Whether anything is written after the bytes that show the format of the log, however many
     /// zeros are between: if so, all of these bytes are written.
     pub(super) fn is_head_written(&mut self) -> io::Result<bool> {
-        let look = self.file.look()?;
+        let status = self.file.status()?;
         let file = &self.file;
-        let is_written = self.judged.head_probes.any(DETECT_LEN as u64, look, |begin| {
+        let is_written = self.unreported.head_probes.any(DETECT_LEN as u64, status, |begin| {
             // Where blocks begin is not known, but they do so less than a header after `begin`, and
             // each header has a byte that is not zero.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(begin, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
         })?;
-        self.judged.is_probing |= !is_written && self.judged.head_probes.is_unfinished();
+        self.unreported.is_probing |= !is_written && self.unreported.head_probes.is_unfinished();
         Ok(is_written)
     }
 
     /// Whether the rotation may be reported: all blocks of the old file have been probed. If so, they
     /// are probed again before it is reported another time.
     pub(super) fn may_report_rotation(&mut self) -> bool {
-        if self.judged.is_probing {
+        if self.unreported.is_probing {
             return false;
         }
-        self.judged.probes.has_probed_all = None;
-        self.judged.head_probes.has_probed_all = None;
+        self.unreported.probes.has_probed_all = None;
+        self.unreported.head_probes.has_probed_all = None;
         true
     }
 }
 
-/// Why to wait at a file header that is not `prefix`, or not yet: it begins `first_block`, the part
-/// written so far of the file up to the end of the first block.
-fn reason_to_wait_at_file_header(prefix: &[u8], first_block: &[u8]) -> WaitReason {
-    let written_len = first_block
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
-    match &first_block[..written_len] {
-        _ if first_block.is_empty() => WaitReason::Idle,
-        [] => WaitReason::Zeros,
-        // Zeros from some byte on may be unwritten space.
-        written if first_block.len() < prefix.len() || prefix.starts_with(written) => WaitReason::Incomplete,
-        _ => WaitReason::Suspect,
-    }
+/// `bytes` without the zeros at their end, which may be unwritten space, as in a preallocated file.
+/// Writes become visible in order, so whatever is before a byte that is not zero is written.
+fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &bytes[..len]
 }
 
-/// Why to wait at `bytes`, which are not a valid fragment: the part written so far of the last
-/// `left` bytes of a block.
-///
-/// Zeros at the end of `bytes` may be unwritten space, as in a preallocated file. Writes become
-/// visible in order, so a fragment is complete if its last byte, or any byte after it, is not zero.
-fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool) -> WaitReason {
-    let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    match bytes.split_first_chunk().map(|(header, _)| Header::decode(header)) {
-        _ if has_parts && written_len == 0 => WaitReason::Incomplete,
-        _ if left < HEADER_LEN || bytes.is_empty() => WaitReason::Idle,
-        _ if written_len == 0 => WaitReason::Zeros,
-        // The last byte of a header, its type, is not zero, so it shows that the header is
-        // complete.
-        _ if written_len < HEADER_LEN => WaitReason::Incomplete,
-        Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
-        Some(header) => {
-            let forms = [Some(dialect.meaning(header.kind).form), dialect.other_form(header.kind)];
-            let is_incomplete = forms.into_iter().flatten().any(|form| {
-                let len = form.header_len() + usize::from(header.len);
-                written_len < len && len <= left
-            });
-            if is_incomplete {
-                WaitReason::Incomplete
-            } else {
-                WaitReason::Suspect
-            }
-        }
-        None => WaitReason::Incomplete,
-    }
+fn is_hole(header: Header) -> bool {
+    (header.kind, header.len) == (0, 0)
+}
+
+/// Whether more of a fragment than `written_len` bytes is to come, in a block of which `left` bytes
+/// are left. Its type may have two headers.
+fn is_part_of_fragment(dialect: &Dialect, header: Header, written_len: usize, left: usize) -> bool {
+    let forms = [Some(dialect.meaning(header.kind).form), dialect.other_form(header.kind)];
+    let is_part = |form: Form| {
+        let len = form.header_len() + usize::from(header.len);
+        written_len < len && len <= left
+    };
+    !is_hole(header) && forms.into_iter().flatten().any(is_part)
 }

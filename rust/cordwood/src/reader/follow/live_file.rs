@@ -16,7 +16,7 @@ const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 
 /// The state of the file on disk.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct FileStatus {
     pub(super) file_len: u64,
     /// The path names another file, or none.
     pub(super) is_rotated: bool,
@@ -64,7 +64,7 @@ impl LiveFile {
         })
     }
 
-    pub(super) fn look(&self) -> io::Result<Look> {
+    pub(super) fn status(&self) -> io::Result<FileStatus> {
         let is_rotated = match FileId::at(&self.absolute) {
             Ok(identity) => identity != self.identity,
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
@@ -72,7 +72,7 @@ impl LiveFile {
         };
         // Whatever has the name now, this file is read to its end.
         let file_len = self.file.metadata()?.len();
-        Ok(Look { file_len, is_rotated })
+        Ok(FileStatus { file_len, is_rotated })
     }
 
     pub(super) fn window(&self) -> Window<'_> {

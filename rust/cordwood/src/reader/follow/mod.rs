@@ -5,6 +5,7 @@
 //! decides only when its answer is final.
 
 mod follower;
+mod identify;
 mod judge;
 mod live_file;
 mod options;

@@ -1,0 +1,22 @@
+//! A trace of the decisions of decoders and followers on standard error, for debugging, with the
+//! feature `trace`. Without it nothing of this is compiled into a program.
+
+use std::fmt;
+
+/// Prints a line. The arguments are those of `format!`.
+macro_rules! trace {
+    ($($argument:tt)+) => {
+        if cfg!(feature = "trace") {
+            crate::trace::print(format_args!($($argument)+));
+        }
+    };
+}
+pub(crate) use trace;
+
+#[expect(
+    clippy::print_stderr,
+    reason = "this is the only place that prints, and only on request"
+)]
+pub(crate) fn print(line: fmt::Arguments<'_>) {
+    eprintln!("{line}");
+}
