@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cordwood._native import Report, Stat
+    from cordwood._native import Outcome, Report, Stat
 
 # A log may have thousands of damaged regions: only the first are shown.
 _REGIONS_MAX = 10
@@ -18,7 +18,7 @@ def of_report(report: Report) -> str:
     rows: list[tuple[str, object]] = [
         ("dialect", report.dialect),
         ("ok", report.ok),
-        ("outcome", f"{report.outcome.kind} at {report.outcome.offset:,}"),
+        ("outcome", _outcome(report.outcome)),
         ("record_count", report.record_count),
         ("payload_len", report.payload_len),
         ("file_len", report.file_len),
@@ -43,11 +43,15 @@ def of_stat(stat: Stat) -> str:
     names = (
         *("record_count", "payload_len", "record_len_min", "record_len_mean", "record_len_max"),
         *("full_count", "first_count", "middle_count", "last_count", "block_count"),
-        *("stored_len", "header_len", "trailer_len", "skipped_len", "damaged_len", "file_len"),
+        *("stored_len", "header_len", "trailer_len", "skipped_len", "damaged_len", "zeros_inside_len", "file_len"),
     )
-    outcome = f"{stat.outcome.kind} at {stat.outcome.offset:,}"
-    rows: list[tuple[str, object]] = [("dialect", stat.dialect), ("outcome", outcome)]
+    rows: list[tuple[str, object]] = [("dialect", stat.dialect), ("outcome", _outcome(stat.outcome))]
     return _table(stat.path or "Stat", [*rows, *((name, getattr(stat, name)) for name in names)])
+
+
+def _outcome(outcome: Outcome) -> str:
+    zeros = "" if outcome.zeros_offset is None else f"; zeros from {outcome.zeros_offset:,} on"
+    return f"{outcome.kind} at {outcome.offset:,}{zeros}"
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:

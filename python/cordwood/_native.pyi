@@ -204,7 +204,7 @@ class Outcome:
     Outcome(kind='clean', offset=10)
     """
 
-    def __new__(cls, *, kind: OutcomeKind | str, offset: int) -> Self: ...
+    def __new__(cls, *, kind: OutcomeKind | str, offset: int, zeros_offset: int | None = None) -> Self: ...
     @property
     def kind(self) -> OutcomeKind:
         """`"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`."""
@@ -215,7 +215,14 @@ class Outcome:
         For each kind in turn: the end of the file (or of the range), the beginning of the torn
         tail, the beginning of the damage, or how far reading has got.
         """
-    __match_args__ = ("kind", "offset")
+    @property
+    def zeros_offset(self) -> int | None:
+        """The file offset at which zeros begin that extend to the end of the file.
+
+        They are space that was never written, padding, or data that was lost. `None` if the file
+        does not end in zeros, or was not read to its end; always `None` for a follower.
+        """
+    __match_args__ = ("kind", "offset", "zeros_offset")
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1247,6 +1254,7 @@ class Stat:
         trailer_len: int = 0,
         skipped_len: int = 0,
         damaged_len: int = 0,
+        zeros_inside_len: int = 0,
         other_log_number: int | None = None,
         path: str | PathLike[str] | None = None,
     ) -> Self: ...
@@ -1304,6 +1312,9 @@ class Stat:
     @property
     def damaged_len(self) -> int:
         """Skipped bytes in regions of `Severity.CORRUPTION`."""
+    @property
+    def zeros_inside_len(self) -> int:
+        """Bytes of zeros that a record follows: space that was never written, padding, or lost data."""
     @property
     def file_len(self) -> int | None:
         """The length of the file in bytes; `None` if it is not known."""

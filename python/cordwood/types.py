@@ -57,7 +57,8 @@ class Reason(StrEnum):
             zero.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that was too large.
-        ZERO_FILL: Zeros up to the end of the block or of the file: preallocated or padded.
+        ZERO_FILL: Zeros up to the end of the block or of the file: space that was never written, padding, or data that
+            was lost.
         NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine looks at them.
         EMPTY_FIRST: A first fragment without data that nothing continues, as old versions of LevelDB wrote. No data is
             missing.
@@ -105,7 +106,9 @@ class Severity(StrEnum):
     """How severe it is that a region was skipped.
 
     Attributes:
-        INFO: No data is missing, or the options exclude what is.
+        INFO: Not damage: padding, what an engine wrote for its own use, or what the options exclude. Zeros
+            (`Reason.ZERO_FILL`) may be space that was never written, or data that was lost: the file does not show
+            which.
         TORN_TAIL: The incomplete end of a file.
         CORRUPTION: Bytes that no complete write can have left there, or a limit that was exceeded. `on_corruption`
             decides.

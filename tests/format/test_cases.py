@@ -44,6 +44,7 @@ def test_a_reader_returns_what_the_case_states(case, policy, tmp_path, no_log):
         check(expected, records, merged(plain_skipped(reader)), plain_end(reader))
         assert [record.offset for record in records if record.salvaged] == expected.get("salvaged", [])
         assert reader.ok is expected["ok"]
+        assert reader.outcome.zeros_offset == expected.get("zeros_offset", reader.outcome.zeros_offset)
 
 
 @pytest.mark.parametrize(

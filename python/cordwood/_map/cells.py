@@ -92,6 +92,9 @@ class Cells:
         totals: The bytes of the log by category.
         regions: What is damaged or torn, up to a limit.
         region_count: How many regions there are, listed or not.
+        zeros_inside_len: Bytes of zeros that a record follows.
+        zeros_offset: Where the zeros at the end of the log begin; `None` if it does not end in zeros.
+        has_records: Whether the log has any.
     """
 
     # Not a `dataclass`: importing `dataclasses` takes longer than drawing a small log.
@@ -105,15 +108,26 @@ class Cells:
         self.region_count = 0
         self.file_len: int = 0
         self.fragment_count = 0
+        self.zeros_inside_len: int = 0
+        self.zeros_offset: int | None = None
+        self.has_records: bool = False
 
     @classmethod
     def of(cls, found: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
         """The cells of a log, from runs that tile it."""
         cells = cls(cell_len, count_max)
         last: Region | None = None
+        zeros: list[tuple[int, int]] = []
         for begin, end, name, reason, severity, count in found:
             category = category_of(name, reason, severity)
             cells.add(begin, end, category)
+            if reason == "zero_fill":
+                # Those of adjacent blocks are one.
+                zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == begin else begin, end))
+            elif category in (Category.WHOLE, Category.PART):
+                cells.has_records = True
+                cells.zeros_inside_len += sum(end - begin for begin, end in zeros)
+                zeros.clear()
             if name not in ("trailer", "zeros", "rest", "file_header"):
                 cells.fragment_count += count
             if category in SHOWN_FIRST and reason is not None:
@@ -124,6 +138,8 @@ class Cells:
                 cells.region_count += 1
                 if len(cells.regions) < cells.regions_max:
                     cells.regions.append(last)
+        if zeros and zeros[-1][1] == cells.file_len:
+            cells.zeros_offset = zeros[-1][0]
         return cells
 
     def add(self, begin: int, end: int, category: Category) -> None:

@@ -126,8 +126,8 @@ def add_strict_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="exit status 3 also if a log ends with an incomplete record or has zeros before more records: for files "
-        "that must be complete, such as exports and copies",
+        help="exit status 3 also if a log ends with an incomplete record, or has zeros before more records or at its "
+        "end: for files that must be complete, such as exports and copies",
     )
 
 

@@ -16,8 +16,12 @@ NO_FRAGMENT = "no valid fragment"
 """A file in a folder that may be a log, but in which nothing can be read, and whose name is not that of a log."""
 
 
+ONLY_ZEROS = "only zeros"
+"""Such a file that contains nothing else."""
+
+
 def without_fragment(file: Named) -> str | None:
-    """`NO_FRAGMENT` if a file in a folder has no fragment that is valid in any dialect, nor the name of a log.
+    """`NO_FRAGMENT` or `ONLY_ZEROS`, if a file in a folder has no valid fragment, nor the name of a log.
 
     Raises:
         DialectError: It is known to be something else.
@@ -34,7 +38,12 @@ def without_fragment(file: Named) -> str | None:
         for fragment in cordwood.fragments(name, dialect=dialect)
     )
     # A flipped bit in the only record of a log must not hide that it is one.
-    return None if is_valid or _has_flipped_bit(cordwood.verify(name, on_corruption="salvage")) else NO_FRAGMENT
+    if is_valid:
+        return None
+    report = cordwood.verify(name, on_corruption="salvage")
+    if report.outcome.zeros_offset == 0:
+        return ONLY_ZEROS
+    return None if _has_flipped_bit(report) else NO_FRAGMENT
 
 
 def check_no_log(destination: str, what: str, advice: str = "") -> None:

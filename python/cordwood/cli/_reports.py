@@ -19,6 +19,7 @@ from cordwood.cli._output import print_json
 from cordwood.cli._recognition import NO_FRAGMENT
 from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._terminal import WIDTH, print_folded, red
+from cordwood.cli._zeros import ZerosAtEnd, zeros_at_end, zeros_inside, zeros_inside_text
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -46,45 +47,34 @@ def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
 
 def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
     """How the records ended, as JSON."""
-    return {"kind": end.kind, "offset": end.offset}
+    return {"kind": end.kind, "offset": end.offset, "zeros_offset": end.zeros_offset}
 
 
 def state_of_log(
-    end: cordwood.Outcome, *, ok: bool, must_be_complete: bool = False, has_zeros_inside: bool = False
+    end: cordwood.Outcome,
+    *,
+    ok: bool,
+    must_be_complete: bool = False,
+    has_zeros_inside: bool = False,
+    zeros: ZerosAtEnd | None = None,
 ) -> str:
-    """Whether a log is damaged, in a few words, for stdout."""
+    """Whether a log is damaged, in a few words, for stdout. `zeros` are those at its end."""
     if not ok:
         return red("DAMAGED")
-    is_torn = end.kind == cordwood.OutcomeKind.TORN_TAIL
-    found = [*(["zeros inside"] if has_zeros_inside else []), *(["a torn tail"] if is_torn else [])]
+    if zeros and zeros.is_all:
+        return f"{red('INCOMPLETE')}, only zeros" if must_be_complete else "only zeros"
+    places = [*(["inside"] if has_zeros_inside else []), *(["at the end"] if zeros and not zeros.is_padding else [])]
+    found = [f"zeros {' and '.join(places)}"] if places else []
+    if end.kind == cordwood.OutcomeKind.TORN_TAIL:
+        found.append("a torn tail")
     if not found:
         return "ok"
     return f"{red('INCOMPLETE') if must_be_complete else 'ok'}, with {' and '.join(found)}"
 
 
-_HEADER_LEN_MIN = 7
-"""No record is shorter than the shortest header. Between two regions, fewer bytes are the trailer of a block."""
-
-
-def zeros_inside(regions: Sequence[cordwood.SkippedRegion], end: int) -> list[cordwood.SkippedRegion]:
-    """The zeros, among what was skipped up to the file offset `end`, that a record follows.
-
-    Those at the end of a file are space that was allocated in advance.
-    """
-    found: list[cordwood.SkippedRegion] = []
-    has_record = False
-    # Each region is an object that is made when it is looked at, so each is looked at once.
-    for region in reversed(regions):
-        has_record = has_record or end - region.end_offset >= _HEADER_LEN_MIN
-        end = region.offset
-        if has_record and region.reason == cordwood.Reason.ZERO_FILL:
-            found.append(region)
-    return found[::-1]
-
-
 def zeros_text(region: cordwood.SkippedRegion) -> str:
     """What is said of zeros that a record follows."""
-    return f"{place_text(region)} of zeros before more records: never written, or lost"
+    return f"at {region.offset:,}: {zeros_inside_text(len(region))}"
 
 
 def place_text(region: cordwood.SkippedRegion) -> str:
@@ -170,13 +160,23 @@ class Skipped(NamedTuple):
     """Whether the log ends with an incomplete record."""
     zeros: Sequence[cordwood.SkippedRegion]
     """The listed regions of zeros that a record follows."""
+    zeros_at_end: ZerosAtEnd | None
+    """The zeros at the end of the file, unless they are padding."""
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether `--strict` fails on the log, damaged or not."""
+        return self.is_torn or bool(self.zeros) or self.zeros_at_end is not None
 
 
-def skipped_by(reader: cordwood.Reader) -> Skipped:
-    """What a reader has not returned so far."""
-    regions = reader.skipped
-    is_torn = reader.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
-    return Skipped(regions, reader.skipped_len, reader.ok, is_torn, zeros_inside(regions, reader.tell()))
+def skipped_by(reader: cordwood.Reader, record_count: int) -> Skipped:
+    """What a reader, which has returned this many records, has not returned so far."""
+    regions, end = reader.skipped, reader.outcome
+    is_torn = end.kind == cordwood.OutcomeKind.TORN_TAIL
+    zeros = zeros_at_end(end, record_count)
+    if zeros and zeros.is_padding:
+        zeros = None
+    return Skipped(regions, reader.skipped_len, reader.ok, is_torn, zeros_inside(regions, reader.tell()), zeros)
 
 
 def report_skipped(name: str, skipped: Skipped, *, names_flips: bool = True) -> Status:
@@ -199,6 +199,8 @@ def report_skipped(name: str, skipped: Skipped, *, names_flips: bool = True) -> 
     if count > REPORTED_MAX:
         rest = f"{quantity(count - REPORTED_MAX, 'more region')}, {quantity(rest_len, 'byte')} left out"
         complain(f"{display_name(name)}: {rest}; to list them: cordwood verify")
+    if skipped.zeros_at_end:
+        complain(f"{display_name(name)}: {skipped.zeros_at_end}")
     if (skipped.is_torn or not skipped.ok) and sum(map(len, skipped.regions)) < skipped.skipped_len:
         regions = quantity(len(skipped.regions), "region")
         complain(f"{display_name(name)}: more than {regions} were left out; for the totals: cordwood verify --json")

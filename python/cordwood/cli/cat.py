@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            damage = report_left_out(name, log, count, skipped_by(reader), options, end=end)
+            damage = report_left_out(name, log, count, skipped_by(reader, count), options, end=end)
         return max(status, damage)
 
     tally = for_each_source(

@@ -29,6 +29,7 @@ from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import NO_DIALECT, is_undetected
 from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._terminal import print_folded, red
+from cordwood.cli._zeros import ZEROS_ARE, ZerosAtEnd, zeros_at_end, zeros_inside, zeros_inside_text
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -101,12 +102,16 @@ class _Logs:
             `archive`.
         damaged_manifests: The paths of damaged ones.
         numbers: For each file that belongs entirely to another log: the number in its name, and that in its fragments.
+        zeros: Those at the ends of the logs.
     """
 
     def __init__(self, read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace) -> None:
         self._read_ahead = read_ahead
         self._options = options
-        names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
+        names = (
+            *("record_count", "payload_len", "file_len", "damaged_len", "torn_count"),
+            *("zeros_count", "zeros_len", "zeros_inside_len"),
+        )
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
         self.dialects: dict[str, int] = {}
         self.payloads: dict[str, int] = {}
@@ -116,6 +121,7 @@ class _Logs:
         self.databases: set[str] = set()
         self.damaged_manifests: list[str] = []
         self.numbers: list[tuple[int | None, int]] = []
+        self.zeros: list[ZerosAtEnd] = []
 
     def add(self, path: str) -> Status:
         """Reads a log, and adds what it contains."""
@@ -142,6 +148,11 @@ class _Logs:
         counts["file_len"] += report.file_len or 0
         counts["damaged_len"] += report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
         counts["torn_count"] += report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+        counts["zeros_inside_len"] += sum(map(len, zeros_inside(report.skipped, report.outcome.offset)))
+        if zeros := zeros_at_end(report.outcome, report.record_count):
+            self.zeros.append(zeros)
+            counts["zeros_count"] += not zeros.is_padding
+            counts["zeros_len"] += 0 if zeros.is_padding else zeros.length
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     def _payload(self, path: str, report: cordwood.Report) -> str | None:
@@ -177,6 +188,8 @@ def _describe(
         return tally.status
     is_one = len(files) == 1 and not files[0].is_in_folder
     what = "a log" if is_one else "a folder" if os.path.isdir(name) else "several files"  # noqa: PTH112
+    if is_one and logs.zeros and logs.zeros[0].is_all:
+        what = "only zeros"
     if what == "a folder":
         what = _folder(logs.payloads, len(logs.databases)) or what
     times = [time for run in logs.runs for time in (run.first_time, run.last_time) if time is not None]
@@ -219,6 +232,10 @@ def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) ->
         found, should = total(logs.entities), total(logs.stated_entities)
         _print("export", _export(found, should), is_damage=found != should)
     _print("damage", _damage(tally.damaged_count, fields), is_damage=tally.damaged_count > 0)
+    if inside_len := fields["zeros_inside_len"]:
+        _print("zeros", zeros_inside_text(inside_len))
+    if zeros := _zeros(logs.zeros, fields):
+        _print("zeros", zeros)
     if logs.damaged_manifests:
         _print("files", _live_files_text(logs.damaged_manifests), is_damage=True)
     if logs.numbers:
@@ -301,6 +318,17 @@ def _damage(damaged_count: int, counts: dict[str, Any]) -> str:
     torn = quantity(counts["torn_count"], "log")
     end = "ends in an incomplete record" if counts["torn_count"] == 1 else "end in incomplete records"
     return f"{damage}; {torn} {end}" if counts["torn_count"] else damage
+
+
+def _zeros(zeros: list[ZerosAtEnd], counts: dict[str, Any]) -> str | None:
+    """A text about the zeros at the ends of logs. Among several logs, those that are padding are not mentioned."""
+    if counts["log_count"] == 1 and zeros:
+        return str(zeros[0])
+    if not counts["zeros_count"]:
+        return None
+    ends = "end" if counts["zeros_count"] == 1 else "ends"
+    what = f"{quantity(counts['zeros_len'], 'zero')} at the {ends} of {quantity(counts['zeros_count'], 'log')}"
+    return f"{what}: {ZEROS_ARE}"
 
 
 def _numbers(numbers: list[tuple[int | None, int]]) -> str:

@@ -37,7 +37,8 @@ from cordwood.cli._reports import (
     state_of_log,
 )
 from cordwood.cli._sources import report_same
-from cordwood.cli._terminal import red
+from cordwood.cli._terminal import print_folded, red
+from cordwood.cli._zeros import zeros_at_end, zeros_inside_text
 
 EXAMPLES = """\
   cordwood stat 000003.log
@@ -59,6 +60,7 @@ COUNTS = (
     "trailer_len",
     "skipped_len",
     "damaged_len",
+    "zeros_inside_len",
     "file_len",
 )
 
@@ -123,13 +125,12 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:
-    """Prints the counts in four lines."""
+    """Prints the counts in four lines, and one for zeros."""
     file_len = "not read to its end" if stat.file_len is None else quantity(stat.file_len, "byte")
     blocks = "" if stat.block_count is None else f" in {quantity(stat.block_count, 'block')}"
-    print(
-        f"{display_name(name)}: {state_of_log(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect}, "
-        f"{file_len}{blocks}"
-    )
+    zeros = zeros_at_end(stat.outcome, stat.record_count)
+    state = state_of_log(stat.outcome, ok=not stat.damaged_len, has_zeros_inside=stat.zeros_inside_len > 0, zeros=zeros)
+    print(f"{display_name(name)}: {state}, {stat.dialect}, {file_len}{blocks}")
     lengths = ""
     if stat.record_len_mean is not None:
         lengths = f": from {stat.record_len_min:,} to {stat.record_len_max:,}, {stat.record_len_mean:,.1f} on average"
@@ -143,3 +144,7 @@ def _print_text(name: str, stat: cordwood.Stat) -> None:
         f"  others     {quantity(stat.skipped_len, 'byte')} skipped, {red(damaged) if stat.damaged_len else damaged}; "
         f"{quantity(stat.trailer_len, 'byte')} of trailers"
     )
+    if stat.zeros_inside_len:
+        print_folded(f"  zeros      {zeros_inside_text(stat.zeros_inside_len)}")
+    if zeros:
+        print_folded(f"  zeros      {zeros}")

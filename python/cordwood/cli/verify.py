@@ -1,12 +1,13 @@
 """Check logs and say what is wrong with them.
 
 One line for each log, and below it one for each region that is damaged, incomplete or left over from another log, and
-for zeros that a record follows, up to 1,000. What is no loss is not listed: the header of a file, what an engine wrote
-for its own use, zeros at the end. --json lists all of it.
+for zeros, up to 1,000. What is no loss is not listed: the header of a file, what an engine wrote for its own use.
+--json lists all of it.
 
 Exit status 3 if a log is damaged, or if all of the file belongs to another log, as after it was renamed. An incomplete
-record at the end is what a crash leaves. Zeros before more records are space that was never written, padding, or data
-that was lost: LevelDB silently skips them. Neither is damage, unless --strict is given.
+record at the end is what a crash leaves. Zeros before more records, or at the end, are space that was never written,
+padding, or data that was lost: LevelDB silently skips them. Neither is damage, but with --strict the exit status is
+then 3. Zeros that fill the block of the last record, in a file of whole blocks, are taken for padding.
 
 In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
 totals are printed.
@@ -52,11 +53,11 @@ from cordwood.cli._reports import (
     salvageable_count,
     sha256_of,
     state_of_log,
-    zeros_inside,
     zeros_text,
 )
 from cordwood.cli._sources import report_same
 from cordwood.cli._terminal import print_folded
+from cordwood.cli._zeros import zeros_at_end, zeros_inside
 
 EXAMPLES = """\
   cordwood verify 000003.log
@@ -147,8 +148,10 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _is_incomplete(report: cordwood.Report) -> bool:
-    """Whether a log ends with an incomplete record, or has zeros before a record."""
-    return report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL or bool(_zeros_inside(report))
+    """Whether a log ends with an incomplete record, or has zeros before a record or at its end that are no padding."""
+    is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+    zeros = zeros_at_end(report.outcome, report.record_count)
+    return is_torn or bool(_zeros_inside(report)) or (zeros is not None and not zeros.is_padding)
 
 
 def _zeros_inside(report: cordwood.Report) -> list[cordwood.SkippedRegion]:
@@ -177,7 +180,7 @@ def print_report(
         more: How many more records the policy "salvage" reads.
         sha256: The SHA-256 of what was read, for JSON.
         names_other_log: Whether to say that all of the file belongs to another log.
-        must_be_complete: Whether an incomplete record at the end, or zeros before a record, are an error.
+        must_be_complete: Whether an incomplete record at the end, or zeros, are an error.
         fields: Further fields for the end of the JSON object.
     """
     other = report.other_log_number if names_other_log else None
@@ -217,11 +220,17 @@ def print_report(
     payload = quantity(report.payload_len, "byte")
     advice = None
     zeros = {region.offset for region in _zeros_inside(report)}
+    last_zeros = zeros_at_end(report.outcome, report.record_count)
     if other is None:
         state = state_of_log(
-            report.outcome, ok=report.ok, must_be_complete=must_be_complete, has_zeros_inside=bool(zeros)
+            report.outcome,
+            ok=report.ok,
+            must_be_complete=must_be_complete,
+            has_zeros_inside=bool(zeros),
+            zeros=last_zeros,
         )
-        print(f"{display_name(name)}: {state}, {records}, {payload}")
+        content = quantity(last_zeros.length, "byte") if last_zeros and last_zeros.is_all else f"{records}, {payload}"
+        print(f"{display_name(name)}: {state}, {content}")
     else:
         # Not "ok": it may be a log that was renamed, in which readers find nothing.
         state = "" if report.ok else f"{state_of_log(report.outcome, ok=False)}, "
@@ -241,6 +250,8 @@ def print_report(
                 f"  {place_text(region)}, {reason_text(region, names_flip=not has_no_dialect)}", is_damage=is_damage
             )
     print_more(report, len(listed))
+    if last_zeros:
+        print_folded(f"  {last_zeros}")
     if advice:
         print(f"  {advice}")
     if has_no_dialect:

@@ -273,8 +273,8 @@ impl Follower {
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
-            State::Open(open) => Outcome::at(open.follower.offset(), open.end),
-            State::Closed { end, offset, .. } => Outcome::at(*offset, *end),
+            State::Open(open) => Outcome::at(open.follower.offset(), open.end, None),
+            State::Closed { end, offset, .. } => Outcome::at(*offset, *end, None),
         })
     }
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::enums::OUTCOME_KIND;
-use crate::value::{Reduced, reduced, static_name};
+use crate::value::{Reduced, reduced, shown, static_name};
 
 /// How reading a log ended, or that it has not yet: the `outcome` of a reader, follower or report.
 ///
@@ -18,47 +18,55 @@ use crate::value::{Reduced, reduced, static_name};
 pub(crate) struct Outcome {
     kind: &'static str,
     offset: u64,
-}
-
-impl From<cordwood::End> for Outcome {
-    fn from(end: cordwood::End) -> Self {
-        Outcome {
-            kind: end.as_str(),
-            offset: end.offset(),
-        }
-    }
+    zeros_offset: Option<u64>,
 }
 
 impl Outcome {
-    /// The outcome of reading that has reached `position`, and may have ended there.
-    pub(crate) fn at(position: u64, end: Option<cordwood::End>) -> Self {
-        end.map_or(
-            Outcome {
+    /// The outcome of reading that ended at `end`, in a file whose last zeros begin at
+    /// `zeros_offset`.
+    pub(crate) fn of(end: cordwood::End, zeros_offset: Option<u64>) -> Self {
+        Outcome {
+            kind: end.as_str(),
+            offset: end.offset(),
+            zeros_offset,
+        }
+    }
+
+    /// The outcome of reading that has reached `position`, and has ended there if there is an
+    /// `end`.
+    pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
+        match end {
+            Some(end) => Outcome::of(end, zeros_offset),
+            None => Outcome {
                 kind: "unfinished",
                 offset: position,
+                zeros_offset: None,
             },
-            Outcome::from,
-        )
+        }
     }
 }
 
 #[pymethods]
 impl Outcome {
     #[new]
-    #[pyo3(signature = (*, kind, offset))]
-    fn new(kind: &str, offset: u64) -> PyResult<Self> {
+    #[pyo3(signature = (*, kind, offset, zeros_offset = None))]
+    fn new(kind: &str, offset: u64, zeros_offset: Option<u64>) -> PyResult<Self> {
         let kinds = ["unfinished", "clean", "torn_tail", "stopped"];
         let kind = static_name(&kinds, kind, "outcome")?;
-        Ok(Outcome { kind, offset })
+        Ok(Outcome {
+            kind,
+            offset,
+            zeros_offset,
+        })
     }
 
     #[classattr]
-    fn __match_args__() -> (&'static str, &'static str) {
-        ("kind", "offset")
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("kind", "offset", "zeros_offset")
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        reduced(slf, &["kind", "offset"])
+        reduced(slf, &["kind", "offset", "zeros_offset"])
     }
 
     /// `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
@@ -76,7 +84,17 @@ impl Outcome {
         self.offset
     }
 
+    /// The file offset at which zeros begin that extend to the end of the file.
+    ///
+    /// They are space that was never written, padding, or data that was lost. `None` if the file
+    /// does not end in zeros, or was not read to its end; always `None` for a follower.
+    #[getter]
+    fn zeros_offset(&self) -> Option<u64> {
+        self.zeros_offset
+    }
+
     pub(crate) fn __repr__(&self) -> String {
-        format!("Outcome(kind='{}', offset={})", self.kind, self.offset)
+        let zeros = shown("zeros_offset", self.zeros_offset);
+        format!("Outcome(kind='{}', offset={}{zeros})", self.kind, self.offset)
     }
 }

@@ -60,7 +60,7 @@ impl Report {
                 salvaged_count: report.salvaged_count,
                 payload_len: report.payload_len,
                 file_len: report.file_len,
-                outcome: Outcome::from(report.end),
+                outcome: Outcome::of(report.end, report.zeros_offset()),
                 other_log_number: report.other_log_number,
             },
             skipped: listed(py, &report.findings)?.unbind(),

@@ -329,4 +329,9 @@ impl Listed {
     pub(crate) fn len(&self) -> u64 {
         self.findings.len()
     }
+
+    /// See [`Findings::zeros_before`].
+    pub(crate) fn zeros_before(&self, end: u64) -> Option<u64> {
+        self.findings.zeros_before(end)
+    }
 }

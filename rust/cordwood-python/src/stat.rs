@@ -81,6 +81,9 @@ pub(crate) struct Stat {
     /// Skipped bytes in regions of `Severity.CORRUPTION`.
     #[pyo3(get)]
     damaged_len: u64,
+    /// Bytes of zeros that a record follows: space that was never written, padding, or lost data.
+    #[pyo3(get)]
+    zeros_inside_len: u64,
     /// The length of the file in bytes; `None` if it is not known.
     #[pyo3(get)]
     file_len: Option<u64>,
@@ -113,8 +116,9 @@ impl Stat {
             trailer_len: stat.trailer_len,
             skipped_len: stat.skipped_len,
             damaged_len: stat.damaged_len,
+            zeros_inside_len: stat.zeros_inside_len(),
             file_len: stat.file_len,
-            outcome: Outcome::from(stat.end),
+            outcome: Outcome::of(stat.end, stat.zeros_offset()),
             other_log_number: stat.other_log_number,
             path: Source(path),
         }
@@ -127,7 +131,7 @@ impl Stat {
     #[pyo3(signature = (
         *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None, stored_len = 0,
         header_len = 0, record_len_min = None, record_len_max = None, full_count = 0, first_count = 0, middle_count = 0, last_count = 0, trailer_len = 0,
-        skipped_len = 0, damaged_len = 0, other_log_number = None, path = None
+        skipped_len = 0, damaged_len = 0, zeros_inside_len = 0, other_log_number = None, path = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -149,6 +153,7 @@ impl Stat {
         trailer_len: u64,
         skipped_len: u64,
         damaged_len: u64,
+        zeros_inside_len: u64,
         other_log_number: Option<u32>,
         path: Option<PathBuf>,
     ) -> PyResult<Self> {
@@ -167,6 +172,7 @@ impl Stat {
             trailer_len,
             skipped_len,
             damaged_len,
+            zeros_inside_len,
             file_len,
             outcome,
             other_log_number,
@@ -196,6 +202,7 @@ impl Stat {
                 "trailer_len",
                 "skipped_len",
                 "damaged_len",
+                "zeros_inside_len",
                 "other_log_number",
                 "path",
             ],

@@ -134,11 +134,13 @@ class _AtOnce:
             with self._reader(name) as reader, Progress(name, prints_records=False) as progress:
                 position = reader.tell()
                 first = {self._origin: origin_value(name, self._origin, form)}
+                count = 0
                 for batch in reader.record_batches(target_len=BATCH_LEN):
+                    count += len(batch)
                     yield EntityRecords(batch, first, _refuse, self.found)
                     progress(reader.tell() - position)
                     position = reader.tell()
-                if not reader.ok or reader.outcome.kind != "clean" or skipped_by(reader).zeros:
+                if not reader.ok or reader.outcome.kind != "clean" or skipped_by(reader, count).is_incomplete:
                     raise _Again
 
 

@@ -242,5 +242,4 @@ def report_damage(options: argparse.Namespace, log_rows: LogRows, skipped: Skipp
     is_lost = max(status, log_rows.status) == Status.DAMAGE and not log_rows.is_other_kind
     if options.payload == "live-files" and is_lost:
         complain(f"{display_name(log_rows.source)}: {LOST_EDITS}")
-    is_incomplete = skipped.is_torn or bool(skipped.zeros)
-    return Status.DAMAGE if options.strict and is_incomplete else status
+    return Status.DAMAGE if options.strict and skipped.is_incomplete else status

@@ -105,7 +105,7 @@ class _Logs:
                 log_rows = self._rows_of(name, reader, found, is_native=is_native)
                 for _ in log_rows:
                     pass
-                self.firsts[name] = _First(reader.tell(), log_rows.read, skipped_by(reader))
+                self.firsts[name] = _First(reader.tell(), log_rows.read, skipped_by(reader, log_rows.read.record_count))
             return Status.CLEAN
 
         status = self._for_each(find).status
@@ -163,7 +163,7 @@ class _Logs:
                 position = reader.tell()
             if first and log_rows.read != first.read:
                 raise changed_meanwhile(name, "rewritten")
-            skipped = first.skipped if first else skipped_by(reader)
+            skipped = first.skipped if first else skipped_by(reader, log_rows.read.record_count)
             return max(log_rows.status, report_damage(self._options, log_rows, skipped))
 
     def _for_each(self, work: Callable[[str], Status]) -> Tally:

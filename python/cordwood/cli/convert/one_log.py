@@ -27,7 +27,7 @@ def convert_once(options: argparse.Namespace, form: str, known: dict[str, Column
     with reader_of(options, source, options.end) as reader:
         log_rows = LogRows(options, options.source, reader, selection)
         _write_table(options, form, known, log_rows)
-        return max(log_rows.status, report_damage(options, log_rows, skipped_by(reader)))
+        return max(log_rows.status, report_damage(options, log_rows, skipped_by(reader, log_rows.read.record_count)))
 
 
 def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
@@ -41,7 +41,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
         for _ in first:
             pass
         # What was torn here is reported as such.
-        end, skipped = reader.tell(), skipped_by(reader)
+        end, skipped = reader.tell(), skipped_by(reader, first.read.record_count)
     selection.check_names()
     columns = columns_found(options.payload, found, form)
     with reader_of(options, source.open(), end) as reader:

@@ -24,7 +24,8 @@ from cordwood.cli._recognition import check_no_log
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
 from cordwood.cli._sources import for_each_source
-from cordwood.cli._terminal import has_color, terminal_width
+from cordwood.cli._terminal import has_color, print_folded, terminal_width
+from cordwood.cli._zeros import zeros_at_end, zeros_inside_text
 from cordwood.cli.map import terminal
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ def _draw_svg(options: argparse.Namespace) -> Status:
         drawings.append(picture.drawing)
         if picture.cells.is_damaged:
             complain(f"{title}: {damage_summary(picture.cells)}; {policy_note('salvage', 0)}")
+        for text in _zeros(picture.cells):
+            complain(f"{title}: {text}")
         return picture.cells
 
     status = _draw_each(options, draw)
@@ -133,6 +136,16 @@ def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat
         unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
     )
     print("\n".join(lines))
+    for text in _zeros(cells):
+        print_folded(text)
     if cells.is_damaged:
         print(policy_note("salvage", 0))
     return cells
+
+
+def _zeros(cells: Cells) -> list[str]:
+    """What is said of the zeros in a log."""
+    found = [zeros_inside_text(cells.zeros_inside_len)] if cells.zeros_inside_len else []
+    end = cordwood.Outcome(kind="clean", offset=cells.file_len, zeros_offset=cells.zeros_offset)
+    zeros = zeros_at_end(end, record_count=int(cells.has_records))
+    return [*found, str(zeros)] if zeros else found

@@ -423,9 +423,8 @@ impl Reader {
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
-            State::Open(Open { end, position, .. }) | State::Closed { end, position, .. } => {
-                Outcome::at(*position, *end)
-            }
+            State::Open(open) => open.outcome(),
+            State::Closed { outcome, .. } => *outcome,
         })
     }
 

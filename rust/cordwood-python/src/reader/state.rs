@@ -15,6 +15,7 @@ use crate::batch_pool::Pool;
 use crate::buffer::{bytes_of_parts, new_bytes};
 use crate::error::{check_signals, no_memory};
 use crate::log::Logged;
+use crate::outcome::Outcome;
 use crate::read_ahead::{Found, ReadAhead, Reading, SharedReadAhead, StopThreadsOnDrop, batch_count_max};
 use crate::record::Record;
 use crate::skipped_region::Listed;
@@ -29,8 +30,7 @@ pub(crate) enum State {
     /// The skipped regions stay readable after `close`.
     Closed {
         skipped: Listed,
-        end: Option<cordwood::End>,
-        position: u64,
+        outcome: Outcome,
     },
 }
 
@@ -39,9 +39,8 @@ impl State {
     pub(crate) fn close(&mut self) -> Option<Box<Open>> {
         let closed = match self {
             State::Open(open) => State::Closed {
+                outcome: open.outcome(),
                 skipped: std::mem::take(&mut open.skipped),
-                end: open.end,
-                position: open.position,
             },
             State::Closed { .. } => return None,
         };
@@ -141,6 +140,12 @@ pub(crate) enum Next {
 }
 
 impl Open {
+    /// How reading ended, or that it has not yet.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
+        Outcome::at(self.position, self.end, zeros)
+    }
+
     /// The next record, if it has already been found.
     #[inline]
     pub(crate) fn next_found(&mut self) -> Option<RecordSpan> {

@@ -110,7 +110,10 @@ impl Scan {
             latest
                 .logs
                 .iter()
-                .map(|log| Outcome::at(log.position, log.end))
+                .map(|log| {
+                    let zeros = log.file_len.and_then(|len| log.findings.zeros_before(len));
+                    Outcome::at(log.position, log.end, zeros)
+                })
                 .collect()
         };
         PyTuple::new(py, outcomes)

@@ -32,6 +32,7 @@ pub(super) struct LogState {
     pub(super) findings: Findings,
     pub(super) position: u64,
     pub(super) end: Option<End>,
+    pub(super) file_len: Option<u64>,
 }
 
 impl Plan {

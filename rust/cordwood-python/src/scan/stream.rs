@@ -91,10 +91,11 @@ impl Stream {
             ));
         }
         let filled = log.fill(&self.plan, &self.pool, rows);
-        let (position, end) = (log.position, log.reader.end());
+        let (position, end, file_len) = (log.position, log.reader.end(), log.reader.file_len());
         self.plan.note(reading, self.source, |found| {
             found.position = position;
             found.end = end;
+            found.file_len = file_len;
         });
         let filled = filled?;
         self.log = Some(log);

@@ -10,5 +10,6 @@ mod scanner;
 
 pub use self::bit_flip::{BitFlip, FragmentPart, locate_bit_flip};
 pub use self::region::{Reason, Severity, SkippedRegion};
+pub(crate) use self::report::LastZeros;
 pub use self::report::{Finding, Findings};
 pub(crate) use self::scanner::Scanner;

@@ -43,7 +43,8 @@ pub enum Reason {
     RecordTooLarge,
     /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest,
-    /// Zeros up to the end of the block or of the file: preallocated or padded.
+    /// Zeros up to the end of the block or of the file: space that was never written, padding, or
+    /// data that was lost.
     ZeroFill,
     /// A block trailer that is not all zero. No engine checks it.
     NonzeroTrailer,
@@ -94,7 +95,9 @@ pub enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// No data is missing here, or the options exclude it.
+    /// Not damage: padding, what an engine wrote for itself, or what the options exclude. Zeros
+    /// ([`Reason::ZeroFill`]) may be space that was never written, or data that was lost: the file
+    /// does not show which.
     Info,
     /// The incomplete end of the file. A killed writer leaves one; it contains nothing that had
     /// been synced.

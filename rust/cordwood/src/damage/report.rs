@@ -1,9 +1,10 @@
 //! The regions that were not returned, in bounded memory.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::damage::BitFlip;
-use crate::damage::{Severity, SkippedRegion};
+use crate::damage::{Reason, Severity, SkippedRegion};
 
 /// A region that was not returned, and the flipped bit that explains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +49,7 @@ pub struct Findings {
     listed: Vec<Finding>,
     /// Bytes in all regions, listed or not, by the name of the reason.
     lens: BTreeMap<&'static str, (Severity, u64)>,
+    last_zeros: LastZeros,
 }
 
 impl Findings {
@@ -60,6 +62,7 @@ impl Findings {
         let reason = finding.region.reason;
         let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
         *len += finding.region.len();
+        self.last_zeros.add(finding.region);
         self.list(finding);
     }
 
@@ -69,6 +72,7 @@ impl Findings {
             let (_, len) = self.lens.entry(name).or_insert((severity, 0));
             *len += next_len;
         }
+        self.last_zeros.append(next.last_zeros);
         // If some of these findings are not listed, the list is full, and none of the next ones is
         // adjacent to its last.
         for finding in next.listed {
@@ -125,16 +129,49 @@ impl Findings {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
 
+    /// The file offset at which zeros ([`Reason::ZeroFill`]) begin that end at `end`; `None` if none
+    /// do. With the length of a file that was read to its end: where the zeros at its end begin.
+    pub fn zeros_before(&self, end: u64) -> Option<u64> {
+        self.last_zeros.before(end)
+    }
+
     /// The reasons that occur, by name, each with its severity and the bytes in all its regions.
     pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))
     }
 }
 
+/// The last run of adjacent regions of zeros, as file offsets. Anything between two regions is a
+/// record or a trailer, so a run that ends where the file does is its end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct LastZeros(Range<u64>);
+
+impl LastZeros {
+    /// Takes a region into account that begins after all others.
+    pub(crate) fn add(&mut self, region: SkippedRegion) {
+        if region.reason == Reason::ZeroFill {
+            self.append(LastZeros(region.begin..region.end));
+        }
+    }
+
+    /// Takes those of the next range into account.
+    pub(crate) fn append(&mut self, LastZeros(next): LastZeros) {
+        if next.is_empty() {
+            return;
+        }
+        let is_adjacent = self.0.end == next.start;
+        self.0 = if is_adjacent { self.0.start } else { next.start }..next.end;
+    }
+
+    /// See [`Findings::zeros_before`].
+    pub(crate) fn before(&self, end: u64) -> Option<u64> {
+        (self.0.end == end && !self.0.is_empty()).then_some(self.0.start)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::damage::Reason;
 
     fn finding(begin: u64, kind: u8) -> Finding {
         Finding::new(SkippedRegion {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::ranges::{Events, Parts, in_parts, in_parts_of_file, joined_end};
-use crate::damage::Severity;
+use crate::damage::{LastZeros, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::Error;
@@ -58,6 +58,10 @@ pub struct Stat {
     pub other_log_number: Option<u32>,
     /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,
+    last_zeros: LastZeros,
+    /// Bytes of zeros, and how many of them no record follows.
+    zeros_len: u64,
+    last_zeros_len: u64,
 }
 
 impl Stat {
@@ -81,11 +85,16 @@ impl Stat {
             end: End::Clean { offset: 0 },
             other_log_number: None,
             torn_len: 0,
+            last_zeros: LastZeros::default(),
+            zeros_len: 0,
+            last_zeros_len: 0,
         }
     }
 
     /// The sum of this range and the one after it.
-    fn joined(self, next: Stat) -> Self {
+    fn joined(mut self, next: Stat) -> Self {
+        let end = joined_end((self.events(), self.end), (next.events(), next.end));
+        self.last_zeros.append(next.last_zeros);
         Stat {
             format: self.format,
             record_count: self.record_count + next.record_count,
@@ -102,9 +111,12 @@ impl Stat {
             skipped_len: self.skipped_len + next.skipped_len,
             damaged_len: self.damaged_len + next.damaged_len,
             file_len: next.file_len.or(self.file_len),
-            end: joined_end((self.events(), self.end), (next.events(), next.end)),
+            end,
             other_log_number: self.other_log_number,
             torn_len: self.torn_len + next.torn_len,
+            last_zeros: self.last_zeros,
+            zeros_len: self.zeros_len + next.zeros_len,
+            last_zeros_len: next.last_zeros_len + if next.record_count == 0 { self.last_zeros_len } else { 0 },
         }
     }
 
@@ -139,6 +151,18 @@ impl Stat {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
+    /// The file offset at which zeros begin that extend to the end of the file: as
+    /// [`Report::zeros_offset`](super::Report::zeros_offset).
+    pub fn zeros_offset(&self) -> Option<u64> {
+        self.last_zeros.before(self.file_len?)
+    }
+
+    /// Bytes of zeros ([`Reason::ZeroFill`]) that a record follows: padding, space that was never
+    /// written, or data that was lost.
+    pub fn zeros_inside_len(&self) -> u64 {
+        self.zeros_len - self.last_zeros_len
+    }
+
     /// Blocks in the file, including a partial last one. `None` if the length of the file is not
     /// known.
     pub fn block_count(&self) -> Option<u64> {
@@ -170,6 +194,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     let mut stat = Stat::new();
     // The end of the last event: a gap between two is a trailer.
     let mut position = None;
+    // How many records there were before the last zeros.
+    let mut count_before_zeros = 0;
     loop {
         // Most records have already been found. Through `step`, the span of each would go through
         // memory.
@@ -186,6 +212,15 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
                 stat.skipped_len += region.len();
+                if region.reason == Reason::ZeroFill {
+                    stat.last_zeros.add(region);
+                    stat.zeros_len += region.len();
+                    if stat.record_count > count_before_zeros {
+                        stat.last_zeros_len = 0;
+                        count_before_zeros = stat.record_count;
+                    }
+                    stat.last_zeros_len += region.len();
+                }
                 match region.reason.severity() {
                     Severity::Info => {}
                     Severity::TornTail => stat.torn_len += region.len(),
@@ -212,6 +247,9 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     }
                     _ => 0,
                 };
+                if stat.record_count > count_before_zeros {
+                    stat.last_zeros_len = 0;
+                }
                 stat.file_len = reader.file_len();
                 stat.end = end;
                 stat.other_log_number = reader.info().other_log_number;

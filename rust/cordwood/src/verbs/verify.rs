@@ -60,6 +60,13 @@ impl Report {
         self.findings.len_of(Severity::Corruption) == 0
     }
 
+    /// The file offset at which zeros begin that extend to the end of the file; `None` if it does
+    /// not end in zeros, or was not read to its end. Not damage: space that was never written, or
+    /// data that was lost.
+    pub fn zeros_offset(&self) -> Option<u64> {
+        self.findings.zeros_before(self.file_len?)
+    }
+
     fn events(&self) -> Events {
         Events::of(
             self.record_count,

@@ -1,0 +1,152 @@
+"""What the verbs say about zeros at the end of a log, and when `--strict` fails on them."""
+
+import json
+
+import pytest
+import reference
+from reference import BLOCK_LEN
+
+import cordwood
+from cordwood.cli import main
+
+RECORDS = [b"one", b"two"]
+LOG = reference.encode(RECORDS)
+MEANING = "space that was never written, or data that was lost"
+
+
+@pytest.fixture
+def run(capfd):
+    """Runs the command and returns its status, its output and its messages, each on one line."""
+
+    def run(*arguments):
+        status = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return status, " ".join(out.split()), " ".join(err.split())
+
+    return run
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("verb", ["verify", "stat", "info", "map", "salvage", "convert", "cat", "map --svg"])
+def test_zeros_at_the_end_are_said_with_place_length_and_both_meanings(verb, run, tmp_path):
+    path = write(tmp_path / "log", LOG + bytes(5_000))
+    verb, *options = verb.split()
+    options += {"salvage": [path, tmp_path / "new"], "map": [*([tmp_path / "p.svg"] if options else []), path]}.get(
+        verb, [path]
+    )
+    status, out, err = run(verb, *options)
+    said = out if verb in ("verify", "stat", "info", "salvage") or (verb == "map" and len(options) == 1) else err
+    assert status == 0
+    assert said.count(f"at 20: 5,000 zeros at the end: {MEANING}") == 1
+
+
+@pytest.mark.parametrize("verb", ["verify", "convert"])
+@pytest.mark.parametrize(
+    ("content", "status"),
+    {
+        "no zeros": (LOG, 0),
+        "zeros": (LOG + bytes(5_000), 3),
+        "whole blocks, and the last record is in an earlier one": (LOG + bytes(2 * BLOCK_LEN - 20), 3),
+        "whole blocks, and the last record ends with the one before": (
+            reference.encode([bytes(BLOCK_LEN - 7)]) + bytes(BLOCK_LEN),
+            3,
+        ),
+        "padding of the last record's own block": (LOG + bytes(BLOCK_LEN - 20), 0),
+        "padding of the last of several blocks": (
+            reference.encode([bytes(BLOCK_LEN), b"two"]) + bytes(BLOCK_LEN - 24),
+            0,
+        ),
+        "one block, of which one byte is missing": (LOG + bytes(BLOCK_LEN - 21), 3),
+        "only zeros": (bytes(BLOCK_LEN), 3),
+        "only some zeros": (bytes(100), 3),
+        "a file header and zeros": (b":W&B\xe1\xbe\0" + bytes(BLOCK_LEN - 7), 3),
+    }.values(),
+)
+def test_strict_fails_on_zeros_at_the_end_unless_they_are_padding(verb, content, status, run, tmp_path):
+    path = write(tmp_path / "log", content)
+    assert run(verb, "--strict", path)[0] == status
+    assert run(verb, path)[0] == 0
+
+
+def test_padding_is_named_and_its_log_is_ok(run, tmp_path):
+    path = write(tmp_path / "log", LOG + bytes(BLOCK_LEN - 20))
+    for arguments in (["verify", "--strict", path], ["salvage", path, tmp_path / "new"]):
+        status, out, _ = run(*arguments)
+        assert status == 0
+        assert "log: ok, 2 records, 6 bytes" in out
+        assert "at 20: 32,748 zeros at the end: padding" in out
+    for verb in ("stat", "info", "map"):
+        status, out, _ = run(verb, path)
+        assert "at 20: 32,748 zeros at the end: padding" in out
+
+
+def test_a_file_of_zeros_only_is_only_zeros(run, tmp_path):
+    path = write(tmp_path / "000003.log", bytes(5_000))
+    assert f"{path}: only zeros, 5,000 bytes" in run("verify", path)[1]
+    assert f"{path}: INCOMPLETE, only zeros, 5,000 bytes" in run("verify", "--strict", path)[1]
+    assert f"{path}: only zeros, leveldb, 5,000 bytes in 1 block" in run("stat", path)[1]
+    assert f"{path}: only zeros" in run("info", path)[1]
+    (tmp_path / "other").write_bytes(bytes(40_000))
+    assert "1 file is not a log: only zeros" in run("verify", tmp_path)[1]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
+def test_half_an_export_is_incomplete(form, run, tmp_path):
+    """A copy that ends in zeros, as an interrupted download may leave it."""
+    if form == "parquet":
+        pytest.importorskip("pyarrow.parquet")
+    record = bytes.fromhex(
+        "6a196a05737e61707072100b12057461736b73220577726974650c"
+        "7a0f1a046e616d6520002a051a03646f637a1408071a0364756520002a090880e085cd81999803"
+    )
+    whole = reference.encode([record] * 10)
+    export = tmp_path / "export"
+    export.mkdir()
+    half = write(export / "output-0", whole[: len(whole) // 2] + bytes(len(whole) // 2))
+    write(export / "output-1", whole)
+    for arguments, expected in (([], 0), (["--strict"], 3)):
+        to = tmp_path / f"{expected}.{form}"
+        status, _, err = run("convert", "--as", "entity", *arguments, export, to)
+        assert status == expected
+        assert f"{half}: at {len(whole) // 2:,}: {len(whole) // 2:,} zeros at the end: {MEANING}" in err
+
+
+def test_the_json_has_the_offset(run, tmp_path):
+    path = write(tmp_path / "log", LOG + bytes(5_000))
+    report = json.loads(run("verify", "--json", path)[1])
+    assert (report["ok"], report["outcome"]) == (True, {"kind": "clean", "offset": 5_020, "zeros_offset": 20})
+    assert json.loads(run("verify", "--json", "--strict", path)[1])["ok"] is False
+    stat = json.loads(run("stat", "--json", path)[1])
+    assert (stat["outcome"]["zeros_offset"], stat["zeros_inside_len"]) == (20, 0)
+    info = json.loads(run("info", "--json", path)[1])
+    assert (info["zeros_count"], info["zeros_len"], info["zeros_inside_len"]) == (1, 5_000, 0)
+
+
+@pytest.mark.parametrize("verb", ["verify", "stat", "info", "map", "convert", "cat"])
+def test_zeros_before_more_records_are_said(verb, run, tmp_path):
+    path = write(tmp_path / "log", LOG + bytes(BLOCK_LEN - 20) + LOG)
+    status, out, err = run(verb, path)
+    assert status == 0
+    said = err if verb in ("convert", "cat") else out
+    assert "32,748 bytes of zeros before more records: never written, or lost" in said
+    assert "at the end" not in said
+
+
+def test_info_counts_the_logs_that_end_in_zeros(run, tmp_path):
+    for number, tail in enumerate([bytes(5_000), bytes(100), bytes(BLOCK_LEN - 20), b""]):
+        write(tmp_path / f"{number:06}.log", LOG + tail)
+    out = run("info", tmp_path)[1]
+    assert f"5,100 zeros at the ends of 2 logs: {MEANING}" in out
+
+
+def test_a_writer_treats_zeros_at_the_end_as_before(tmp_path):
+    path = write(tmp_path / "log", LOG + bytes(5_000))
+    with pytest.raises(cordwood.TornTailError):
+        cordwood.open(path, "a")
+    with cordwood.open(path, "a", on_torn_tail="truncate"):
+        pass
+    assert path.read_bytes() == LOG
