@@ -124,6 +124,7 @@ class SkippedRegion:
         computed_crc: int | None = None,
         stated_len: int | None = None,
         type_byte: int | None = None,
+        version: int | None = None,
         bit_flip: BitFlip | None = None,
     ) -> Self: ...
     @property
@@ -153,6 +154,9 @@ class SkippedRegion:
 
         The reasons are `unknown_kind`, `ignored_kind`, `metadata` and `bad_metadata`.
         """
+    @property
+    def version(self) -> int | None:
+        """The version that the file header states, if the reason is `unknown_version`; else `None`."""
     @property
     def bit_flip(self) -> BitFlip | None:
         """The one flipped bit that explains the region, if `verify` or `salvage` found one.

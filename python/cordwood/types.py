@@ -64,7 +64,9 @@ class Reason(StrEnum):
             missing.
         TORN_TAIL: The incomplete end that a crash leaves.
         FILE_HEADER: What a file of this dialect begins with.
-        BAD_FILE_HEADER: Something else where a file of this dialect has its header.
+        UNKNOWN_VERSION: The file header, in a version that is not known. The records after it are read.
+        BAD_FILE_HEADER: Something else where a file of this dialect has its header, or a version that the first record
+            shows to be wrong.
         METADATA: A record that the engine wrote for its own use.
         BAD_METADATA: Metadata whose content or position no engine writes.
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
@@ -90,6 +92,7 @@ class Reason(StrEnum):
     EMPTY_FIRST = "empty_first"
     TORN_TAIL = "torn_tail"
     FILE_HEADER = "file_header"
+    UNKNOWN_VERSION = "unknown_version"
     BAD_FILE_HEADER = "bad_file_header"
     METADATA = "metadata"
     BAD_METADATA = "bad_metadata"

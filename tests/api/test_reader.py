@@ -302,7 +302,7 @@ SEVERITIES = {
     # Only in dialects other than LevelDB's, which the reference does not know.
     **dict.fromkeys(["bad_file_header", "bad_metadata", "lost_write"], "corruption"),
     **dict.fromkeys(["unsupported_compression", "bad_compression"], "corruption"),
-    **dict.fromkeys(["file_header", "metadata", "ignored_kind", "end_trailer", "stale"], "info"),
+    **dict.fromkeys(["file_header", "unknown_version", "metadata", "ignored_kind", "end_trailer", "stale"], "info"),
     "torn_tail": "torn_tail",
 }
 

@@ -269,6 +269,7 @@ REGION_ATTRIBUTES = {"offset": 0, "end_offset": 20, "reason": "checksum_mismatch
         (cordwood.SkippedRegion, REGION_ATTRIBUTES, {"computed_crc": 1}),
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "bad_length"}, {"stated_len": 7}),
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "unknown_kind"}, {"type_byte": 7}),
+        (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "unknown_version"}, {"version": 7}),
         (cordwood.Fragment, FRAGMENT, {"block": 7}),
         (cordwood.Fragment, FRAGMENT, {"type_byte": 0}),
         (cordwood.Fragment, FRAGMENT, {"payload_len": 0}),

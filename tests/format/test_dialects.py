@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import os
 import random
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from compat_logs import SWANLAB, lengths
 from real_engines import offline_run, scan_wandb, the_log_of
-from real_files import corpus, vectors
+from real_files import VECTORS, corpus, vectors
 from rocksdict import Options, Rdict
 from support import PAYLOAD
 from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter
@@ -232,6 +233,68 @@ def test_a_file_of_swanlab(name, tmp_path):
         store.close()
 
 
+OLD_SWANLAB = {0: "run-0.6.4.swanlab", 1: "run-0.7.10.swanlab"}
+
+
+def swanlab_run(version):
+    """A run of SwanLab whose file header states this version."""
+    if version in OLD_SWANLAB:
+        return (VECTORS / "swanlab/releases" / OLD_SWANLAB[version]).read_bytes()
+    run = (VECTORS / "swanlab/run/run.swanlab").read_bytes()
+    return run[:6] + bytes([version]) + run[7:]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 200])
+def test_each_version_of_swanlab_is_kept(version, tmp_path):
+    path, copy = tmp_path / "run.swanlab", tmp_path / "copy.swanlab"
+    path.write_bytes(swanlab_run(version))
+    records = list(cordwood.open(path))
+    for named in (None, "swanlab"):
+        report = cordwood.verify(path, dialect=named)
+        assert (report.ok, report.record_count) == (True, len(records))
+        header = report.skipped[0]
+        assert (header.reason, header.version) == (
+            ("file_header", None) if version <= 2 else ("unknown_version", version)
+        )
+        copy.unlink(missing_ok=True)
+        cordwood.salvage(path, copy, dialect=named)
+        assert copy.read_bytes() == path.read_bytes()
+    with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
+        writer.append(records[0])
+    assert path.read_bytes()[:7] == copy.read_bytes()[:7]
+    assert list(cordwood.open(path)) == [*records, records[0]]
+
+
+@pytest.mark.parametrize(("version", "stated"), [(0, 2), (0, 64), (1, 3), (1, 129), (2, 0), (2, 1)])
+def test_the_first_record_shows_that_a_version_of_swanlab_is_wrong(version, stated, tmp_path):
+    right = swanlab_run(version)
+    damaged, copy = tmp_path / "damaged.swanlab", tmp_path / "copy.swanlab"
+    damaged.write_bytes(right[:6] + bytes([stated]) + right[7:])
+    for source in (damaged, damaged.read_bytes(), io.BytesIO(damaged.read_bytes())):
+        report = cordwood.verify(source)
+        assert [region.reason for region in report.skipped] == ["bad_file_header"]
+    cordwood.salvage(damaged, copy)
+    assert copy.read_bytes() == right
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_a_live_run_of_each_version_of_swanlab_is_followed(version, tmp_path):
+    path, run = tmp_path / "run.swanlab", swanlab_run(version)
+    records = list(cordwood.open(run))
+    path.write_bytes(b"")
+    with cordwood.follow(path) as follower, path.open("ab", buffering=0) as file:
+        found = []
+        for begin, end in itertools.pairwise([0, 3, 6, 7, 12, 14, 60, 20_000, len(run)]):
+            file.write(run[begin:end])
+            for _ in range(2):
+                while (record := follower.poll()) is not None:
+                    found.append(record.data)
+            # Until something follows, a version of 0 may be a byte that is not written yet.
+            assert follower.tell() == (0 if end < 7 or (version == 0 and end == 7) else 7) or found
+        assert found == records
+        assert follower.ok
+
+
 # Pebble ----------------------------------------------------------------------------------------
 
 
@@ -267,6 +330,8 @@ FILES = [
     (*vectors("pebble/walsync/000007.log"), "pebble", 7, 51),
     (*vectors("rocksdb/plain/000004.log"), "leveldb", None, 16),
     (*vectors("rocksdb/recycled/000014.log"), "recyclable", 14, 14),
+    (*vectors("swanlab/releases/run-0.6.4.swanlab"), "swanlab", None, 8),
+    (*vectors("swanlab/releases/run-0.7.10.swanlab"), "swanlab", None, 8),
     (*vectors("swanlab/run/run.swanlab"), "swanlab", None, 4),
     (*vectors("wandb/run/run-1.wandb"), "wandb", None, 16),
     (*corpus("firestore/daily-cat/output-0"), "leveldb", None, 11),

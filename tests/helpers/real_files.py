@@ -50,5 +50,8 @@ FIRESTORE = corpus("firestore/daily-cat/output-0", "firestore/swift-guide/output
 EXPORTS = vectors("appengine/export/output-0") + FIRESTORE
 OLD_RUNS = vectors("wandb/releases/run-0.12.21.wandb", "wandb/releases/run-0.17.9.wandb")
 RUNS = vectors("wandb/run/run-1.wandb") + OLD_RUNS + corpus("wandb/offline-run/run-g9dvvkua.wandb")
-OTHERS = vectors("pebble/recyclable-trailer/000002.log", "pebble/walsync/000007.log", "swanlab/run/run.swanlab")
-ALL = [*LOGS, *MANIFESTS, *PEBBLE, *EXPORTS, *RUNS, *OTHERS]
+SWANLAB = vectors(
+    "swanlab/releases/run-0.6.4.swanlab", "swanlab/releases/run-0.7.10.swanlab", "swanlab/run/run.swanlab"
+)
+OTHERS = vectors("pebble/recyclable-trailer/000002.log", "pebble/walsync/000007.log")
+ALL = [*LOGS, *MANIFESTS, *PEBBLE, *EXPORTS, *RUNS, *SWANLAB, *OTHERS]

@@ -155,6 +155,7 @@ def values(value: Record | SkippedRegion | Outcome) -> object:
             assert_type(value.stored_crc, int | None)
             assert_type(value.computed_crc, int | None)
             assert_type((value.stated_len, value.type_byte), tuple[int | None, int | None])
+            assert_type(value.version, int | None)
             return assert_type(len(value), int)
         case Outcome(kind, offset):
             assert_type(kind, OutcomeKind)

@@ -97,9 +97,12 @@ LISTED_MAX = 1_000
 """At most this many regions of a log are listed on stdout; `--json` lists more."""
 
 
+_LISTED = (cordwood.Reason.STALE, cordwood.Reason.UNKNOWN_VERSION)
+
+
 def is_listed(region: cordwood.SkippedRegion) -> bool:
-    """Whether reports on stdout list a region: it contains something that was not returned."""
-    return region.reason == cordwood.Reason.STALE or region.severity != cordwood.Severity.INFO
+    """Whether reports on stdout list a region: it is no part of a log as this version of cordwood knows it."""
+    return region.severity != cordwood.Severity.INFO or region.reason in _LISTED
 
 
 def print_more(report: cordwood.Report, count: int) -> None:
@@ -182,11 +185,13 @@ def skipped_by(reader: cordwood.Reader, record_count: int) -> Skipped:
 def report_skipped(name: str, skipped: Skipped, *, names_flips: bool = True) -> Status:
     """Reports the regions that contain something that was not returned. Damage decides the exit status."""
     # There may be 100,000: what is the same for each is looked up once.
-    info = cordwood.Severity.INFO
+    info, unknown_version = cordwood.Severity.INFO, cordwood.Reason.UNKNOWN_VERSION
     zeros = {region.offset for region in skipped.zeros}
     count, rest_len = 0, 0
     for region in skipped.regions:
         is_zeros = region.offset in zeros
+        if region.reason is unknown_version:
+            complain(f"{display_name(name)}: {reason_text(region)}; its records are read")
         if region.severity is info and not is_zeros:
             continue
         count += 1

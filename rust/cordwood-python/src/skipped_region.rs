@@ -60,7 +60,7 @@ impl SkippedRegion {
     #[new]
     #[pyo3(signature = (
         *, offset, end_offset, reason, stored_crc = None, computed_crc = None, stated_len = None, type_byte = None,
-        bit_flip = None
+        version = None, bit_flip = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -71,6 +71,7 @@ impl SkippedRegion {
         computed_crc: Option<u32>,
         stated_len: Option<u16>,
         type_byte: Option<u8>,
+        version: Option<u8>,
         bit_flip: Option<BitFlip>,
     ) -> PyResult<Self> {
         if end_offset < offset {
@@ -87,6 +88,7 @@ impl SkippedRegion {
                 computed_crc.unwrap_or(0),
                 stated_len.unwrap_or(0),
                 type_byte.unwrap_or(0),
+                version.unwrap_or(0),
             )?,
             bit_flip,
         };
@@ -98,6 +100,7 @@ impl SkippedRegion {
             ),
             (stated_len.is_some() && region.stated_len().is_none(), "stated_len"),
             (type_byte.is_some() && region.type_byte().is_none(), "type_byte"),
+            (version.is_some() && region.version().is_none(), "version"),
         ];
         match surplus.iter().find(|(is_surplus, _)| *is_surplus) {
             Some((_, name)) => Err(PyTypeError::new_err(format!(
@@ -123,6 +126,7 @@ impl SkippedRegion {
                 "computed_crc",
                 "stated_len",
                 "type_byte",
+                "version",
                 "bit_flip",
             ],
         )
@@ -193,6 +197,15 @@ impl SkippedRegion {
         }
     }
 
+    /// The version that the file header states, if the reason is `unknown_version`; else `None`.
+    #[getter]
+    fn version(&self) -> Option<u8> {
+        match self.reason {
+            cordwood::damage::Reason::UnknownVersion { version } => Some(version),
+            _ => None,
+        }
+    }
+
     /// The one flipped bit that explains the region, if `verify` or `salvage` found one.
     ///
     /// Nothing is repaired.
@@ -224,13 +237,21 @@ impl SkippedRegion {
         text += &shown_crc("computed_crc", self.computed_crc());
         text += &shown("stated_len", self.stated_len());
         text += &shown("type_byte", self.type_byte());
+        text += &shown("version", self.version());
         text += &shown("bit_flip", bit_flip.map(|bit_flip| bit_flip.__repr__()));
         text + ")"
     }
 }
 
 /// The reason with this name, with those of the given details that apply to it.
-fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> PyResult<cordwood::damage::Reason> {
+fn reason_with(
+    name: &str,
+    stored: u32,
+    computed: u32,
+    len: u16,
+    kind: u8,
+    version: u8,
+) -> PyResult<cordwood::damage::Reason> {
     use cordwood::damage::Reason::*;
     let reasons = [
         BadLength { len },
@@ -247,6 +268,7 @@ fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> Py
         EmptyFirst,
         TornTail,
         FileHeader,
+        UnknownVersion { version },
         BadFileHeader,
         Metadata { kind },
         BadMetadata { kind },
@@ -264,7 +286,7 @@ fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> Py
 
 /// The reason with this name, without details.
 pub(crate) fn reason_named(name: &str) -> PyResult<cordwood::damage::Reason> {
-    reason_with(name, 0, 0, 0, 0)
+    reason_with(name, 0, 0, 0, 0, 0)
 }
 
 /// The listed regions.

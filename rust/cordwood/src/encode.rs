@@ -123,6 +123,11 @@ impl Encoder {
         self.compressor.try_reserve(record_len, &mut self.frame)
     }
 
+    /// Writes the file header of `dialect`, which is this dialect in another version.
+    pub(crate) fn set_dialect(&mut self, dialect: Dialect) {
+        self.format.dialect = dialect;
+    }
+
     /// Writes the following records with this log number or, without one, in types 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);

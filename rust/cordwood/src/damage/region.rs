@@ -55,7 +55,14 @@ pub enum Reason {
     TornTail,
     /// The file header of this dialect, before the first fragment.
     FileHeader,
-    /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader).
+    /// The file header of this dialect in a version that is not known. The records after it are
+    /// read.
+    UnknownVersion {
+        /// The version.
+        version: u8,
+    },
+    /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader), or a version that
+    /// the first record shows to be wrong.
     BadFileHeader,
     /// Metadata that the engine wrote for itself: not user data.
     Metadata {
@@ -137,6 +144,7 @@ impl Reason {
             Reason::EmptyFirst => "empty_first",
             Reason::TornTail => "torn_tail",
             Reason::FileHeader => "file_header",
+            Reason::UnknownVersion { .. } => "unknown_version",
             Reason::BadFileHeader => "bad_file_header",
             Reason::Metadata { .. } => "metadata",
             Reason::BadMetadata { .. } => "bad_metadata",
@@ -172,6 +180,7 @@ impl Reason {
             | Reason::NonzeroTrailer
             | Reason::EmptyFirst
             | Reason::FileHeader
+            | Reason::UnknownVersion { .. }
             | Reason::Metadata { .. }
             | Reason::IgnoredKind { .. }
             | Reason::EndTrailer
@@ -216,6 +225,9 @@ impl fmt::Display for Reason {
             Reason::EmptyFirst => write!(f, "an empty first fragment that nothing continues"),
             Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
             Reason::FileHeader => write!(f, "the file header"),
+            Reason::UnknownVersion { version } => {
+                write!(f, "the file header states version {version}, which is not known")
+            }
             Reason::BadFileHeader => write!(f, "not the file header of this dialect"),
             Reason::Metadata { kind } => write!(f, "engine metadata of type {kind}"),
             Reason::BadMetadata { kind } => {

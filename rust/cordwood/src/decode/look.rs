@@ -118,15 +118,30 @@ impl Decoder {
         let block_end = self.format.dialect.first_block_end();
         let first_block = window.at(0, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
-        let may_change = self.policy.growth == Growth::WaitAtFaults && bytes != prefix;
-        if may_change || (is_zero && first_block.len() < block_end && !window.is_last) {
+        let has_first_block = first_block.len() == block_end || window.is_last;
+        let dialect = self.format.dialect.in_version_of(first_block);
+        let is_intact = bytes == dialect.prefix;
+        let may_change = match self.policy.growth {
+            Growth::WaitAtFaults => {
+                // A version of 0 may not be written yet.
+                let is_unwritten =
+                    dialect.version().is_some() && first_block[dialect.magic().len()..].iter().all(|&byte| byte == 0);
+                !is_intact || is_unwritten
+            }
+            // The first record shows whether the version is right.
+            Growth::Ended => dialect.version().is_some() && !has_first_block,
+            Growth::SkipFaults => false,
+        };
+        if may_change || (is_zero && !has_first_block) {
             return Some(Step::NeedMore);
         }
         if bytes.is_empty() || self.bounds.end == 0 {
             return self.finish(Found::Nothing, 0);
         }
-        let reason = if bytes == prefix {
+        let reason = if is_intact && dialect.has_known_version() {
             Reason::FileHeader
+        } else if is_intact && let Some(version) = dialect.version() {
+            Reason::UnknownVersion { version }
         } else if is_zero {
             Reason::ZeroFill
         } else if bytes.len() < prefix.len() && prefix.starts_with(bytes) {
@@ -134,6 +149,9 @@ impl Decoder {
         } else {
             Reason::BadFileHeader
         };
+        if !is_zero {
+            self.format.dialect = dialect;
+        }
         self.offset = bytes.len() as u64;
         let region = SkippedRegion {
             begin: 0,

@@ -22,7 +22,7 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = |dialect: &&Dialect| !dialect.prefix.is_empty() && dialect.prefix.len() <= head.len();
     let damaged_bits = |dialect: &&Dialect| -> u32 {
-        let bytes = dialect.prefix.iter().zip(head);
+        let bytes = dialect.magic().iter().zip(head);
         bytes.map(|(right, byte)| (right ^ byte).count_ones()).sum()
     };
     let nearest = Dialect::ALL.iter().filter(may_be).min_by_key(damaged_bits)?;
@@ -33,7 +33,7 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
 /// `found`, the one whose file header it may be with a few damaged bits, or else the one with the
 /// most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> Detection {
-    let intact_count = |dialect: &&Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
+    let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(&found));
     // The first of several is found last, and wins.
     let most_intact = with_fragments.rev().max_by_key(intact_count).copied();

@@ -203,7 +203,7 @@ fn prometheus(head: &[u8]) -> bool {
 
 /// Whether `head` is UTF-8 without control bytes. Unless it is the whole file, it may end in the
 /// middle of a character.
-pub(super) fn is_text(head: &[u8], is_whole: bool) -> bool {
+pub(crate) fn is_text(head: &[u8], is_whole: bool) -> bool {
     let is_utf8 = match std::str::from_utf8(head) {
         Ok(_) => true,
         Err(error) => !is_whole && error.error_len().is_none(),

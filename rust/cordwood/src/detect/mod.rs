@@ -13,6 +13,7 @@ mod number;
 pub use detection::DETECT_LEN;
 pub(crate) use detection::Detection;
 pub use foreign::Foreign;
+pub(crate) use foreign::is_text;
 pub(crate) use fragment::{begins_undamaged, ends_in_first_fragment, shown_dialect};
 pub(crate) use identify::identify;
 pub use identify::{detect, detect_named};

@@ -15,6 +15,7 @@ impl Dialect {
         checksum: Checksum::MaskedCrc32c,
         prefix: b"",
         signature: b"",
+        has_version: false,
         grid_offset: 0,
         has_end_trailer: false,
         rank: Some(0),

@@ -11,6 +11,7 @@ mod leveldb;
 mod log_format;
 mod pebble;
 mod rocksdb;
+mod swanlab;
 mod wandb;
 
 pub(crate) use log_format::GivenFormat;
@@ -45,6 +46,8 @@ pub struct Dialect {
     /// The first bytes of the file header, by which a file is detected even if those after them are
     /// damaged.
     pub(crate) signature: &'static [u8],
+    /// Whether the last byte of the file header is a version, of which there are several.
+    has_version: bool,
     /// File offset of the first block.
     pub(crate) grid_offset: u64,
     /// Whether a closed log ends with a header that has no checksum.
@@ -174,6 +177,14 @@ impl Dialect {
     /// part of it.
     pub(crate) const fn block_of(&self, offset: u64) -> u64 {
         offset.saturating_sub(self.grid_offset) / BLOCK_LEN as u64
+    }
+
+    /// The part of the file header that is the same in each version.
+    pub(crate) const fn magic(&self) -> &'static [u8] {
+        match self.prefix {
+            [magic @ .., _] if self.has_version => magic,
+            prefix => prefix,
+        }
     }
 
     /// Where the first block ends.

@@ -1,4 +1,4 @@
-//! Weights & Biases, and SwanLab. Source: wandb `core/pkg/leveldb/record.go`,
+//! Weights & Biases. Source: wandb `core/pkg/leveldb/record.go`,
 //! `wandb/sdk/internal/datastore.py`.
 
 use super::Dialect;
@@ -24,16 +24,6 @@ impl Dialect {
     pub const WANDB_OLD: Dialect = Dialect {
         name: "wandb_old",
         grid_offset: HEADER.len() as u64,
-        rank: None,
-        ..Dialect::WANDB
-    };
-
-    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header: `:SWL`, the
-    /// number 0xe1d6, version 2.
-    pub const SWANLAB: Dialect = Dialect {
-        name: "swanlab",
-        prefix: b":SWL\xd6\xe1\x02",
-        signature: b":SWL",
         rank: None,
         ..Dialect::WANDB
     };

@@ -122,7 +122,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
                     .map_err(|_| reader.out_of_memory())?;
                 encoder.encode_in_pieces(data, out, |out| write(out, WRITE_LEN))?;
             }
-            Step::Skipped(region) => copy.region(region, reader.bytes(region)),
+            Step::Skipped(region) => copy.region(region, reader.bytes(region), reader.known_format().dialect),
             Step::NeedMore | Step::End(_) => {}
         }
         if let Some(number) = copy.number {
@@ -213,9 +213,13 @@ impl Copy {
         self.encoder.set_number(number);
     }
 
-    /// Copies what can be kept of a skipped region of the source, whose bytes are `bytes`.
-    fn region(&mut self, region: SkippedRegion, bytes: &[u8]) {
+    /// Copies what can be kept of a skipped region of the source, whose bytes are `bytes`. `dialect`
+    /// has the version that the file header states.
+    fn region(&mut self, region: SkippedRegion, bytes: &[u8], dialect: Dialect) {
         match region.reason {
+            Reason::FileHeader | Reason::BadFileHeader | Reason::UnknownVersion { .. } => {
+                self.encoder.set_dialect(dialect);
+            }
             // The encoder writes this record itself, since it compresses.
             Reason::Metadata { kind }
                 if self.format.dialect.meaning(kind).role == Role::Metadata(Metadata::SetCompression) => {}

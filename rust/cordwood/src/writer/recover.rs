@@ -385,8 +385,10 @@ impl LogBefore<'_> {
                 }
                 // The block is full, and nothing reads these bytes; or there is a file header, but
                 // no record yet.
-                Step::Skipped(region)
-                    if matches!(region.reason, Reason::NonzeroTrailer | Reason::FileHeader) && tail.is_none() => {}
+                Step::Skipped(SkippedRegion {
+                    reason: Reason::NonzeroTrailer | Reason::FileHeader | Reason::UnknownVersion { .. },
+                    ..
+                }) if tail.is_none() => {}
                 Step::Skipped(region) => {
                     let tail = tail.get_or_insert_with(|| Tail::new(region));
                     tail.add(region, storage, dialect)

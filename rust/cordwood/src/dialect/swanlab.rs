@@ -1,0 +1,143 @@
+//! SwanLab. Source: `swanlab/log/backup/datastore.py` (0.6.4), `swanlab/data/porter/datastore.py`
+//! (0.7.10), `swanlab/sdk/internal/core_python/store/__init__.py` (0.10.3).
+
+use super::{Dialect, Role};
+use crate::detect::is_text;
+use crate::format::{HEADER_LEN, Kind};
+
+/// The versions of SwanLab 0.6.3 to 0.6.6 and of 0.6.8 to 0.7.20, whose records are JSON. The newer
+/// one first.
+const JSON: &[u8] = &[1, 0];
+/// That of SwanLab 0.8.0 and later, whose records are protocol buffers.
+const PROTOBUF: u8 = 2;
+
+/// What each record of the old versions begins with.
+const JSON_BEGIN: &[u8] = b"{\"model_type\"";
+
+/// The file header of each version: `:SWL`, the number 0xe1d6, the version. The blocks and
+/// fragments after it are the same in all.
+static HEADERS: [[u8; HEADER_LEN]; 256] = {
+    let mut headers = [*b":SWL\xd6\xe1\x00"; 256];
+    let mut version = 0;
+    while version < headers.len() {
+        headers[version][HEADER_LEN - 1] = version as u8;
+        version += 1;
+    }
+    headers
+};
+
+impl Dialect {
+    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header, whose last byte is
+    /// a version. Those of all versions are read; a new file has the newest one that is known, 2.
+    pub const SWANLAB: Dialect = Dialect {
+        name: "swanlab",
+        prefix: &HEADERS[PROTOBUF as usize],
+        signature: b":SWL",
+        has_version: true,
+        rank: None,
+        ..Dialect::WANDB
+    };
+
+    /// The version in the file header, if the dialect has several: 0, 1 or 2 for
+    /// [`SWANLAB`](Self::SWANLAB), or one that is not known. That of the log for the
+    /// [`format`](crate::codec::Decoder::format) of a decoder that has read the file header;
+    /// otherwise the one that a new file gets.
+    ///
+    /// ```
+    /// use cordwood_log::Dialect;
+    /// assert_eq!(Dialect::SWANLAB.version(), Some(2));
+    /// assert_eq!(Dialect::WANDB.version(), None);
+    /// ```
+    pub const fn version(self) -> Option<u8> {
+        match self.prefix {
+            [.., version] if self.has_version => Some(*version),
+            _ => None,
+        }
+    }
+
+    /// Whether a program is known that writes this version.
+    pub(crate) fn has_known_version(self) -> bool {
+        self.version().is_none_or(is_known)
+    }
+
+    /// The same dialect in the version of the log that begins with `first_block`: the one that its
+    /// file header states, unless that cannot be the version of its first record.
+    pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
+        let Some((file_header, block)) = first_block.split_at_checked(self.prefix.len()) else {
+            return self;
+        };
+        let Some(&stated) = file_header.last().filter(|_| self.has_version) else {
+            return self;
+        };
+        let first = self
+            .valid(block, true)
+            .filter(|valid| matches!(valid.role, Role::Fragment(Kind::Full | Kind::First)))
+            .map_or(&[][..], |valid| &block[valid.form.header_len()..valid.end]);
+        let may_be_new = is_known(stated) || file_header.starts_with(self.magic());
+        let version = if first.starts_with(JSON_BEGIN) && !JSON.contains(&stated) {
+            nearest(stated, JSON)
+        } else if !may_be_new || (JSON.contains(&stated) && !is_text(first, false)) {
+            PROTOBUF
+        } else {
+            stated
+        };
+        Dialect {
+            prefix: &HEADERS[usize::from(version)],
+            ..self
+        }
+    }
+}
+
+fn is_known(version: u8) -> bool {
+    version == PROTOBUF || JSON.contains(&version)
+}
+
+/// The version that differs from `stated` in the fewest bits; of several, the first.
+fn nearest(stated: u8, versions: &[u8]) -> u8 {
+    let flipped_bits = |version: &&u8| (stated ^ **version).count_ones();
+    versions.iter().min_by_key(flipped_bits).copied().unwrap_or(stated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Encoder;
+
+    /// The version of a log whose file header states `stated`, and whose first record is `record`.
+    fn version(stated: u8, record: &[u8]) -> Option<u8> {
+        let mut file = Vec::new();
+        Encoder::unchecked(0, Dialect::SWANLAB.into()).encode(record, &mut file);
+        file[HEADER_LEN - 1] = stated;
+        Dialect::SWANLAB.in_version_of(&file).version()
+    }
+
+    #[test]
+    fn a_version_is_believed_unless_the_first_record_contradicts_it() {
+        let json = b"{\"model_type\": \"Header\"}".as_slice();
+        let protobuf = b"\x0a\x02\x08\x01".as_slice();
+        for (stated, record, right) in [
+            (0, json, 0),
+            (1, json, 1),
+            (2, json, 0),
+            (3, json, 1),
+            (64, json, 0),
+            (0, protobuf, 2),
+            (1, protobuf, 2),
+            (2, protobuf, 2),
+            (3, protobuf, 3),
+            (0, b"text", 0),
+            (2, b"text", 2),
+            (9, b"", 9),
+        ] {
+            assert_eq!(version(stated, record), Some(right), "{stated} {record:?}");
+        }
+    }
+
+    #[test]
+    fn only_swanlab_has_versions() {
+        for dialect in Dialect::ALL {
+            assert_eq!(dialect.version().is_some(), dialect.name() == "swanlab", "{dialect:?}");
+            assert!(dialect.has_known_version());
+        }
+    }
+}
