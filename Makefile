@@ -70,13 +70,17 @@ endif
 
 # The steps of `make test` ----------------------------------------------------------------------
 
+WASM := wasm32-unknown-unknown
+
 # In a command for the whole workspace, the core has the features that the binding asks for. A command for the core alone
-# checks what a Rust program gets by default, without zstd.
+# checks what a Rust program gets by default, without zstd; and without files, for WebAssembly if that target is installed.
 lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are those of the newest benchmark record
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --package cordwood-log --all-targets --locked -- -D warnings
+	cargo clippy --package cordwood-log --no-default-features --locked -- -D warnings
+	$(if $(wildcard $(shell rustc --print target-libdir --target $(WASM))),cargo check --package cordwood-log --no-default-features --locked --target $(WASM))
 	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood-log --package cordwood-payload --no-deps --locked
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check

@@ -62,6 +62,12 @@ def test_example(name, text, tmp_path, monkeypatch):
     assert result.failed == 0, report.getvalue()
 
 
+def test_the_rust_example_is_the_one_that_rust_runs():
+    """The examples of the crate's own README are doc tests."""
+    (example,) = re.findall(r"```rust\n.*?```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert example in (ROOT / "rust/cordwood/README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -59,6 +59,18 @@
 //! The crate root contains what most programs need. The rest is in the modules [`codec`],
 //! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`verbs`] and [`mod@write`].
 //!
+//! # Features
+//!
+//! * `fs` (default): files of the operating system, on Unix and Windows: [`Reader::open`],
+//!   [`LogFile`], [`Follower`], [`verbs::salvage`] and the like.
+//! * `zstd`: the records of RocksDB's compressed logs. Without it they are reported and not
+//!   returned.
+//! * `preallocate`: space for a [`LogFile`] ahead of need, on Linux.
+//! * `trace`: for debugging. Each decision of a decoder or a follower is a line on standard error.
+//!
+//! Without `fs` the crate compiles for any target with the standard library, such as
+//! `wasm32-unknown-unknown`.
+//!
 //! # What is hidden
 //!
 //! Some items are `#[doc(hidden)]`: those that cordwood's Python package needs to read without
@@ -67,13 +79,19 @@
 //! each checksum kernel be fuzzed and timed (`crc32c::kernels`). They are not part of the public
 //! interface and may change in any release. To do your own I/O, use a [`Decoder`](codec::Decoder).
 
-// Runs the README's example as a doc test.
+// What only followers and log files use is not worth a condition each.
+#![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
+
+// Runs the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-#[cfg(not(any(unix, windows)))]
-compile_error!("cordwood-log reads and writes files at offsets, which it can only do on Unix and on Windows");
+#[cfg(all(feature = "fs", not(any(unix, windows))))]
+compile_error!(
+    "cordwood-log reads and writes files at offsets, which it can only do on Unix and on Windows: without them, build it \
+     without the feature `fs`"
+);
 
 mod assemble;
 mod checksum;
@@ -85,6 +103,7 @@ mod detect;
 mod dialect;
 mod encode;
 mod error;
+#[cfg(feature = "fs")]
 mod file;
 pub mod format;
 mod fragment;
@@ -100,8 +119,12 @@ mod writer;
 pub use decode::{End, OnCorruption, ReadOptions};
 pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
 pub use error::Error;
-pub use reader::{Event, FollowOptions, Follower, Reader, Record};
-pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SyncPolicy, Writer};
+pub use reader::{Event, Reader, Record};
+#[cfg(feature = "fs")]
+pub use reader::{FollowOptions, Follower};
+pub use writer::Writer;
+#[cfg(feature = "fs")]
+pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SyncPolicy};
 
 /// Encoding and decoding without I/O: the [`Decoder`](codec::Decoder), which finds the records in
 /// the bytes of a file, and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
@@ -119,6 +142,7 @@ pub mod crc32c {
 }
 
 /// The results of a [`Follower`].
+#[cfg(feature = "fs")]
 pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
@@ -133,11 +157,15 @@ pub mod read {
 
 /// The types that [`LogFile`] and its options use.
 pub mod write {
+    #[cfg(feature = "fs")]
     #[doc(hidden)]
     pub use crate::file::FileId;
     #[doc(hidden)]
     pub use crate::process::Process;
+    #[cfg(feature = "fs")]
+    pub use crate::writer::LogStatus;
+    pub use crate::writer::Sink;
+    #[cfg(feature = "fs")]
     #[doc(hidden)]
     pub use crate::writer::Storage;
-    pub use crate::writer::{LogStatus, Sink};
 }

@@ -70,6 +70,7 @@ impl<R: Read> Reader<StreamSource<R>> {
     }
 }
 
+#[cfg(feature = "fs")]
 impl Reader<StreamSource<FileReader>> {
     /// Opens a file for reading.
     ///

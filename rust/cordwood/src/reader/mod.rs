@@ -2,18 +2,26 @@
 //! windows of a file.
 
 mod event;
+#[cfg(feature = "fs")]
 mod file_reader;
+#[cfg(feature = "fs")]
 mod follow;
 mod identify;
 mod log_reader;
+#[cfg(not(feature = "fs"))]
+mod no_file;
 mod record_batch;
 mod records;
 mod source;
 
 pub use event::{Event, Record};
+#[cfg(feature = "fs")]
 pub use file_reader::FileReader;
+#[cfg(feature = "fs")]
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use log_reader::Reader;
+#[cfg(not(feature = "fs"))]
+pub use no_file::FileReader;
 pub use record_batch::RecordBatch;
 pub use records::{IntoRecords, OwnedRecord, Records};
 pub use source::{SeekSource, SliceSource, Source, StreamSource};

@@ -140,6 +140,7 @@ pub struct StreamSource<R> {
     aside: Option<FileReader>,
 }
 
+#[cfg(feature = "fs")]
 impl StreamSource<FileReader> {
     /// Opens a file and seeks to `offset`, or to the end of the file if that comes first.
     ///

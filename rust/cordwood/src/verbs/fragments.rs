@@ -105,6 +105,7 @@ pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<Slic
 ///
 /// [`Error::Io`] if the file cannot be opened, or is a pipe or a device. [`Error::Unsupported`] if
 /// logs in the given dialect cannot have the number, or the compression, that was given.
+#[cfg(feature = "fs")]
 pub fn fragments_file(
     path: impl AsRef<Path>,
     format: Option<LogFormat>,

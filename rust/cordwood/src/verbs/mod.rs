@@ -6,20 +6,28 @@ mod fragment;
 mod fragments;
 mod place;
 mod ranges;
+#[cfg(feature = "fs")]
 mod salvage;
 mod stat;
 mod verify;
 
 pub use crate::detect::{DETECT_LEN, Foreign, detect, detect_named};
 pub use fragment::Fragment;
-pub use fragments::{Fragments, fragments, fragments_file, fragments_slice};
+#[cfg(feature = "fs")]
+pub use fragments::fragments_file;
+pub use fragments::{Fragments, fragments, fragments_slice};
 #[doc(hidden)]
 pub use ranges::Parts;
 pub use ranges::split_ranges;
-pub use salvage::{NotKept, salvage, salvage_source};
+#[cfg(feature = "fs")]
+pub use salvage::{salvage, salvage_source};
+#[cfg(feature = "fs")]
+pub use stat::stat_file;
 #[doc(hidden)]
 pub use stat::stat_parts;
-pub use stat::{Stat, stat, stat_file};
+pub use stat::{Stat, stat};
+#[cfg(feature = "fs")]
+pub use verify::verify_file;
 #[doc(hidden)]
 pub use verify::verify_parts;
-pub use verify::{Report, verify, verify_file, verify_slice};
+pub use verify::{NotKept, Report, verify, verify_slice};

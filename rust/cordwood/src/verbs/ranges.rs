@@ -161,6 +161,7 @@ pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
 }
 
 /// Opens the file at `path` and runs `work` on it with at most `threads` threads: see [`in_parts`].
+#[cfg(feature = "fs")]
 pub(super) fn in_parts_of_file<T: Send>(
     path: &Path,
     options: &ReadOptions,

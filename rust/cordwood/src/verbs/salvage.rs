@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::verify::{Report, report};
+use super::verify::{NotKept, Report, report};
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{check_number, log_number_of};
@@ -146,30 +146,6 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
 
 /// The number of bytes per write.
 const WRITE_LEN: usize = 1 << 20;
-
-/// What the new log could not keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotKept {
-    /// How far the file had been synced, as some Pebble records state. These are written without
-    /// it: types 5 to 8 instead of 9 to 12.
-    SyncedOffsets,
-    /// Metadata records in a form or place in which no engine writes them.
-    BadMetadata,
-    /// Fragments of an unknown type that is safe to ignore.
-    IgnoredKinds,
-}
-
-impl NotKept {
-    /// A stable name, such as `"synced_offsets"`: the same in Python and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            NotKept::SyncedOffsets => "synced_offsets",
-            NotKept::BadMetadata => "bad_metadata",
-            NotKept::IgnoredKinds => "ignored_kinds",
-        }
-    }
-}
 
 /// The part of the new log that has been written.
 struct Copy {

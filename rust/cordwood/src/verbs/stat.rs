@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use super::ranges::{Events, Parts, in_parts, in_parts_of_file, joined_end};
+#[cfg(feature = "fs")]
+use super::ranges::in_parts_of_file;
+use super::ranges::{Events, Parts, in_parts, joined_end};
 use crate::damage::{LastZeros, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
@@ -281,6 +283,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// As [`Reader::open`] and [`Reader::next_event`], but never [`Error::Corruption`]. Also
 /// [`Error::Io`] if a thread cannot be started.
+#[cfg(feature = "fs")]
 pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Stat, Error> {
     in_parts_of_file(path.as_ref(), options, threads, stat, Stat::joined)
 }

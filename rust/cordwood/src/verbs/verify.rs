@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use super::NotKept;
-use super::ranges::{Events, Parts, in_parts, in_parts_of_file, joined_end};
+#[cfg(feature = "fs")]
+use super::ranges::in_parts_of_file;
+use super::ranges::{Events, Parts, in_parts, joined_end};
 use crate::damage::Severity;
 use crate::damage::{Finding, Findings};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
@@ -91,6 +92,30 @@ impl Report {
         self.file_len = next.file_len.or(self.file_len);
         self.findings.append(next.findings);
         self
+    }
+}
+
+/// What [`salvage`](super::salvage) could not keep in the new log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotKept {
+    /// How far the file had been synced, as some Pebble records state. These are written without
+    /// it: types 5 to 8 instead of 9 to 12.
+    SyncedOffsets,
+    /// Metadata records in a form or place in which no engine writes them.
+    BadMetadata,
+    /// Fragments of an unknown type that is safe to ignore.
+    IgnoredKinds,
+}
+
+impl NotKept {
+    /// A stable name, such as `"synced_offsets"`: the same in Python and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            NotKept::SyncedOffsets => "synced_offsets",
+            NotKept::BadMetadata => "bad_metadata",
+            NotKept::IgnoredKinds => "ignored_kinds",
+        }
     }
 }
 
@@ -181,6 +206,7 @@ pub(super) fn report<S: Source>(
 ///
 /// As [`Reader::open`] and [`Reader::next_event`], but never [`Error::Corruption`]. Also
 /// [`Error::Io`] if a thread cannot be started.
+#[cfg(feature = "fs")]
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     in_parts_of_file(path.as_ref(), options, threads, verify, Report::joined)
 }

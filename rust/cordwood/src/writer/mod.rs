@@ -1,18 +1,27 @@
 //! Writers: loops around the [`Encoder`](crate::codec::Encoder).
 
+#[cfg(feature = "fs")]
 mod log_file;
 mod log_writer;
+#[cfg(feature = "fs")]
 mod options;
+#[cfg(feature = "fs")]
 mod recover;
 mod sink;
+#[cfg(feature = "fs")]
 mod storage;
+#[cfg(feature = "fs")]
 mod tail;
+#[cfg(feature = "fs")]
 mod unsynced;
 
+#[cfg(feature = "fs")]
 pub use log_file::{LogFile, LogStatus};
 pub use log_writer::Writer;
+#[cfg(feature = "fs")]
 pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
 pub use sink::Sink;
+#[cfg(feature = "fs")]
 pub use storage::Storage;
 
 /// The number of bytes buffered before they are written: few enough to stay in the processor's
