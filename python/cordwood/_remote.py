@@ -104,6 +104,11 @@ def _of_url(url: str) -> _OnFilesystem:
         raise ModuleNotFoundError(f"{url}: {error}: pip install {packages}", name=_PACKAGES.get(protocol)) from error
     except ValueError as error:
         raise ValueError(f"{url}: {error}") from error
+    except Exception as error:
+        # File systems raise any class: that of an archive opens it here, others reject their options.
+        if _comes_through(error):
+            raise
+        raise _os_error(error, url) from error
     return _OnFilesystem(fs, path, url)
 
 
@@ -138,7 +143,11 @@ class _OnFilesystem:
     def size(self) -> int:
         # A listing that the file system has cached may be older than the file.
         self._fs.invalidate_cache(self._path)
-        size: int | None = self._fs.size(self._path)
+        info: dict[str, Any] = self._fs.info(self._path)
+        # The length of a folder is 0, as that of an empty log is.
+        if info.get("type") == "directory":
+            raise IsADirectoryError
+        size: int | None = info.get("size")
         if size is None:
             raise OSError("its length is not known: pass an open file, which is read from its beginning")
         return size
@@ -200,7 +209,7 @@ class RangeFile:
         except Exception as error:
             if _comes_through(error):
                 raise
-            raise self._error(error) from error
+            raise _os_error(error, self.name) from error
         self._begin = max(0, start - BLOCK_LEN)
         self._end = self._len if end is None else min(end, self._len)
         self._position = 0
@@ -239,7 +248,7 @@ class RangeFile:
             del request
             if _comes_through(error):
                 raise
-            raise self._error(error) from error
+            raise _os_error(error, self.name) from error
         data = bytes(body[position - begin :][:size])
         self._position += len(data)
         return data
@@ -291,14 +300,15 @@ class RangeFile:
         self._ranges.clear()
         self._count = 0
 
-    def _error(self, error: Exception) -> OSError:
-        """The error of a source as an `OSError` that names it, of the same class if it is one."""
-        if not isinstance(error, OSError):
-            return OSError(errno.EIO, f"{type(error).__name__}: {error}", self.name)
-        kind = type(error)
-        if number := _NUMBERS.get(kind):
-            return kind(number, os.strerror(number), self.name)
-        return kind(error.errno or errno.EIO, error.strerror or str(error) or kind.__name__, self.name)
+
+def _os_error(error: Exception, name: str | None) -> OSError:
+    """The error of a source as an `OSError` that names it, of the same class if it is one."""
+    if not isinstance(error, OSError):
+        return OSError(errno.EIO, f"{type(error).__name__}: {error}", name)
+    kind = type(error)
+    if number := _NUMBERS.get(kind):
+        return kind(number, os.strerror(number), name)
+    return kind(error.errno or errno.EIO, error.strerror or str(error) or kind.__name__, name)
 
 
 def _comes_through(error: Exception) -> bool:

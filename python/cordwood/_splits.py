@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike, fsdecode, stat
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cordwood._native import NUMBERED_DIALECTS, Reader, detect
 from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName
+
+if TYPE_CHECKING:
+    from cordwood._identity import Identity
 
 
 class Split(NamedTuple):
@@ -61,6 +64,9 @@ def plan_splits(
     Only the length of each file is read, and the beginning if `dialect` is not given. A log of a dialect with log
     numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts: it is one range.
 
+    A file that has several of the names, such as a link to another one, is cut once, under the first of them; so is a
+    URL that occurs more than once.
+
     Args:
         sources: Paths of files, or URLs.
         split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
@@ -86,6 +92,8 @@ def plan_splits(
     >>> [len(list(cordwood.open(split))) for split in splits]
     [1, 1]
     """
+    from cordwood._identity import identity_of
+
     if isinstance(sources, str | bytes | PathLike):
         raise TypeError("sources must be several paths, such as [path], not one")
     if split_len < 1:
@@ -95,11 +103,16 @@ def plan_splits(
     Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect == "auto" else dialect
     splits: list[Split] = []
+    seen: set[Identity] = set()
     for source in sources:
         if not isinstance(source, str | PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] - it may be bytes
             raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
         # Bytes are data elsewhere; those of a path object are a path.
         path = fsdecode(source)
+        if (identity := identity_of(path)) in seen:
+            continue
+        if identity:
+            seen.add(identity)
         file_len = _file_len(path)
         log: LogFormat | None = LogFormat(named) if named else detect(path)
         own_number, own_compression = log_number, compression

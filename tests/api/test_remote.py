@@ -513,6 +513,58 @@ def test_what_is_missing(kind):
         pyarrow.table(cordwood.scan(source))
 
 
+@pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "file"])
+def test_a_folder_is_no_empty_log(kind, tmp_path):
+    """A job over a mistyped prefix must not succeed with no data."""
+    in_memory(b"", "folder/example.log")
+    (tmp_path / "folder").mkdir()
+    source, name = {
+        "URL": ("memory://bucket/folder", "memory://bucket/folder"),
+        "fsspec.OpenFile": (fsspec.open("memory://bucket/folder"), "memory:///bucket/folder"),
+        "UPath": (upath.UPath("memory://bucket/folder"), "memory:///bucket/folder"),
+        "file": (f"file://{tmp_path}/folder", f"file://{tmp_path}/folder"),
+    }[kind]
+    calls = [cordwood.open, cordwood.verify, cordwood.stat, cordwood.fragments, cordwood.detect]
+    if isinstance(source, str):
+        calls.append(lambda source: cordwood.plan_splits([source], 1))
+    for call in calls:
+        with pytest.raises(IsADirectoryError) as caught:
+            call(source)
+        assert caught.value.filename == name
+    with pytest.raises((OSError, pyarrow.ArrowException), match="Is a directory"):
+        pyarrow.table(cordwood.scan(source))
+
+
+def test_a_url_that_occurs_twice_is_read_once():
+    url, other = in_memory(log_of("leveldb", 1, 10_000)[0]), in_memory(b"", "other.log")
+    assert "2 sources" in repr(cordwood.scan([url, other, url]))
+    assert [split.path for split in cordwood.plan_splits([url, other, url], 1 << 20)] == [url]
+
+
+ODD_URLS = {
+    "reference://x": OSError,
+    "zip://a::file://{folder}/not-a-zip": OSError,
+    "tar://a::file://{folder}/not-a-tar": OSError,
+    "async_wrapper://x": OSError,
+    "generic://x": OSError,
+    "zip://a::memory://missing.zip": FileNotFoundError,
+}
+
+
+@pytest.mark.parametrize("url", ODD_URLS)
+def test_whatever_a_file_system_raises_is_an_error_that_names_the_url(url, tmp_path):
+    for name in "not-a-zip", "not-a-tar":
+        (tmp_path / name).write_bytes(b"not an archive" * 100)
+    url, expected = url.format(folder=tmp_path), ODD_URLS[url]
+    splits = lambda url: cordwood.plan_splits([url], 1)  # noqa: E731
+    for call in cordwood.open, cordwood.verify, cordwood.detect, cordwood.scan, splits:
+        if call is cordwood.scan and url.startswith("generic"):
+            continue  # It is opened without an error, and found to be missing when it is read.
+        with pytest.raises(expected) as caught:
+            call(url)
+        assert caught.value.filename == url
+
+
 def test_a_file_that_was_cut_meanwhile(long_log):
     file, _ = long_log
     url = in_memory(file)

@@ -12,6 +12,7 @@ import weakref
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 import reference
 from reference import BLOCK_LEN
@@ -484,3 +485,45 @@ def test_the_path_of_an_object_may_be_bytes(tmp_path):
     # Plain bytes are data.
     with pytest.raises(cordwood.DialectError, match="bytes are the content of a log, not its path"):
         list(cordwood.open(os.fsencode(log)))
+
+
+# Several names of one file ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def names(tmp_path):
+    """Four names of one file and one of another, as a folder of wandb has them: `latest-run` is a link."""
+    (tmp_path / "run-1").mkdir()
+    (tmp_path / "latest-run").symlink_to("run-1")
+    log, other = tmp_path / "run-1" / "a.log", tmp_path / "b.log"
+    log.write_bytes(reference.encode([b'{"a": 1}']))
+    other.write_bytes(reference.encode([b'{"a": 2}']))
+    (tmp_path / "hard.log").hardlink_to(log)
+    return [tmp_path / "latest-run" / "a.log", str(log), PathOfBytes(tmp_path / "hard.log"), f"file://{log}", other]
+
+
+def test_a_scan_reads_a_file_with_several_names_once(names):
+    scan = cordwood.scan(names, columns=["path", "record"])
+    assert pyarrow.table(scan).to_pydict() == {
+        "path": [str(names[0]), str(names[-1])],
+        "record": [b'{"a": 1}', b'{"a": 2}'],
+    }
+    assert len(scan.outcomes) == 2
+    decoded = pyarrow.table(cordwood.scan(names, decode="json"))
+    assert decoded.to_pydict()["a"] == [1, 2]
+
+
+def test_splits_are_of_each_file_once(names):
+    splits = cordwood.plan_splits(names, 1)
+    assert [(split.path, split.start) for split in splits] == [(str(names[0]), 0), (str(names[-1]), 0)]
+
+
+def test_a_scan_reads_other_sources_as_often_as_they_are_named(names):
+    content = reference.encode([b"one"])
+    log = names[-1]
+    with log.open("rb") as file:
+        sources = [content, content, file, log, bytearray(content)]
+        assert len(pyarrow.table(cordwood.scan(sources))) == 5
+    # It has no inode, and is reported when it is opened.
+    missing = cordwood.scan([log.parent / "missing.log"] * 2)
+    assert "2 sources" in repr(missing)

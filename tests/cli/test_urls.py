@@ -57,6 +57,65 @@ def test_a_url_is_as_its_file(arguments, path):
     assert (status, with_path(out), with_path(err)) == expected
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "reference://x",
+        "zip://a::file://{folder}/not-an-archive",
+        "tar://a::file://{folder}/not-an-archive",
+        "async_wrapper://x",
+        "generic://x",
+    ],
+)
+@pytest.mark.parametrize("verb", ["cat", "verify --json", "split", "info", "convert", "map", "fragments"])
+def test_whatever_a_file_system_raises_is_a_message(verb, url, tmp_path, capfd):
+    pytest.importorskip("fsspec")
+    (tmp_path / "not-an-archive").write_bytes(b"text" * 1_000)
+    url = url.format(folder=tmp_path)
+    assert main([*verb.split(), url]) == 1
+    err = capfd.readouterr().err
+    assert err.splitlines()[0].startswith(f"cordwood: {url}: ")
+    assert "Traceback" not in err
+
+
+def test_a_url_of_a_folder_fails(capfd):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe_file("/folder/a.log", b"")
+    assert main(["verify", "memory://folder"]) == 1
+    assert capfd.readouterr().err.splitlines()[0] == "cordwood: memory://folder: Is a directory"
+
+
+def test_a_file_is_read_once_whether_its_url_or_its_path_names_it(path, capfd):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe_file("/one.log", b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
+    names = [str(path), f"file://{path}", "memory://one.log", "memory://one.log"]
+    assert main(["cat", "--on-corruption", "salvage", *names]) == 3
+    out, err = capfd.readouterr()
+    assert out.splitlines()[-1] == "foo"
+    assert out.splitlines().count("one") == 1
+    assert f"cordwood: file://{path}: the same file as {path}" in err.splitlines()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a name has no colon here")
+@pytest.mark.parametrize("name", ["https://x.log", "memory://x.log", "simplecache::s3://x.log"])
+def test_a_file_comes_before_a_url(name, tmp_path, monkeypatch, capfd):
+    """The shell gives this name of a file, if somebody's archive has a folder named `https:`."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
+    assert main(["cat", name]) == 0
+    assert main(["convert", "--to", "csv", name, "-"]) == 0
+    assert main(["follow", "--timeout", "0", name]) == 0
+    assert main(["verify", name]) == 0
+    assert main(["salvage", name, "new.log"]) == 0
+    assert capfd.readouterr().out.splitlines()[-3:] == [
+        f"./{name}: ok, 1 record, 3 bytes",
+        f"./{name}: ok, 1 record, 3 bytes",
+        "  wrote new.log: 1 record",
+    ]
+
+
 def test_an_error_of_a_client_names_its_source_and_others_are_read(monkeypatch, capfd):
     """Clients have classes of errors of their own, without a file name."""
     memory = pytest.importorskip("fsspec").filesystem("memory")

@@ -7,8 +7,9 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from cordwood._remote import is_url, local_path
-from cordwood.cli._named import EMPTY, Identity, Named, is_stream
+from cordwood._identity import Identity, file_identity, identity_of
+from cordwood._remote import is_url
+from cordwood.cli._named import EMPTY, Named, is_stream
 from cordwood.cli._names import is_of_export
 
 
@@ -119,21 +120,10 @@ def _named(name: str, relative: str) -> tuple[Named, Identity | None]:
     try:
         status = os.stat(name)  # noqa: PTH116
     except (OSError, ValueError):
-        # It is reported when it is opened.
-        return Named(name, relative), None
+        # A file that is missing is reported when it is opened.
+        return Named(name, relative), identity_of(name)
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return Named(name, relative, file_len=file_len), _identity(status)
-
-
-def identity_of(name: str) -> Identity | None:
-    """What all names of a file have in common; `None` if it is missing, or cannot be read twice."""
-    path = local_path(name)
-    return None if path is None else _named(path, "")[1]
-
-
-def _identity(status: os.stat_result) -> Identity | None:
-    """What two names of one file have in common; `None` if it may be read twice, as a pipe may, or has no inode."""
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
+    return Named(name, relative, file_len=file_len), file_identity(status)
 
 
 def _in_folder(folder: str, above: str) -> list[tuple[Named, Identity | None]]:
@@ -164,7 +154,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, Identity | None]]:
             file = _file_in(folder, above, path, name, what)
             if not what:
                 file = file._replace(file_len=status.st_size)
-            (links if os.path.islink(full) else found).append((file, _identity(status)))  # noqa: PTH114
+            (links if os.path.islink(full) else found).append((file, file_identity(status)))  # noqa: PTH114
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
     if any(is_of_export(file.name) for file, _ in found):

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import cordwood
+from cordwood._identity import Identity
 from cordwood.cli._messages import REPORTED_MAX
-from cordwood.cli._named import EMPTY, METADATA, Identity, Named, SourceFailure
+from cordwood.cli._named import EMPTY, METADATA, Named, SourceFailure
 from cordwood.cli._names import LIST_SUFFIX, is_of_export
 
 _VERSION = b"3"
@@ -51,6 +52,7 @@ def compared(found: list[tuple[Named, Identity | None]]) -> list[tuple[Named, Id
             if count <= REPORTED_MAX:
                 text = f"missing, and {os.path.basename(files[by][0].name)} lists it"  # noqa: PTH119
                 error = FileNotFoundError(errno.ENOENT, text, path)
+                # It has no identity of its own.
                 files.append((Named(path, "", is_in_folder=True, error=error), real))
         elif (place := places.get(real)) is not None and files[place][0].what in (None, EMPTY):
             file, identity = files[place]

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cordwood._remote import is_url
 from cordwood.cli._messages import Failure, escaped
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
     from cordwood.typing import Source
-
-Identity: TypeAlias = tuple[int, int] | str
-"""What two names of one file have in common: device and inode; for a file that is missing, its path."""
 
 EMPTY = "empty"
 """A file in a folder without a byte."""
@@ -80,6 +77,14 @@ def stdin_or_path(name: str) -> Source:
     # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
     # its system calls only when they are there.
     return stdin().raw
+
+
+def path_before_url(name: str) -> str:
+    """The name of a source or destination, but `./` and the name for a file whose path looks like a URL.
+
+    Otherwise, a log from somebody else's archive, in a folder named `https:`, would be requested from a network.
+    """
+    return f".{os.sep}{name}" if is_url(name) and os.path.lexists(name) else name
 
 
 def is_stream(name: str) -> bool:

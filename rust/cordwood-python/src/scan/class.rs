@@ -157,7 +157,8 @@ impl Scan {
 /// Args:
 ///     sources: What `Reader` accepts: a path, a URL, bytes, or an object with `read`, which must
 ///         be able to seek in order to be read twice. Or an iterable of these, which are read in
-///         its order.
+///         its order. A file with several of the names, such as a link to another one, is read
+///         once, under the first of them; so is a URL that occurs more than once.
 ///     columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,

@@ -7,7 +7,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyMemoryView, PySet, PyString};
 
 use super::failure::{attached, failure};
 use crate::arguments::{path_of, refuse_text};
@@ -80,11 +81,33 @@ impl Source {
         let Ok(items) = sources.try_iter() else {
             return Err(refused(sources)?);
         };
-        let sources = items.map(|item| {
+        let seen = PySet::empty(sources.py())?;
+        let mut found = Vec::new();
+        for item in items {
             let item = item?;
-            Source::of(&item)?.map_or_else(|| Err(refused(&item)?), Ok)
-        });
-        Ok((sources.collect::<PyResult<_>>()?, true))
+            let Some(source) = Source::of(&item)? else {
+                return Err(refused(&item)?);
+            };
+            let identity = source.identity(&item)?;
+            if identity.is_none() || !seen.contains(&identity)? {
+                seen.add(identity)?;
+                found.push(source);
+            }
+        }
+        Ok((found, true))
+    }
+
+    /// The identity of the file that `object` names; Python's `None` if it names none.
+    fn identity<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        static IDENTITY_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let py = object.py();
+        let name = match self {
+            Source::Path(path) => path.as_os_str().into_bound_py_any(py)?,
+            Source::Content { .. } if object.is_instance_of::<PyString>() => object.clone(),
+            Source::Content { .. } | Source::Object { .. } => return Ok(py.None().into_bound(py)),
+        };
+        let identity_of = IDENTITY_OF.import(py, "cordwood._identity", "identity_of")?;
+        identity_of.call1((name,))
     }
 
     /// For Python: what to pass to `Reader`, the position to seek to first, if any, and whether it

@@ -1,0 +1,30 @@
+"""Which names are those of one file: whatever reads many sources reads each file once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TypeAlias
+
+Identity: TypeAlias = tuple[int, int] | str
+"""What all names of a file have in common: device and inode; for a URL that is not local, its text."""
+
+
+def identity_of(name: str) -> Identity | None:
+    """The identity of the file that a path or a URL names. `None` if the file is missing, or as for `file_identity`."""
+    path: str | None = name
+    if "://" in name:
+        from cordwood._remote import local_path
+
+        path = local_path(name)
+    if path is None:
+        return name
+    try:
+        return file_identity(os.stat(path))  # noqa: PTH116 - pathlib is slow to import
+    except (OSError, ValueError):
+        return None
+
+
+def file_identity(status: os.stat_result) -> Identity | None:
+    """The identity of a file; `None` if it may be read more than once, as a pipe may, or has no inode."""
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
