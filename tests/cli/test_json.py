@@ -224,3 +224,18 @@ def test_cat_of_a_recycled_log(path):
     assert (report["ok"], status) == (True, 0)
     values, status = cordwood("cat", "--json", str(path))
     assert (len(values), status) == (report["record_count"], 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a name cannot have control characters here")
+@pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat", "fragments", "split", "follow --timeout 0"])
+def test_json_has_no_control_characters(verb, tmp_path):
+    """A pipe passes them on to a terminal, as in `cordwood verify --json x | tee log`."""
+    path = tmp_path / "\x1b[1m \x7f \x9b31m \x85.log"
+    path.write_bytes(written(["\x7f \x9b31m \u2028 ü".encode()]))
+    done = subprocess.run(
+        [sys.executable, "-m", "cordwood", *verb.split(), "--json", path], capture_output=True, check=True
+    )
+    line, end = done.stdout.decode().split("\n")
+    assert end == ""
+    assert [c for c in line if c < " " or "\x7f" <= c <= "\x9f"] == []
+    assert json.loads(line)["source"] == str(path)

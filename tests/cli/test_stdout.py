@@ -1,8 +1,11 @@
 """stdout, buffered by Python or not (PYTHONUNBUFFERED): all data is written, or the command fails and says so."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from random import Random
 
 import pytest
@@ -81,3 +84,45 @@ def test_a_reader_that_stops_reading_ends_the_command(command, env, log):
         assert os.read(process.stdout.fileno(), 20)
         process.stdout.close()
         assert (process.wait(60), process.stderr.read()) == (141, b"")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux how full a pipe is")
+@pytest.mark.parametrize("stream", ["stdout", "stdout and stderr"])
+@pytest.mark.parametrize("command", [*COMMANDS, "cat --json", "follow", "verify --json", "info", "stat"])
+def test_ctrl_c_ends_the_command_if_nobody_reads_a_full_pipe(command, stream, log, tmp_path):
+    """As `cordwood follow x.log | less` does, with `2>&1` or without."""
+    import fcntl
+    import termios
+
+    sources = [str(log)]
+    if command in ("verify --json", "info", "stat"):
+        for number in range(40):
+            shutil.copy(log, path := tmp_path / f"{number:0100}.log")
+            os.truncate(path, 20)
+            sources.append(str(path))
+    outer, inner = os.pipe()
+    fcntl.fcntl(inner, fcntl.F_SETPIPE_SZ, 4_096)
+    command = [*arguments(command, sources[0]), *sources[1:]]
+    prepare = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    with subprocess.Popen(
+        command,
+        stdout=inner,
+        stderr=inner if "stderr" in stream else subprocess.PIPE,
+        preexec_fn=prepare,  # noqa: PLW1509 - it uses no threads
+    ) as process:
+        try:
+            filled, before = 0, -1
+            until = time.monotonic() + 60
+            while not filled or filled != before:
+                assert process.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.5)
+                before = filled
+                filled = int.from_bytes(fcntl.ioctl(outer, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 130
+            assert not process.stderr or process.stderr.read() == b""
+        finally:
+            process.kill()
+            os.close(inner)
+            os.close(outer)

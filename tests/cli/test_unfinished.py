@@ -151,7 +151,7 @@ def handlers():
 
 @signals
 def test_a_program_keeps_its_signal_handlers(handlers, tmp_path):
-    with new_file(str(tmp_path / "a.csv")):
+    with new_file(str(tmp_path / "a.csv"), []):
         assert signal.getsignal(signal.SIGTERM) != handlers[signal.SIGTERM]
         assert signal.getsignal(signal.SIGHUP) == handlers[signal.SIGHUP]
     assert {number: signal.getsignal(number) for number in handlers} == handlers
@@ -182,7 +182,7 @@ def links(request, monkeypatch):
 @pytest.mark.usefixtures("links")
 def test_a_new_file_gets_its_name_once_it_is_complete(tmp_path):
     path = tmp_path / "a.csv"
-    with new_file(str(path)) as file:
+    with new_file(str(path), []) as file:
         file.write(b"new")
         assert not path.exists()
     assert path.read_bytes() == b"new"
@@ -194,7 +194,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
     path = tmp_path / "a.csv"
 
     def write():
-        with new_file(str(path)) as file:
+        with new_file(str(path), []) as file:
             file.write(b"new")
             path.write_bytes(b"other")
 

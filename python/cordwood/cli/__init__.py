@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._messages import Failure, Status, complain, escaped, guess
-from cordwood.cli._output import open_stdout
+from cordwood.cli._named import path_before_url
+from cordwood.cli._output import drop_pending, open_stdout
 from cordwood.cli._terminal import terminal_width
 
 if TYPE_CHECKING:
@@ -158,6 +159,12 @@ class _Parser(argparse.ArgumentParser):
             if getattr(options, "destination", None) is not None:
                 options.destination = options.sources.pop()
             unknown = []
+        if self.is_verb:
+            for name in ("source", "destination"):
+                if (value := getattr(options, name, None)) is not None:
+                    setattr(options, name, path_before_url(value))
+            if hasattr(options, "sources"):
+                options.sources = [path_before_url(name) for name in options.sources]
         if unknown and self.is_verb:
             self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}")
         return options, unknown
@@ -205,8 +212,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The arguments of the command, without `cordwood` itself. Default: `sys.argv[1:]`.
     """
     try:
-        if arguments is None:
-            arguments = sys.argv[1:]
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        drop_pending()
+        return Status.INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
         _open_closed_streams()
         open_stdout()
         # A path need not be valid text: what cannot be shown is escaped.
@@ -231,8 +244,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has closed it, as `head` does.
         _drop_output()
         return Status.BROKEN_PIPE
-    except KeyboardInterrupt:
-        return Status.INTERRUPTED
     # A package of one of the extras is not installed: the message names it.
     except (OSError, MemoryError, cordwood.CordwoodError, ModuleNotFoundError, Failure) as error:
         complain(error)

@@ -6,13 +6,15 @@ import contextlib
 import errno
 import io
 import os
-import stat
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
+from functools import partial, reduce
+from operator import and_
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cordwood._remote import is_url, local_path
 from cordwood.cli._messages import escaped
+from cordwood.cli._named import Named
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -34,25 +36,40 @@ STDOUT = "<stdout>"
 
 
 class _Stdout(io.BufferedWriter):
-    """A buffer before stdout. `write` takes all of the data or raises an error, as `flush` does, that names stdout."""
+    """A buffer before stdout. `write` takes all of the data or raises an error, as `flush` does, that names stdout.
+
+    Once Ctrl-C has ended one of them, which may have waited for the reader of a full pipe, nothing more is written:
+    whoever closes a table, for example, would wait again.
+    """
 
     def __init__(self, old: io.TextIOWrapper) -> None:
         super().__init__(open(old.fileno(), "wb", buffering=0, closefd=False))  # noqa: SIM115
         # It may close the descriptor when nothing refers to it.
         self._old = old
+        self._is_interrupted = False
 
     def write(self, data: ReadableBuffer, /) -> int:
+        if self._is_interrupted:
+            return memoryview(data).nbytes
         try:
             return super().write(data)
         except OSError as error:
             error.filename = STDOUT
             raise
+        except KeyboardInterrupt:
+            self._is_interrupted = True
+            raise
 
     def flush(self) -> None:
+        if self._is_interrupted:
+            return
         try:
             super().flush()
         except OSError as error:
             error.filename = STDOUT
+            raise
+        except KeyboardInterrupt:
+            self._is_interrupted = True
             raise
 
 
@@ -78,6 +95,22 @@ def open_stdout() -> None:
         old.flush()
 
 
+def drop_pending() -> None:
+    """Drops what has been printed and is still in a buffer.
+
+    Python flushes stdout and stderr when it exits, which would wait for the reader of a full pipe. A stream whose file
+    object is closed is not flushed; its descriptor stays open, for the stream that replaces it.
+    """
+    for name in "stdout", "stderr":
+        old = getattr(sys, name)
+        raw = getattr(getattr(old, "buffer", None), "raw", None)
+        # What a notebook or a test has in its place is left alone.
+        if isinstance(old, io.TextIOWrapper) and isinstance(raw, io.FileIO) and not raw.closefd:
+            new = open(raw.fileno(), "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
+            setattr(sys, name, new)
+            raw.close()
+
+
 def stdout() -> Output:
     """stdout, for data. On a terminal, control characters and bytes that are not UTF-8 are escaped."""
     return _Terminal() if sys.stdout.isatty() else sys.stdout.buffer
@@ -94,10 +127,24 @@ class _Terminal:
 
 
 def print_json(value: object) -> None:
-    """Prints one line of JSON, in UTF-8, on stdout. A path that is not valid text is escaped."""
+    """Prints one line of JSON on stdout."""
     from cordwood._tables.json_text import json_text
 
-    stdout().write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
+    stdout().write(json_bytes(json_text(value)) + b"\n")
+
+
+def json_bytes(text: str) -> bytes:
+    """JSON as it is printed, in UTF-8. What a path has that is not valid text is escaped.
+
+    So are DEL and the C1 controls: JSON allows them in a string, and a terminal to which the line comes through a pipe
+    would obey them.
+    """
+    if not text.isprintable():
+        text = text.translate(_CONTROLS)
+    return text.encode("utf-8", "backslashreplace")
+
+
+_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
 def check_destination(source: str, destination: str, *, overwrite: bool) -> None:
@@ -124,10 +171,11 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
 
 
 @contextlib.contextmanager
-def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
+def new_file(name: str, sources: Iterable[Named], *, overwrite: bool = False) -> Generator[Output]:
     """The file to be written, which gets its name once it is complete; for `-`, stdout.
 
-    With `overwrite`, an existing file is then replaced; what is not a regular file, such as a pipe, is written to.
+    Only those who can read all the `sources` can read a new file. With `overwrite`, an existing file is replaced, and
+    keeps its mode; what is not a regular file, such as a pipe, is written to.
     """
     if name == "-":
         yield stdout()
@@ -135,8 +183,9 @@ def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
     is_stream = os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113 - pathlib is slow to import
     with contextlib.nullcontext(name) if is_stream else unfinished(name, overwrite=overwrite) as path:
         try:
+            mode = _mode_of(sources)
             # Closing it may fail, too.
-            with open(path, "wb" if overwrite else "xb") as file:  # noqa: PTH123
+            with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
                 yield file
         except OSError as error:
             # The error of a failed write has no file name. No read raises these.
@@ -145,6 +194,23 @@ def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
             raise
 
 
+def _mode_of(sources: Iterable[Named]) -> int:
+    """The mode of a new file that is made from these, before the system clears the bits of the umask.
+
+    It is that of a single file, as with `cp`; of several, what all of them allow.
+    """
+    modes: list[int] = []
+    for source in sources:
+        if source.name != "-" and not source.what and (path := local_path(source.name)) is not None:
+            # What cannot be read is reported elsewhere.
+            with contextlib.suppress(OSError, ValueError):
+                modes.append(os.stat(path).st_mode)  # noqa: PTH116
+    return reduce(and_, modes) & _PERMISSIONS if modes else 0o666
+
+
+_PERMISSIONS = 0o777
+"""Without the setuid, setgid and sticky bits, which are for the program or folder that has them."""
+
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
@@ -152,16 +218,17 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     """The name of a file to write. Once it is complete, it becomes the file `name`, in one step.
 
-    With `overwrite`, it replaces an existing file; without, one that appeared in the meantime is an error. The file is
-    in a folder of its own, and has the same base name, which may state the number of a log.
+    With `overwrite`, it replaces an existing file, and gets its mode; without, one that appeared in the meantime is an
+    error. The file is in a folder of its own, which nobody else can enter, and has the same base name, which may state
+    the number of a log.
     """
     target = os.path.realpath(name)
     folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
-    partial = os.path.join(folder, os.path.basename(os.path.normpath(name)))  # noqa: PTH118, PTH119
+    new = os.path.join(folder, os.path.basename(os.path.normpath(name)))  # noqa: PTH118, PTH119
 
     def remove() -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)  # noqa: PTH108 - pathlib is slow to import
+            os.unlink(new)  # noqa: PTH108 - pathlib is slow to import
         with contextlib.suppress(FileNotFoundError):
             try:
                 os.rmdir(folder)  # noqa: PTH106
@@ -174,16 +241,16 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
 
     with _called_on_signals(remove):
         try:
-            os.mkdir(folder)  # noqa: PTH102
-            yield partial
+            os.mkdir(folder, 0o700)  # noqa: PTH102
+            yield new
             if overwrite:
                 with contextlib.suppress(FileNotFoundError):
-                    os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
-                os.replace(partial, target)  # noqa: PTH105
+                    os.chmod(new, os.stat(target).st_mode & _PERMISSIONS)  # noqa: PTH101, PTH116
+                os.replace(new, target)  # noqa: PTH105
             else:
-                _rename_to_new(partial, target)
+                _rename_to_new(new, target)
         except OSError as error:
-            if error.filename in {folder, partial}:
+            if error.filename in {folder, new}:
                 error.filename = name
             raise
         finally:

@@ -14,7 +14,7 @@ from cordwood._text import base64_text
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._named import display_name, source_name
-from cordwood.cli._output import stdout
+from cordwood.cli._output import json_bytes, stdout
 from cordwood.cli._payloads import (
     AUTO,
     PAYLOADS,
@@ -194,10 +194,10 @@ class JsonPrinter:
         if wanted is not None:
             print_held_back(self._selection)
             if streamed is None or "value" not in wanted:
-                self._out.write((json_text(wanted) + "\n").encode("utf-8", "backslashreplace"))
+                self._out.write(json_bytes(json_text(wanted)) + b"\n")
             else:
                 for piece in json_pieces(wanted, array, streamed):
-                    self._out.write(piece.encode("utf-8", "backslashreplace"))
+                    self._out.write(json_bytes(piece))
                 self._out.write(b"\n")
         if "error" in data:
             self._report(record, data["error"])

@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["stop", "reopen"],
         default="stop",
         help="once the path names another file, or none, and everything in the old one has been printed: end, or "
-        "continue with the next file under the path, from its beginning (default: stop)",
+        "continue with the next file under the path, from its beginning, which misses a file that had the path for "
+        "less than about 0.05 seconds (default: stop)",
     )
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end after this long without a record")
 

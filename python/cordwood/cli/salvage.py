@@ -22,8 +22,10 @@ import os
 from collections.abc import Iterable, Sequence
 
 import cordwood
+from cordwood._identity import identity_of
+from cordwood._remote import local_path
 from cordwood._text import quantity
-from cordwood.cli._expansion import identity_of, is_one_file, named_files
+from cordwood.cli._expansion import is_one_file, named_files
 from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._named import Named, SourceFailure, display_name, is_stream, stdin_or_path
 from cordwood.cli._options import (
@@ -108,7 +110,7 @@ def run(options: argparse.Namespace) -> Status:
         if options.overwrite:
             _check_replaced(destination)
         if destination != options.destination:
-            created.extend(_make_folder(os.path.dirname(destination)))  # noqa: PTH120 - pathlib is slow to import
+            created.extend(_make_folder(os.path.dirname(destination), name))  # noqa: PTH120 - pathlib is slow to import
         try:
             with unfinished(destination, overwrite=options.overwrite) as new, Progress(name) as progress:
                 report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
@@ -158,14 +160,24 @@ def _check_replaced(destination: str) -> None:
     )
 
 
-def _make_folder(path: str) -> list[str]:
-    """Creates a folder and those above it. Returns those that did not exist, the topmost first."""
+def _make_folder(path: str, source: str) -> list[str]:
+    """Creates a folder and those above it. Returns those that did not exist, the topmost first.
+
+    They are as open to others as the folder of `source`, the log that is salvaged to it: a private folder protects the
+    logs in it, whatever their own modes.
+    """
+    mode = 0o777
+    if (log := local_path(source)) is not None:
+        mode &= os.stat(os.path.dirname(log) or os.curdir).st_mode  # noqa: PTH116, PTH120
     missing: list[str] = []
     above = path
     while above and not os.path.lexists(above):
         missing.insert(0, above)
         above = os.path.dirname(above)  # noqa: PTH120 - pathlib is slow to import
-    os.makedirs(path, exist_ok=True)  # noqa: PTH103
+    for folder in missing:
+        with contextlib.suppress(FileExistsError):
+            # Without the bits for the owner, nothing could be written there.
+            os.mkdir(folder, mode | 0o700)  # noqa: PTH102
     return missing
 
 

@@ -134,8 +134,9 @@ fn readers(
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
 /// The source is not changed. The new log is written in the folder of `destination` under a
-/// temporary name, synced, and renamed last, so a file with the final name is complete. If anything
-/// fails, what was written is removed.
+/// temporary name, synced, and renamed last, so a file with the final name is complete. It has the
+/// permissions of a source that is a path, as with `cp`. If anything fails, what was written is
+/// removed.
 ///
 /// Args:
 ///     source: As for `Reader`.

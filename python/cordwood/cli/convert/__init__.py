@@ -51,9 +51,10 @@ import os
 import sys
 
 import cordwood
+from cordwood._identity import identity_of
 from cordwood._tables.rows import ROW_KINDS, known_columns
 from cordwood._tables.schema import ColumnType
-from cordwood.cli._expansion import identity_of, is_one_file, named_files
+from cordwood.cli._expansion import is_one_file, named_files
 from cordwood.cli._messages import Failure, Status
 from cordwood.cli._named import Named, display_name, first_stream, stdin_or_path
 from cordwood.cli._options import (

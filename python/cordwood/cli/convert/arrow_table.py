@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class ArrowTable:
     """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
 
-    One batch is written in another thread while the next is made: pyarrow leaves the interpreter free for both.
+    One batch is written to a file in another thread while the next is made: pyarrow leaves the interpreter free for
+    both. A stream is written in the main thread, since Ctrl-C ends no other one that waits for the reader of a pipe.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class ArrowTable:
             self._batches = Batches(columns, to_json, shapes)
         except SameNamesError as error:
             raise Failure(f"{error}; --to ndjson keeps them apart") from error
-        self._threads: Any = import_module("concurrent.futures").ThreadPoolExecutor(1)
+        self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
         self._pending: Any = None
         self._form = "stream" if form == "arrow" and is_stream else form
         self._file = file
@@ -55,7 +56,10 @@ class ArrowTable:
             self._wait()
             if self._writer is None:
                 self._writer = self._open(batch)
-            self._pending = self._threads.submit(self._writer.write_batch, batch)
+            if self._threads:
+                self._pending = self._threads.submit(self._writer.write_batch, batch)
+            else:
+                self._writer.write_batch(batch)
 
     def _open(self, first: Any = None) -> Any:
         """Opens what writes the table, whose first batch, if any, is `first`."""
@@ -79,7 +83,8 @@ class ArrowTable:
         try:
             self._wait()
         finally:
-            self._threads.shutdown()
+            if self._threads:
+                self._threads.shutdown()
             if self._writer is None:
                 self._writer = self._open()
             self._writer.close()

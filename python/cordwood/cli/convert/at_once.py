@@ -37,7 +37,7 @@ def convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool
         return False
     try:
         logs = _AtOnce(options, origin)
-        with new_file(options.destination, overwrite=options.overwrite) as file:
+        with new_file(options.destination, options.files, overwrite=options.overwrite) as file:
             columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
             to_json, shapes = json_of(options.payload), shapes_of(options.payload)
             with contextlib.closing(ArrowTable(form, file, columns, to_json, shapes, is_stream=False)) as table:

@@ -117,7 +117,7 @@ class _Logs:
         """Writes the table, limited to what a first reading found, if there was one."""
         options = self._options
         self.selection = selection_of(options, self._origins)
-        with new_file(options.destination, overwrite=options.overwrite) as file:
+        with new_file(options.destination, options.files, overwrite=options.overwrite) as file:
             columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
             with contextlib.closing(open_table(options, form, file, columns)) as table:
                 status = self._write_logs(table, is_native=is_native)

@@ -58,7 +58,7 @@ def _write_table(
     """Writes the rows. If the records are not those of a `first` pass, the file was rewritten: there is no table."""
     with (
         Progress(options.source, prints_records=options.destination == "-") as progress,
-        new_file(options.destination, overwrite=options.overwrite) as file,
+        new_file(options.destination, options.files, overwrite=options.overwrite) as file,
     ):
         columns = log_rows.selection.of_columns(columns, "text")
         with contextlib.closing(open_table(options, form, file, columns)) as table:

@@ -95,7 +95,8 @@ def _draw_svg(options: argparse.Namespace) -> Status:
     from cordwood._map import svg
     from cordwood._map.drawing import picture_of
 
-    for file in named_files(options.sources):
+    files = named_files(options.sources)
+    for file in files:
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.svg, overwrite=options.overwrite)
@@ -119,7 +120,7 @@ def _draw_svg(options: argparse.Namespace) -> Status:
 
     status = _draw_each(options, draw)
     if drawings:
-        with new_file(options.svg, overwrite=options.overwrite) as output:
+        with new_file(options.svg, files, overwrite=options.overwrite) as output:
             output.write(svg.document(drawings).encode("utf-8", "backslashreplace"))
     return status
 

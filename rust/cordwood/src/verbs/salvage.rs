@@ -24,9 +24,10 @@ use crate::reader::{Reader, Source};
 /// would be read as empty, and is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written next to it
-/// under a temporary name, synced, and renamed last: a file with the final name is complete. If
-/// anything fails, what was written is removed; but if only the last sync fails, that of the name,
-/// the new log stays.
+/// under a temporary name, synced, and renamed last: a file with the final name is complete. On
+/// Unix, it has the permissions of `source` from the beginning, without the bits of the umask, as
+/// with `cp`. If anything fails, what was written is removed; but if only the last sync fails, that
+/// of the name, the new log stays.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -102,7 +103,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     unsupported(format.check_to_write(), reader.path())?;
     let destination_number = log_number_of(destination);
     let mut copy = Copy::new(format, reader.form_in_memory());
-    let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;
+    let (temporary, mut file) = Temporary::beside(destination, reader.path()).map_err(failed)?;
     let mut write = |out: &mut Vec<u8>, len_min: usize| {
         if out.len() > len_min {
             file.write_all(out).map_err(failed)?;
@@ -241,17 +242,20 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the same folder. Its name is random, and not derived from the process id,
-    /// which in a container may be the same each time. It does not contain the destination's name,
-    /// which may already have the maximum length.
-    fn beside(destination: &Path) -> io::Result<(Self, File)> {
+    /// Creates a file in the same folder, with the permissions of `source`. Its name is random, and
+    /// not derived from the process id, which in a container may be the same each time. It does not
+    /// contain the destination's name, which may already have the maximum length.
+    fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        permit_as(&mut options, source);
         loop {
             let number = RandomState::new().build_hasher().finish();
             let path = destination.with_file_name(format!(".cordwood-{number:016x}.partial"));
-            match File::create_new(&path) {
+            match options.open(&path) {
                 // Only a file that this function created is removed.
                 Ok(file) => return Ok((Temporary { path }, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -284,6 +288,21 @@ impl Drop for Temporary {
         let _ = fs::remove_file(&self.path);
     }
 }
+
+/// Makes the new file readable to those who can read `source`, as `cp` does: a copy of a private
+/// log is private from the beginning. The system clears the bits of the umask. A program that runs
+/// with the rights of the owner of `source` is not one with those of the new owner, so the setuid,
+/// setgid and sticky bits are left out.
+#[cfg(unix)]
+fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    if let Some(Ok(source)) = source.map(fs::metadata) {
+        options.mode(source.mode() & 0o777);
+    }
+}
+
+#[cfg(not(unix))]
+fn permit_as(_options: &mut fs::OpenOptions, _source: Option<&Path>) {}
 
 /// Also syncs the name.
 #[cfg(unix)]

@@ -1,0 +1,132 @@
+"""A new file that is made from others is as private as they are, from the beginning."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from support import written
+
+import cordwood
+from cordwood.cli import main
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes here")
+
+LOG = written([b'{"a": 1}', b'{"a": 2}'])
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = os.umask(0o022)
+    yield tmp_path
+    os.umask(before)
+
+
+def log(path, mode):
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(LOG)
+    path.chmod(mode)
+    return path
+
+
+NEW_FILES = [
+    "salvage a.log new.log",
+    "salvage a.log new/",
+    "convert --as json a.log new.csv",
+    "convert --as json a.log new.ndjson",
+    "convert --as json a.log new.parquet",
+    "map a.log --svg new.svg",
+]
+
+
+@pytest.mark.parametrize(
+    ("mode", "umask", "expected"),
+    [
+        (0o600, 0o022, 0o600),
+        (0o640, 0o022, 0o640),
+        (0o664, 0o022, 0o644),
+        (0o400, 0o000, 0o400),
+        (0o666, 0o077, 0o600),
+        (0o6644, 0o022, 0o644),
+    ],
+)
+@pytest.mark.parametrize("command", NEW_FILES)
+def test_a_new_file_has_the_mode_of_its_source(command, mode, umask, expected, folder):
+    if "parquet" in command:
+        pytest.importorskip("pyarrow")
+    log(folder / "a.log", mode)
+    os.umask(umask)
+    assert main(command.split()) == 0
+    [new] = [path for path in folder.rglob("*") if path.is_file() and path != folder / "a.log"]
+    assert mode_of(new) == expected
+
+
+def test_a_file_made_from_several_is_as_private_as_each(folder):
+    log(folder / "a.log", 0o640)
+    log(folder / "b.log", 0o604)
+    assert main(["convert", "--as", "json", "a.log", "b.log", "new.ndjson"]) == 0
+    assert mode_of(folder / "new.ndjson") == 0o600
+
+
+@pytest.mark.parametrize("name", ["new.ndjson", "new.log"])
+def test_a_file_made_from_stdin_has_the_usual_mode(name, folder, monkeypatch):
+    verb = "salvage" if name.endswith(".log") else "convert"
+    with log(folder / "a.log", 0o600).open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main([verb, "-", name]) == 0
+    assert mode_of(folder / name) == 0o644
+
+
+def test_folders_are_as_private_as_those_of_the_logs(folder):
+    log(folder / "open" / "a.log", 0o644)
+    log(folder / "private" / "b.log", 0o644)
+    (folder / "private").chmod(0o500)
+    assert main(["salvage", "open/", "new/"]) == 0
+    assert main(["salvage", "private/", "saved/below/"]) == 0
+    (folder / "private").chmod(0o700)
+    modes = {str(path.relative_to(folder)): mode_of(path) for path in folder.rglob("*") if path.is_dir()}
+    assert modes == {"open": 0o755, "private": 0o700, "new": 0o755, "saved": 0o700, "saved/below": 0o700}
+
+
+@pytest.mark.parametrize(
+    ("command", "old"),
+    [("salvage --overwrite a.log old.log", "old.log"), ("convert --overwrite --as json a.log old.csv", "old.csv")],
+)
+@pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o664, 0o664), (0o4755, 0o755), (0o2755, 0o755)])
+def test_a_file_that_is_replaced_keeps_its_mode_without_its_setuid_bit(command, old, mode, expected, folder):
+    log(folder / "a.log", 0o644)
+    log(folder / old, 0o644).write_bytes(LOG if old.endswith(".log") else b"")
+    (folder / old).chmod(mode)
+    assert main(command.split()) == 0
+    assert mode_of(folder / old) == expected
+
+
+@pytest.mark.parametrize("command", ["salvage --overwrite a.log old.log", "convert --overwrite a.log old.ndjson"])
+def test_nobody_else_can_look_into_a_file_that_is_unfinished(command, folder, monkeypatch):
+    log(folder / "a.log", 0o644)
+    old = folder / command.split()[-1]
+    log(old, 0o600).write_bytes(LOG if old.suffix == ".log" else b"")
+    os.umask(0)
+    replace, seen = os.replace, []
+
+    def look(source, target):
+        seen.append(mode_of(Path(source).parent))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", look)
+    assert main(command.split()) == 0
+    assert seen == [0o700]
+
+
+def test_a_new_log_of_the_library_has_the_mode_of_its_source(folder):
+    path = log(folder / "a.log", 0o640)
+    cordwood.salvage(path, folder / "new.log")
+    assert mode_of(folder / "new.log") == 0o640
+    cordwood.salvage(LOG, folder / "other.log")
+    assert mode_of(folder / "other.log") == 0o644
