@@ -673,9 +673,11 @@ class Follower:
         on_rotation: What to do once the path names another file, or none, and everything in the old
             one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until the
             path names a file, and continue at its beginning; `tell`, `skipped` and `outcome` then
-            describe that file. `"stop"`: end the iteration for good; `outcome` says so. Under the
-            last two, the logger `cordwood` gets a warning if the old file ended in an incomplete
-            record. Default: `"raise"`.
+            describe that file. A file that had the path only between two polls is missed, without
+            an error: this is for a writer that rotates far less often than `poll_interval`.
+            `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
+            `cordwood` gets a warning if the old file ended in an incomplete record.
+            Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
         retry_polls: Anything that looks damaged, with no valid block after it, is read again this
             many times before it is reported. Default: 3.
@@ -1641,8 +1643,9 @@ def salvage(
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written in the folder of `destination` under a
-    temporary name, synced, and renamed last, so a file with the final name is complete. If anything
-    fails, what was written is removed.
+    temporary name, synced, and renamed last, so a file with the final name is complete. It has the
+    permissions of a source that is a path, as with `cp`. If anything fails, what was written is
+    removed.
 
     Args:
         source: As for `Reader`.
@@ -1792,7 +1795,8 @@ def scan(
     Args:
         sources: What `Reader` accepts: a path, a URL, bytes, or an object with `read`, which must
             be able to seek in order to be read twice. Or an iterable of these, which are read in
-            its order.
+            its order. A file with several of the names, such as a link to another one, is read
+            once, under the first of them; so is a URL that occurs more than once.
         columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,

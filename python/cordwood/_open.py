@@ -75,9 +75,9 @@ def open(  # noqa: A001
     """Opens a log to read or to write records.
 
     Args:
-        source: To read: a path, a URL, bytes or any other buffer (such as `mmap`), an object with `read`, anything else
-            that `Reader` accepts, or a `Split`, which itself specifies what to read. To write: a path, or an object
-            with `write`.
+        source: To read: a path, a URL, an object with `read`, anything else that `Reader` accepts, or a `Split`, which
+            itself specifies what to read. Bytes or any other buffer (such as `mmap`) are the content of a log, never
+            its path: `b"name.log"` is a log of eight bytes. To write: a path, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
             one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
@@ -210,7 +210,8 @@ def follow(
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
         on_rotation: What to do once the path names another file, or none, and all of the old one has been returned:
             `"raise"`, raise a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its
-            beginning; or `"stop"`, end the iteration. See `Follower`. Default: `"raise"`.
+            beginning, and miss any file that had the path only between two polls; or `"stop"`, end the iteration. See
+            `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many times before it is
             reported. Default: 3.

@@ -272,7 +272,7 @@ class LogRotatedError(_ChangedError):
     """The path of a followed log names another file, or none; everything in the old file has been returned.
 
     If more is written to the old file, the follower's next step returns it. To read the new file, begin a new follower;
-    with `on_rotation="reopen"`, the same follower continues with it.
+    with `on_rotation="reopen"`, the same follower continues with it. There may have been other files in between.
 
     Attributes:
         path: The path of the log.

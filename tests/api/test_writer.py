@@ -2,8 +2,11 @@
 
 import inspect
 import io
+import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 import reference
@@ -387,3 +390,38 @@ def test_writers_refuse_what_readers_refuse():
         for function in (cordwood.Reader, cordwood.Writer, cordwood.follow, cordwood.verify, cordwood.stat)
     }
     assert defaults == {1 << 30}
+
+
+# A file that is renamed while it is opened --------------------------------------------------------
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a lease, which makes an open() wait")
+@pytest.mark.parametrize("begins_the_next", [True, False])
+def test_what_is_appended_goes_to_the_file_that_has_the_path(begins_the_next, path):
+    """The writer that has the log open renames it and closes it, after another one has opened it but not locked it."""
+    import fcntl
+
+    older = path.with_name("older.log")
+    path.write_bytes(ONE)
+    descriptor = os.open(path, os.O_RDWR)
+    is_waited_for = threading.Event()
+    before = signal.signal(signal.SIGIO, lambda *_: is_waited_for.set())
+    writers = []
+    thread = threading.Thread(target=lambda: writers.append(cordwood.open(path, "a")))
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        thread.start()
+        while not is_waited_for.wait(0.01):
+            assert thread.is_alive()
+        path.rename(older)
+        if begins_the_next:
+            path.write_bytes(ONE_TWO)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    finally:
+        os.close(descriptor)
+        thread.join()
+        signal.signal(signal.SIGIO, before)
+    with writers[0] as writer:
+        writer.append(b"three")
+    assert older.read_bytes() == ONE
+    assert path.read_bytes() == (reference.encode([b"one", b"two", b"three"] if begins_the_next else [b"three"]))

@@ -25,6 +25,8 @@ PAGES = [
     "docs/remote.md",
     "docs/wandb.md",
 ]
+# Whoever tries these examples a second time, in the same folder, gets no error.
+RUN_TWICE = ["README.md", "docs/guides/own-log.md"]
 
 
 def docstrings():
@@ -76,7 +78,15 @@ def test_a_page_prints_what_it_says(page, tmp_path, monkeypatch):
     assert len(found) == text.count("```python\n")
     names = {}  # An example continues where the one before it ended.
     for code, expected in found:
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            exec(code, names)  # noqa: S102 - the page's own code
-        assert printed.getvalue() == expected
+        assert printed_by(code, names) == expected
+    if page in RUN_TWICE:
+        names = {}
+        for code, _ in found:
+            printed_by(code, names)
+
+
+def printed_by(code, names):
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(code, names)  # noqa: S102 - the page's own code
+    return printed.getvalue()

@@ -57,9 +57,11 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     on_rotation: What to do once the path names another file, or none, and everything in the old
 ///         one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until the
 ///         path names a file, and continue at its beginning; `tell`, `skipped` and `outcome` then
-///         describe that file. `"stop"`: end the iteration for good; `outcome` says so. Under the
-///         last two, the logger `cordwood` gets a warning if the old file ended in an incomplete
-///         record. Default: `"raise"`.
+///         describe that file. A file that had the path only between two polls is missed, without
+///         an error: this is for a writer that rotates far less often than `poll_interval`.
+///         `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
+///         `cordwood` gets a warning if the old file ended in an incomplete record.
+///         Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
 ///     retry_polls: Anything that looks damaged, with no valid block after it, is read again this
 ///         many times before it is reported. Default: 3.

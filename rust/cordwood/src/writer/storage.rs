@@ -60,8 +60,22 @@ pub(super) struct DiskFile {
     folder: io::Result<File>,
 }
 
+/// A file system on which no file keeps its identity must not make opening a log wait forever.
+const REOPENED_MAX: usize = 10;
+
 impl DiskFile {
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self, Error> {
+        let mut file = DiskFile::open_once(path, options)?;
+        for _ in 0..REOPENED_MAX {
+            if file.has_path(path) {
+                break;
+            }
+            file = DiskFile::open_once(path, options)?;
+        }
+        Ok(file)
+    }
+
+    fn open_once(path: &Path, options: &OpenOptions) -> Result<Self, Error> {
         let failed = |source| Error::Io {
             path: Some(path.to_owned()),
             source,
@@ -92,6 +106,17 @@ impl DiskFile {
             owner: Process::current().number(),
             folder: open_folder_of(path),
         })
+    }
+
+    /// Whether the path still names this file. Between opening and locking it, its writer may have
+    /// renamed it, and begun the next one: what is appended would be in the older file, after the
+    /// records of the newer one.
+    fn has_path(&self, path: &Path) -> bool {
+        let Some(identity) = self.identity else { return true };
+        match FileId::at(path) {
+            Ok(other) => other == identity,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     pub(super) fn is_regular(&self) -> bool {
