@@ -3,7 +3,7 @@
 use std::ops;
 use std::time::Duration;
 
-use cordwood::{Compression, FlushPolicy, LogFormat, OnCorruption, OnTornTail, SyncPolicy};
+use cordwood::{Compression, FlushPolicy, LogFormat, OnCorruption, OnTornTail, SyncPolicy, UnknownName};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -30,11 +30,8 @@ pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::B
 }
 
 fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
-    cordwood::Dialect::from_name(name).ok_or_else(|| {
-        let names = cordwood::Dialect::ALL
-            .iter()
-            .map(|dialect| format!("'{}'", dialect.name()));
-        let names: Vec<String> = names.collect();
+    name.parse().map_err(|error: UnknownName| {
+        let names: Vec<String> = error.expected.iter().map(|name| format!("'{name}'")).collect();
         PyValueError::new_err(format!("dialect must be one of {}, not '{name}'", names.join(", ")))
     })
 }
@@ -73,8 +70,8 @@ pub(crate) fn format_of(dialect: &str, log_number: Option<u32>, compression: Opt
 }
 
 fn compression_named(name: &str) -> PyResult<Compression> {
-    Compression::from_name(name)
-        .ok_or_else(|| PyValueError::new_err(format!("compression must be 'zstd' or None, not {name:?}")))
+    name.parse()
+        .map_err(|_| PyValueError::new_err(format!("compression must be 'zstd' or None, not {name:?}")))
 }
 
 fn text_of<'a, 'py>(option: &str, value: Option<&'a Bound<'py, PyAny>>) -> PyResult<Option<&'a Bound<'py, PyString>>> {
@@ -103,13 +100,7 @@ pub(crate) fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'
 
 /// The policy with this name.
 pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
-    match name {
-        "raise" => Ok(OnCorruption::Fail),
-        "skip" => Ok(OnCorruption::Skip),
-        "stop" => Ok(OnCorruption::Stop),
-        "salvage" => Ok(OnCorruption::Salvage),
-        other => Err(unknown_name(ON_CORRUPTION, other)),
-    }
+    name.parse().map_err(|_| unknown_name(ON_CORRUPTION, name))
 }
 
 const REPORT_POLICY: &str = "on_corruption must be 'skip', 'stop' or 'salvage' for a report";
@@ -120,11 +111,9 @@ pub(crate) fn report_policy_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'
 
 /// The policy with this name for a report, which does not raise for damage.
 pub(crate) fn report_policy_of(name: &str) -> PyResult<OnCorruption> {
-    match name {
-        "skip" => Ok(OnCorruption::Skip),
-        "stop" => Ok(OnCorruption::Stop),
-        "salvage" => Ok(OnCorruption::Salvage),
-        other => Err(unknown_name(REPORT_POLICY, other)),
+    match name.parse() {
+        Ok(OnCorruption::Fail) | Err(_) => Err(unknown_name(REPORT_POLICY, name)),
+        Ok(policy) => Ok(policy),
     }
 }
 
@@ -172,18 +161,9 @@ pub(crate) fn sync_policy_of(
 }
 
 pub(crate) fn flush_policy_of(name: &str) -> PyResult<FlushPolicy> {
-    match name {
-        "append" => Ok(FlushPolicy::EveryAppend),
-        "close" => Ok(FlushPolicy::OnClose),
-        other => Err(unknown_name(FLUSH, other)),
-    }
+    name.parse().map_err(|_| unknown_name(FLUSH, name))
 }
 
 pub(crate) fn on_torn_tail_of(name: &str) -> PyResult<OnTornTail> {
-    match name {
-        "refuse" => Ok(OnTornTail::Refuse),
-        "truncate" => Ok(OnTornTail::Truncate),
-        "pad" => Ok(OnTornTail::PadToBlock),
-        other => Err(unknown_name(ON_TORN_TAIL, other)),
-    }
+    name.parse().map_err(|_| unknown_name(ON_TORN_TAIL, name))
 }

@@ -10,6 +10,8 @@
 //!
 //! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
 
+use crate::names::shows_name;
+
 /// Bytes in a block. Blocks are counted from file offset 0.
 pub const BLOCK_LEN: usize = 32_768;
 
@@ -172,6 +174,8 @@ impl FragmentKind {
         }
     }
 }
+
+shows_name!(FragmentKind);
 
 /// A fragment's header as stored in the file, unchecked.
 ///

@@ -107,6 +107,7 @@ mod error;
 mod file;
 pub mod format;
 mod fragment;
+mod names;
 #[doc(hidden)]
 pub mod pipeline;
 mod process;
@@ -119,6 +120,7 @@ mod writer;
 pub use decode::{End, OnCorruption, ReadOptions};
 pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
 pub use error::Error;
+pub use names::UnknownName;
 pub use reader::{Event, Reader, Record};
 #[cfg(feature = "fs")]
 pub use reader::{FollowOptions, Follower};

@@ -237,7 +237,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
 #[test]
 fn names_lead_back() {
     for &dialect in Dialect::ALL {
-        assert_eq!(Dialect::from_name(dialect.name()), Some(dialect));
+        assert_eq!(dialect.to_string().parse(), Ok(dialect));
     }
 }
 

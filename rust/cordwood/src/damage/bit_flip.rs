@@ -5,6 +5,7 @@ use crate::checksum::Checksum;
 use crate::damage::resync::true_len;
 use crate::dialect::{Dialect, Form};
 use crate::format::{HEADER_LEN, Header, KIND_AT};
+use crate::names::shows_name;
 
 /// The part of a fragment to which a byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,6 +39,8 @@ impl FragmentPart {
         }
     }
 }
+
+shows_name!(FragmentPart);
 
 /// The one bit that explains damage: if it is flipped back, the fragment's checksum is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

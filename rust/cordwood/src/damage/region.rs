@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::names::shows_name;
+
 /// Why a region of a file was not returned.
 ///
 /// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns the
@@ -124,6 +126,8 @@ impl Severity {
         }
     }
 }
+
+shows_name!(Severity);
 
 impl Reason {
     /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in Python and

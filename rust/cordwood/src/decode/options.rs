@@ -4,6 +4,7 @@ use std::ops::{Bound, RangeBounds};
 
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
+use crate::names::names;
 
 /// Implements, for options with the fields `dialect`, `log_number` and `compression`, their
 /// setters, `with_format` and `named`.
@@ -71,6 +72,15 @@ pub enum OnCorruption {
     /// is repaired.
     Salvage,
 }
+
+names!(
+    OnCorruption,
+    "policy for damage",
+    Fail = "raise",
+    Skip = "skip",
+    Stop = "stop",
+    Salvage = "salvage"
+);
 
 /// The default limit on the length of a record, in bytes: readers refuse longer records, and
 /// writers do not write them. 1 GiB.

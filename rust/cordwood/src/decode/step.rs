@@ -45,6 +45,18 @@ impl End {
     }
 }
 
+/// For example `torn tail at offset 38`.
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, offset) = match self {
+            End::Clean { offset } => ("clean end", offset),
+            End::TornTail { offset } => ("torn tail", offset),
+            End::Stopped { offset } => ("stopped at the damage", offset),
+        };
+        write!(f, "{kind} at offset {offset}")
+    }
+}
+
 /// A result of the [`Decoder`](super::Decoder).
 ///
 /// Exhaustive: the caller of a decoder must handle each result.

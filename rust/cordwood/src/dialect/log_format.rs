@@ -1,8 +1,10 @@
 //! The format of a log: its dialect, its number and its compression.
 
 use std::fmt;
+use std::str::FromStr;
 
 use super::{Dialect, END_TRAILER_KIND, Form};
+use crate::names::{UnknownName, parse};
 
 /// How the records of a log are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,23 +22,27 @@ impl Compression {
             Compression::Zstd => "zstd",
         }
     }
-
-    /// The compression with this [`name`](Self::name).
-    ///
-    /// ```
-    /// use cordwood_log::Compression;
-    /// assert_eq!(Compression::from_name("zstd"), Some(Compression::Zstd));
-    /// assert_eq!(Compression::from_name("gzip"), None);
-    /// ```
-    pub fn from_name(name: &str) -> Option<Compression> {
-        (name == Compression::Zstd.name()).then_some(Compression::Zstd)
-    }
 }
 
 /// Shows the [`name`](Compression::name).
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+/// Parses the [`name`](Compression::name).
+///
+/// ```
+/// use cordwood_log::Compression;
+/// assert_eq!("zstd".parse(), Ok(Compression::Zstd));
+/// assert!("gzip".parse::<Compression>().is_err());
+/// ```
+impl FromStr for Compression {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        parse("compression", &[Compression::Zstd], Compression::name, name)
     }
 }
 

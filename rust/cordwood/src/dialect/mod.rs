@@ -20,6 +20,7 @@ pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
 use crate::checksum::Checksum;
 use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
+use crate::names::{UnknownName, parse};
 
 /// How the bytes of a log are laid out: the one respect in which the engines' logs differ.
 ///
@@ -97,17 +98,6 @@ impl Dialect {
     /// command line.
     pub const fn name(self) -> &'static str {
         self.name
-    }
-
-    /// The dialect with this [`name`](Self::name).
-    ///
-    /// ```
-    /// use cordwood_log::Dialect;
-    /// assert_eq!(Dialect::from_name("pebble"), Some(Dialect::PEBBLE));
-    /// assert_eq!(Dialect::from_name("gzip"), None);
-    /// ```
-    pub fn from_name(name: &str) -> Option<Dialect> {
-        Dialect::ALL.iter().copied().find(|dialect| dialect.name == name)
     }
 
     /// Whether a fragment of one is a fragment of the other.
@@ -297,6 +287,21 @@ impl std::hash::Hash for Dialect {
 impl std::fmt::Display for Dialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name)
+    }
+}
+
+/// Parses the [`name`](Dialect::name).
+///
+/// ```
+/// use cordwood_log::Dialect;
+/// assert_eq!("pebble".parse(), Ok(Dialect::PEBBLE));
+/// assert!("gzip".parse::<Dialect>().is_err());
+/// ```
+impl std::str::FromStr for Dialect {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        parse("dialect", Dialect::ALL, Dialect::name, name)
     }
 }
 

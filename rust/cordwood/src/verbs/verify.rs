@@ -11,6 +11,7 @@ use crate::damage::{Finding, Findings};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::Error;
+use crate::names::shows_name;
 use crate::reader::{Reader, SeekSource, Source};
 
 /// What is in a log, and what is wrong with it.
@@ -118,6 +119,8 @@ impl NotKept {
         }
     }
 }
+
+shows_name!(NotKept);
 
 /// Reads to the end, from the position of `reader`, and reports what was found.
 ///

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::decode::{RECORD_LEN_MAX, format_options};
 use crate::dialect::{Compression, Dialect, LogFormat};
+use crate::names::names;
 
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
@@ -50,6 +51,8 @@ pub enum FlushPolicy {
     OnClose,
 }
 
+names!(FlushPolicy, "flush policy", EveryAppend = "append", OnClose = "close");
+
 /// What [`LogFile::append_to`](crate::LogFile::append_to) does with a file that does not end with a
 /// complete record. The rule is in `docs/format/writing.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +70,14 @@ pub enum OnTornTail {
     /// they skip there.
     PadToBlock,
 }
+
+names!(
+    OnTornTail,
+    "policy for a torn tail",
+    Refuse = "refuse",
+    Truncate = "truncate",
+    PadToBlock = "pad"
+);
 
 /// How to open a [`LogFile`](crate::LogFile).
 ///

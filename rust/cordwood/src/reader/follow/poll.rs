@@ -2,6 +2,7 @@
 
 use crate::damage::SkippedRegion;
 use crate::decode::End;
+use crate::names::shows_name;
 use crate::reader::Record;
 
 /// Why there is no record yet.
@@ -39,6 +40,8 @@ impl WaitReason {
         }
     }
 }
+
+shows_name!(WaitReason);
 
 /// Where, and why, there is no record yet. It distinguishes an idle writer from a stuck one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,0 +1,138 @@
+//! Values with stable names, the same in Rust, in Python and on the command line: `Display` shows
+//! the name, and `FromStr` parses it where a program takes it from its user.
+
+use std::fmt;
+
+/// The error of [`str::parse`] for a text that is not the name of any value.
+///
+/// ```
+/// use cordwood_log::Dialect;
+/// let error = "gzip".parse::<Dialect>().unwrap_err();
+/// assert_eq!(error.name, "gzip");
+/// assert!(error.to_string().starts_with("unknown dialect \"gzip\": expected leveldb, "));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownName {
+    /// What was to be named, such as `"dialect"`.
+    pub what: &'static str,
+    /// The text.
+    pub name: String,
+    /// The names that would be valid.
+    pub expected: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { what, name, expected } = self;
+        let expected = match expected.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            _ => expected.concat(),
+        };
+        write!(f, "unknown {what} {name:?}: expected {expected}")
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// The value with this name, of those in `all`.
+pub(crate) fn parse<T: Copy>(
+    what: &'static str,
+    all: &[T],
+    name_of: impl Fn(T) -> &'static str,
+    name: &str,
+) -> Result<T, UnknownName> {
+    let found = all.iter().copied().find(|&value| name_of(value) == name);
+    found.ok_or_else(|| UnknownName {
+        what,
+        name: name.to_owned(),
+        expected: all.iter().copied().map(name_of).collect(),
+    })
+}
+
+/// Shows the name that `as_str` returns.
+macro_rules! shows_name {
+    ($type:ty) => {
+        /// Shows the [name](Self::as_str).
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+/// The names of an enum without fields: `as_str`, `Display` and `FromStr`.
+macro_rules! names {
+    ($type:ident, $what:literal, $first:ident = $first_name:literal $(, $variant:ident = $name:literal)*) => {
+        impl $type {
+            #[doc = concat!("A stable name, such as `\"", $first_name, "\"`: the same in Python and on the command line.")]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $type::$first => $first_name,
+                    $($type::$variant => $name,)*
+                }
+            }
+        }
+
+        $crate::names::shows_name!($type);
+
+        /// Parses the [name](Self::as_str).
+        impl std::str::FromStr for $type {
+            type Err = $crate::names::UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                $crate::names::parse($what, &[$type::$first $(, $type::$variant)*], $type::as_str, name)
+            }
+        }
+    };
+}
+
+pub(crate) use {names, shows_name};
+
+#[cfg(test)]
+mod tests {
+    use crate::damage::{FragmentPart, Severity};
+    use crate::format::{FragmentKind, Kind};
+    use crate::{Compression, Dialect, End, FlushPolicy, OnCorruption, OnTornTail};
+
+    #[test]
+    fn a_shown_name_is_parsed() {
+        assert_eq!(OnCorruption::Fail.to_string(), "raise");
+        assert_eq!("raise".parse(), Ok(OnCorruption::Fail));
+        assert_eq!("skip".parse(), Ok(OnCorruption::Skip));
+        assert_eq!("stop".parse(), Ok(OnCorruption::Stop));
+        assert_eq!("salvage".parse(), Ok(OnCorruption::Salvage));
+        assert_eq!("append".parse(), Ok(FlushPolicy::EveryAppend));
+        assert_eq!("close".parse(), Ok(FlushPolicy::OnClose));
+        assert_eq!("refuse".parse(), Ok(OnTornTail::Refuse));
+        assert_eq!("truncate".parse(), Ok(OnTornTail::Truncate));
+        assert_eq!("pad".parse(), Ok(OnTornTail::PadToBlock));
+        assert_eq!("wandb_old".parse(), Ok(Dialect::WANDB_OLD));
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_that_lists_the_others() {
+        let error = "fail".parse::<OnCorruption>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown policy for damage \"fail\": expected raise, skip, stop or salvage"
+        );
+        let error = "".parse::<Compression>().unwrap_err().to_string();
+        assert_eq!(error, "unknown compression \"\": expected zstd");
+    }
+
+    #[test]
+    fn names_are_padded_like_text() {
+        assert_eq!(
+            format!("{:>9}|{:<9}|", Severity::Info, FragmentPart::Kind),
+            "     info|kind     |"
+        );
+        assert_eq!(FragmentKind::WalSync(Kind::Last).to_string(), "wal_sync_last");
+    }
+
+    #[test]
+    fn an_end_is_shown_with_its_offset() {
+        assert_eq!(End::TornTail { offset: 38 }.to_string(), "torn tail at offset 38");
+    }
+}
