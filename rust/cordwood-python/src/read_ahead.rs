@@ -143,7 +143,7 @@ impl ReadAhead {
             self.stop(py);
             match released(py, || self.start(reading)) {
                 Ok(pipeline) => self.pipeline = pipeline,
-                Err(source) => return Waited::Done(Some(Found::Failed(cordwood::Error::Io { path: None, source }))),
+                Err(source) => return Waited::Done(Some(Found::Failed(source.into()))),
             }
             self.position = Some(reading.position);
         }

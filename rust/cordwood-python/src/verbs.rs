@@ -203,6 +203,7 @@ pub(crate) fn salvage(
         cordwood::Error::Io {
             path: Some(path),
             source,
+            ..
         } => os_error(source, Some(&path)),
         error => to_python(py, error, path.as_deref()),
     })?;

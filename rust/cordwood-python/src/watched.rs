@@ -81,7 +81,7 @@ impl Watch {
                         let _ = sender.send(());
                         done
                     });
-                    let thread = thread.map_err(|source| cordwood::Error::Io { path: None, source })?;
+                    let thread = thread.map_err(cordwood::Error::from)?;
                     while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
                         // The threads notice the exception themselves.
                         let _ = self.check(Python::attach(check_signals));

@@ -16,6 +16,7 @@ use crate::dialect::{Dialect, LogFormat, Unsupported};
 pub enum Error {
     /// A file could not be opened or created, or the source could not be read: the call may be
     /// repeated. Or an [`io::Error`] of another kind that was converted to this type.
+    #[non_exhaustive]
     Io {
         /// The file, if its path is known.
         path: Option<PathBuf>,
@@ -125,6 +126,7 @@ pub enum Error {
     },
     /// A log number or a compression was given for a dialect that has none, or compression was
     /// requested from a build without the feature `zstd`. No file was created or changed.
+    #[non_exhaustive]
     Unsupported {
         /// The file, if its path is known.
         path: Option<PathBuf>,
@@ -140,6 +142,7 @@ pub enum Error {
         path: Option<PathBuf>,
     },
     /// Another writer has the log open, in this process or another.
+    #[non_exhaustive]
     Locked {
         /// The file, if its path is known.
         path: Option<PathBuf>,
@@ -164,6 +167,7 @@ pub enum Error {
         undo_error: Option<io::Error>,
     },
     /// A [`LogFile`](crate::LogFile) was used after it was closed.
+    #[non_exhaustive]
     Closed {
         /// The file, if its path is known.
         path: Option<PathBuf>,

@@ -535,6 +535,7 @@ fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
         let Err(Error::Io {
             path: Some(named),
             source: error,
+            ..
         }) = verbs::salvage(&source, path, &options)
         else {
             panic!("it was overwritten")

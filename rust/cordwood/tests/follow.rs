@@ -752,6 +752,7 @@ fn what_cannot_be_followed() {
         Err(Error::Io {
             path: Some(named),
             source,
+            ..
         }) if named == path => source.kind(),
         other => panic!("{other:?}"),
     };

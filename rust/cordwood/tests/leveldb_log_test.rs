@@ -366,7 +366,7 @@ fn read_error() {
     // dropped, and another call tries again: a failing disk is not the end of a file.
     for _ in 0..2 {
         match reader.next_event() {
-            Err(Error::Io { path: None, source }) => assert_eq!(source.to_string(), "read error"),
+            Err(Error::Io { path: None, source, .. }) => assert_eq!(source.to_string(), "read error"),
             other => panic!("{other:?}"),
         }
         assert_eq!(reader.end(), None);

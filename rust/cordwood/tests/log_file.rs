@@ -761,7 +761,7 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
     for second in [LogFile::create, LogFile::append_to] {
         let refused = second(&path, buffered());
         assert!(
-            matches!(&refused, Err(Error::Locked { path: Some(named) }) if *named == path),
+            matches!(&refused, Err(Error::Locked { path: Some(named), .. }) if *named == path),
             "{refused:?}"
         );
         assert_eq!(std::fs::read(&path)?.len(), 10, "it has changed nothing");

@@ -961,8 +961,7 @@ impl Setup {
     fn open(&self, call: Call, port: &Port) -> Result<LogFile, Error> {
         match call {
             Call::Open(policy) => LogFile::append_in(port.boxed(), self.options().with_on_torn_tail(policy)),
-            _ => LogFile::create_in(port.boxed(), self.create_options())
-                .map_err(|source| Error::Io { path: None, source }),
+            _ => LogFile::create_in(port.boxed(), self.create_options()).map_err(Error::from),
         }
     }
 }
