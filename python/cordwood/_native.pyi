@@ -267,7 +267,9 @@ class Reader:
             with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`: what
             these two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a
             run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
-            `None`, or `"auto"`: detected from the beginning of the file.
+            `None`, or `"auto"`: detected from the beginning of the file. A `"leveldb"` or
+            `"recyclable"` that was detected also knows RocksDB's metadata, which is damage if they
+            are named: see `cordwood.types.DetectedDialect`.
         log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
             bits of the number in the file's name. Fragments with another number are left over from
             an older log; if the whole file is, the logger `cordwood` gets a warning. Default:
@@ -1210,7 +1212,9 @@ class Report:
 
         `"synced_offsets"`: how far the file had been synced, which some Pebble records state.
         `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
-        unknown type.
+        unknown type. `"timestamp_sizes"` and `"predecessor"`: records of RocksDB's own that are
+        damaged, if one flipped bit shows what they were, or that follow damage in their block.
+        Without the first, RocksDB takes keys with timestamps for keys without.
         """
     @property
     def path(self) -> str | None:

@@ -1,12 +1,13 @@
 """What identifies a log, and the words that describe regions, fragments, outcomes and errors: stable strings."""
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from cordwood.typing import CompressionName, DialectName
 
 __all__ = [
     "BLOCK_LEN",
+    "DetectedDialect",
     "FragmentKind",
     "FragmentPart",
     "LogFormat",
@@ -19,6 +20,24 @@ __all__ = [
 
 BLOCK_LEN: Final = 32_768
 """Bytes in a block of a log. Ranges of a log that are read separately begin at multiples of it."""
+
+
+class DetectedDialect(str):
+    """The name of a dialect that was detected, where a log in it may also contain RocksDB's metadata.
+
+    It is equal to the name, and is the `dialect` of readers, of what they report and of `cordwood.detect` for
+    `"leveldb"` and `"recyclable"`. Passed as an option, also after it was pickled, it stands for what was detected; the
+    name alone stands for the dialect without that metadata, in which LevelDB sees damage.
+
+    >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
+    'leveldb'
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, name: DialectName) -> Self:
+        """Marks the name of a dialect as that of a detected one."""
+        return super().__new__(cls, name)
 
 
 class LogFormat(NamedTuple):

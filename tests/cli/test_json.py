@@ -86,7 +86,7 @@ def test_verify(log, policy):
     for region in value["skipped"]:
         check(region, documented)
     assert value["skipped"][0]["bit_flip"] == {"offset": 17, "bit": 5, "part": "payload"}
-    assert list(value["outcome"]) == ["kind", "offset"]
+    assert list(value["outcome"]) == ["kind", "offset", "zeros_offset"]
     assert value["sha256"] == hashlib.sha256(Path(log).read_bytes()).hexdigest()
     assert value["version"] == version("cordwood")
 

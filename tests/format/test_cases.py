@@ -51,7 +51,10 @@ def test_a_reader_returns_what_the_case_states(case, policy, tmp_path, no_log):
     ("case", "policy"), [param for param in OUTCOMES if param.values[0].get("detected") == "leveldb"]
 )
 def test_the_reference_returns_what_the_case_states(case, policy):
-    *events, end = reference.events(content_of(case), stop=policy == "stop", salvage=policy == "salvage")
+    detected = "dialect" not in case
+    *events, end = reference.events(
+        content_of(case), stop=policy == "stop", salvage=policy == "salvage", detected=detected
+    )
     records = [event for event in events if isinstance(event, reference.Record)]
     regions = merged([event for event in events if isinstance(event, reference.Skipped)])
     check(case["expected"][policy], records, regions, end)

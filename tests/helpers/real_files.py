@@ -42,6 +42,14 @@ LOGS = vectors(
 )
 """Their records are write batches."""
 
+LATE_TIMESTAMPS = vectors(
+    "rocksdb/late-timestamps-compressed/000004.log",
+    "rocksdb/late-timestamps-plain/000004.log",
+    "rocksdb/late-timestamps-recycled-compressed/000014.log",
+    "rocksdb/late-timestamps-recycled/000014.log",
+)
+"""Likewise; among them is RocksDB's own record with the lengths of timestamps, which the drop-ins' originals refuse."""
+
 MANIFESTS = vectors("leveldb/plyvel/MANIFEST-000002", "leveldb/preallocated/MANIFEST-000002") + corpus(
     "leveldb/plyvel/MANIFEST-000002", "leveldb/preallocated/MANIFEST-000002"
 )
@@ -54,4 +62,4 @@ SWANLAB = vectors(
     "swanlab/releases/run-0.6.4.swanlab", "swanlab/releases/run-0.7.10.swanlab", "swanlab/run/run.swanlab"
 )
 OTHERS = vectors("pebble/recyclable-trailer/000002.log", "pebble/walsync/000007.log")
-ALL = [*LOGS, *MANIFESTS, *PEBBLE, *EXPORTS, *RUNS, *SWANLAB, *OTHERS]
+ALL = [*LOGS, *LATE_TIMESTAMPS, *MANIFESTS, *PEBBLE, *EXPORTS, *RUNS, *SWANLAB, *OTHERS]

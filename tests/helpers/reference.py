@@ -37,8 +37,15 @@ CORRUPTION = frozenset(
         "interrupted_record",
         "zero_header",
         "record_too_large",
+        "bad_metadata",
     }
 )
+
+# RocksDB's metadata, which a detected dialect knows: how records are compressed, too late; the lengths of timestamps;
+# the log before this one.
+SET_COMPRESSION = 9
+TIMESTAMP_SIZES = (10, 11)
+PREDECESSOR = (130, 131)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,9 @@ def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
 # Reading, step 1: bytes into fragments ("One fragment")
 
 
-def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> Iterator[Fragment | Skipped]:
+def fragments(
+    data: bytes, *, verify_checksums: bool, salvage: bool = False, detected: bool = False
+) -> Iterator[Fragment | Skipped]:
     """The contents of the file, in order, without trailers of zeros."""
     view = memoryview(data)
     begin = 0
@@ -151,8 +160,14 @@ def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> 
     while begin < len(data):
         left = BLOCK_LEN - begin % BLOCK_LEN
         rest = view[begin : begin + left]  # Shorter than `left` if the file ends in this block.
+        metadata = metadata_at(rest) if detected else None
         verdict = judge_rest(rest, left, verify_checksums=verify_checksums)
-        if verdict == "whole":
+        if metadata:
+            length, reason = metadata
+            end = begin + length
+            yield Skipped(begin, end, reason)
+            goes_on = False
+        elif verdict == "whole":
             _, length, kind = HEADER.unpack_from(rest)
             end = begin + HEADER_LEN + length
             if kind in KINDS:  # line 8
@@ -175,6 +190,28 @@ def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> 
                 yield Skipped(begin, end, verdict)
             goes_on = False
         begin = end
+
+
+def metadata_at(rest: memoryview) -> tuple[int, str] | None:
+    """The length of RocksDB's metadata record at the start of `rest`, and why it is skipped; `None`: there is none."""
+    if len(rest) < HEADER_LEN:
+        return None
+    stored, length, kind = HEADER.unpack_from(rest)
+    # Odd types carry the number of the log, but for the first of them; the checksum says how long the header is.
+    for number_len in (0, 4) if kind in (TIMESTAMP_SIZES[1], PREDECESSOR[1]) else (0,):
+        end = HEADER_LEN + number_len + length
+        if end > len(rest) or crc32c(rest[HEADER_LEN - 1 : end]) != unmask(stored):
+            continue
+        payload = rest[HEADER_LEN + number_len : end]
+        if kind in TIMESTAMP_SIZES:  # pairs of a column family and a length that is not 0
+            lengths = [payload[at : at + 2] for at in range(4, length, 6)]
+            is_usual = length % 6 == 0 and all(any(pair) for pair in lengths)
+            return end, "metadata" if is_usual else "bad_metadata"
+        if kind in PREDECESSOR:  # three numbers
+            return end, "metadata" if length == 24 else "bad_metadata"
+        if kind == SET_COMPRESSION:
+            return end, "bad_metadata"
+    return None
 
 
 def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool) -> str:
@@ -357,9 +394,13 @@ def events(
     verify_checksums: bool = True,
     stop: bool = False,
     salvage: bool = False,
+    detected: bool = False,
 ) -> Iterator[Record | Skipped | End]:
-    """The events of `data` that the range from `start` to `end` owns, followed by the End."""
-    items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage))
+    """The events of `data` that the range from `start` to `end` owns, followed by the End.
+
+    `detected`: the dialect was detected, not named, so that RocksDB's metadata may be among the records.
+    """
+    items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, detected=detected))
     limit = len(data) if end is None else end
     torn_begin: int | None = None  # Where the run of torn_tail regions at the end of the events so far began.
     for owner, event in assemble(items, record_len_max):

@@ -11,7 +11,7 @@ import pytest
 import rocksdict
 import write_batch as judge
 from real_engines import the_log_of
-from real_files import LOGS, PEBBLE
+from real_files import LATE_TIMESTAMPS, LOGS, PEBBLE
 from rocksdict import Options, Rdict
 
 import cordwood
@@ -25,7 +25,7 @@ def records_of(path):
     return records
 
 
-@pytest.mark.parametrize("path", LOGS + PEBBLE)
+@pytest.mark.parametrize("path", LOGS + LATE_TIMESTAMPS + PEBBLE)
 def test_every_record_of_a_real_log_and_back(path):
     engine = "pebble" if path.parts[-3] == "pebble" else "rocksdb"
     records = records_of(path)

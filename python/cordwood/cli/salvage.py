@@ -53,6 +53,14 @@ NOT_KEPT = {
     "synced_offsets": "the new log does not say how far the old one had been synced: Pebble's types 9 to 12 are 5 to 8",
     "bad_metadata": "the new log is without engine metadata that no engine writes in this form or place",
     "ignored_kinds": "the new log is without the fragments of unknown types that readers may skip",
+    "timestamp_sizes": (
+        "a record of RocksDB's own with the lengths of timestamps is damaged, or follows damage in its block, and is "
+        "not in the new log: with it, RocksDB opens without an error and finds no key with a timestamp"
+    ),
+    "predecessor": (
+        "a record of RocksDB's own that names the log before this one is damaged, or follows damage in its block, and "
+        "is not in the new log: RocksDB cannot notice that the log before is missing"
+    ),
 }
 
 
@@ -122,7 +130,7 @@ def run(options: argparse.Namespace) -> Status:
         salvaged[place] = name
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
         sha256 = sha256_of(name, report.file_len) if options.json else None
-        fields = _new_log(destination) if options.json else None
+        fields = {**_new_log(destination), "not_kept": report.not_kept} if options.json else None
         print_report(name, report, options, policy="salvage", more=0, sha256=sha256, fields=fields)
         if not options.json:
             print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")

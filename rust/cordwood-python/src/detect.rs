@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use crate::error::to_python;
-use crate::options::compression_name;
+use crate::options::{compression_name, dialect_name};
 use crate::source::{OpenedReader, open_reader};
 
 /// Detects the format of a log from the beginning of the file.
@@ -48,6 +48,10 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         return Ok(None);
     };
     let class = LOG_FORMAT.import(py, "cordwood.types", "LogFormat")?;
-    let values = (format.dialect.name(), format.log_number, compression_name(format));
+    let values = (
+        dialect_name(py, format.dialect)?,
+        format.log_number,
+        compression_name(format),
+    );
     class.call1(values).map(Some)
 }

@@ -18,7 +18,7 @@ use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on
 use crate::log::{Logged, log_left, log_skipped, log_summary};
 use crate::named;
 use crate::not_yet::NotYet;
-use crate::options::{compression_name, format_options, on_corruption_name, on_corruption_of};
+use crate::options::{compression_name, dialect_name, format_options, on_corruption_name, on_corruption_of};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::skipped_region::Listed;
@@ -282,8 +282,8 @@ impl Follower {
 
     /// The dialect of the log; `"leveldb"` until another one is detected.
     #[getter]
-    fn dialect(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(self.format(py)?.dialect.name())
+    fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dialect_name(py, self.format(py)?.dialect)
     }
 
     /// The number of the log; `None` if the dialect has none or it is not known yet.

@@ -3,10 +3,11 @@
 use std::ops;
 use std::time::Duration;
 
-use cordwood::{Compression, FlushPolicy, LogFormat, OnCorruption, OnTornTail, SyncPolicy, UnknownName};
+use cordwood::{Compression, Dialect, FlushPolicy, LogFormat, OnCorruption, OnTornTail, SyncPolicy, UnknownName};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyType};
 
 /// The name of an option's value; `rule` lists the valid ones: `"sync must be 'never' or 'close'"`.
 pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a str> {
@@ -29,7 +30,33 @@ pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::B
     )
 }
 
-fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
+/// The class of the names of detected dialects: see its docstring.
+static DETECTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    DETECTED.import(py, "cordwood.types", "DetectedDialect")
+}
+
+/// The name of a dialect for Python, which [`dialect_of`] turns into the same dialect.
+pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'_, PyAny>> {
+    if dialect.is_detected() {
+        detected_class(py)?.call1((dialect.name(),))
+    } else {
+        Ok(PyString::intern(py, dialect.name()).into_any())
+    }
+}
+
+/// The dialect with this name.
+fn dialect_of(name: &Bound<'_, PyString>) -> PyResult<Dialect> {
+    let dialect = by_name(name.to_str()?)?;
+    Ok(if name.is_instance(detected_class(name.py())?)? {
+        dialect.detected()
+    } else {
+        dialect
+    })
+}
+
+fn by_name(name: &str) -> PyResult<Dialect> {
     name.parse().map_err(|error: UnknownName| {
         let names: Vec<String> = error.expected.iter().map(|name| format!("'{name}'")).collect();
         PyValueError::new_err(format!("dialect must be one of {}, not '{name}'", names.join(", ")))
@@ -42,13 +69,11 @@ pub(crate) fn format_options(
     dialect: Option<&Bound<'_, PyAny>>,
     log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(Option<cordwood::Dialect>, Option<u32>, Option<Compression>)> {
+) -> PyResult<(Option<Dialect>, Option<u32>, Option<Compression>)> {
     let dialect = match text_of("dialect", dialect)? {
         None => None,
-        Some(name) => match name.to_str()? {
-            "auto" => None,
-            name => Some(by_name(name)?),
-        },
+        Some(name) if name.to_str()? == "auto" => None,
+        Some(name) => Some(dialect_of(name)?),
     };
     let compression = match text_of("compression", compression)? {
         None => None,
@@ -58,8 +83,12 @@ pub(crate) fn format_options(
 }
 
 /// The format with these names and this number, with nothing left to detect.
-pub(crate) fn format_of(dialect: &str, log_number: Option<u32>, compression: Option<&str>) -> PyResult<LogFormat> {
-    let mut format = LogFormat::new(by_name(dialect)?);
+pub(crate) fn format_of(
+    dialect: &Bound<'_, PyString>,
+    log_number: Option<u32>,
+    compression: Option<&str>,
+) -> PyResult<LogFormat> {
+    let mut format = LogFormat::new(dialect_of(dialect)?);
     if let Some(number) = log_number {
         format = format.with_log_number(number);
     }

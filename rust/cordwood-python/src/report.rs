@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use cordwood::damage::Severity;
 use cordwood::verbs;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::enums::{REASON, SEVERITY};
-use crate::options::{compression_name, format_of};
+use crate::options::{compression_name, dialect_name, format_of};
 use crate::outcome::Outcome;
 use crate::skipped_region::{SkippedRegion, listed, reason_named};
 use crate::value::{Reduced, html, reduced};
@@ -86,7 +86,7 @@ impl Report {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         py: Python<'_>,
-        dialect: &str,
+        dialect: &Bound<'_, PyString>,
         record_count: u64,
         payload_len: u64,
         file_len: Option<u64>,
@@ -152,8 +152,8 @@ impl Report {
 
     /// The dialect of the log, such as `"leveldb"`.
     #[getter]
-    fn dialect(&self) -> &'static str {
-        self.format.dialect.name()
+    fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dialect_name(py, self.format.dialect)
     }
 
     /// The number of the log; `None` if the dialect has none or if it is not known.
@@ -259,7 +259,9 @@ impl Report {
     ///
     /// `"synced_offsets"`: how far the file had been synced, which some Pebble records state.
     /// `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
-    /// unknown type.
+    /// unknown type. `"timestamp_sizes"` and `"predecessor"`: records of RocksDB's own that are
+    /// damaged, if one flipped bit shows what they were, or that follow damage in their block.
+    /// Without the first, RocksDB takes keys with timestamps for keys without.
     #[getter]
     fn not_kept(&self, py: Python<'_>) -> Py<PyTuple> {
         self.not_kept.clone_ref(py)

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use cordwood::format::BLOCK_LEN;
 use cordwood::verbs;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
-use crate::options::{compression_name, format_of};
+use crate::options::{compression_name, dialect_name, format_of};
 use crate::outcome::Outcome;
 use crate::value::{Reduced, html, reduced};
 
@@ -135,7 +136,7 @@ impl Stat {
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
-        dialect: &str,
+        dialect: &Bound<'_, PyString>,
         record_count: u64,
         payload_len: u64,
         file_len: Option<u64>,
@@ -211,8 +212,8 @@ impl Stat {
 
     /// The dialect of the log, such as `"leveldb"`.
     #[getter]
-    fn dialect(&self) -> &'static str {
-        self.format.dialect.name()
+    fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dialect_name(py, self.format.dialect)
     }
 
     /// The number of the log; `None` if the dialect has none or if it is not known.

@@ -24,8 +24,8 @@ use crate::fast_call::{FastAppend, FastClass, Method};
 use crate::kept_exception::KeptException;
 use crate::named;
 use crate::options::{
-    MODE, compression_name, flush_name, flush_policy_of, format_options, mode_name, on_torn_tail_name, on_torn_tail_of,
-    sync_name, sync_policy_of, unknown_name,
+    MODE, compression_name, dialect_name, flush_name, flush_policy_of, format_options, mode_name, on_torn_tail_name,
+    on_torn_tail_of, sync_name, sync_policy_of, unknown_name,
 };
 use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
@@ -425,8 +425,8 @@ impl Writer {
 
     /// The dialect that is written, such as `"leveldb"`.
     #[getter]
-    fn dialect(&self) -> &'static str {
-        self.format.dialect.name()
+    fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dialect_name(py, self.format.dialect)
     }
 
     /// The number of the log, which each fragment carries; `None` if the fragments carry none.

@@ -65,6 +65,7 @@ impl LogInfo {
     pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> bool {
         match metadata {
             Metadata::SetCompression => self.set_compression(payload),
+            Metadata::LateSetCompression => false,
             Metadata::TimestampSizes => self.set_timestamp_lens(payload),
             Metadata::Predecessor => self.set_predecessor(payload),
         }

@@ -13,7 +13,7 @@ use common::{Found, checksum, fragment, read_all};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header};
-use cordwood_log::{End, Error, OnCorruption, ReadOptions, Reader};
+use cordwood_log::{Dialect, End, Error, OnCorruption, ReadOptions, Reader};
 
 const B: u64 = BLOCK_LEN as u64;
 const FULL: u8 = 1;
@@ -120,6 +120,8 @@ impl Log {
 
     fn read_from(&self, start: u64) -> Reading {
         let options = ReadOptions::default()
+            // A detected dialect also knows RocksDB's metadata.
+            .with_dialect(Dialect::LEVELDB)
             .with_on_corruption(OnCorruption::Skip)
             .with_range(start..);
         let (events, end) = read_all(&mut Reader::from_slice(&self.file, options));

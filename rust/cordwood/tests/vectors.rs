@@ -58,6 +58,19 @@ const VECTORS: &[File] = &[
         longest: 34_574,
         skipped: &[(37_787, 37_798, "end_trailer")],
     },
+    // Lengths of timestamps after the first records.
+    File {
+        skipped: &[(153, 166, "metadata")],
+        ..File::leveldb("rocksdb/late-timestamps-plain/000004.log", 43, 76)
+    },
+    File {
+        name: "rocksdb/late-timestamps-recycled/000014.log",
+        dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(14),
+        by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(14)),
+        record_count: 43,
+        longest: 76,
+        skipped: &[(165, 182, "metadata"), (3062, 48_701, "stale")],
+    },
     // Not recycled and not compressed, these are LevelDB's bytes.
     File::leveldb("rocksdb/plain/000004.log", 16, 32_772),
     File {

@@ -25,7 +25,7 @@ use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::named;
-use crate::options::{compression_name, format_options, on_corruption_name, on_corruption_of, range_of};
+use crate::options::{compression_name, dialect_name, format_options, on_corruption_name, on_corruption_of, range_of};
 use crate::outcome::Outcome;
 use crate::read_ahead::StopThreadsOnDrop;
 use crate::record::Record;
@@ -70,7 +70,9 @@ use crate::value::{handle_repr, not_pickled};
 ///         with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`: what
 ///         these two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a
 ///         run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
-///         `None`, or `"auto"`: detected from the beginning of the file.
+///         `None`, or `"auto"`: detected from the beginning of the file. A `"leveldb"` or
+///         `"recyclable"` that was detected also knows RocksDB's metadata, which is damage if they
+///         are named: see `cordwood.types.DetectedDialect`.
 ///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
 ///         bits of the number in the file's name. Fragments with another number are left over from
 ///         an older log; if the whole file is, the logger `cordwood` gets a warning. Default:
@@ -437,8 +439,8 @@ impl Reader {
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
-    fn dialect(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(self.format(py)?.dialect.name())
+    fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dialect_name(py, self.format(py)?.dialect)
     }
 
     /// The number of the log; `None` if the dialect has none or it is not known.

@@ -1,4 +1,4 @@
-//! Whether a RocksDB log whose beginning is damaged is compressed.
+//! Whether a RocksDB log whose beginning is damaged, or another block of it, is compressed.
 
 use super::detection::Detection;
 use super::foreign::ZSTD_MAGIC;
@@ -25,11 +25,13 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Whether a log that begins with damage is a compressed RocksDB log, so that no frame is mistaken
-/// for a record. The first fragment, the same eleven bytes in all such logs, would say so. The log
-/// is taken to be compressed if
+/// Whether a log that does not begin with the record that declares compression is a compressed
+/// RocksDB log all the same, so that no frame is mistaken for a record. That record is the same
+/// eleven bytes in all such logs. The log is taken to be compressed if
 ///
-/// * at most eight bits of these bytes are damaged; or
+/// * it begins with a frame or in the middle of a record, and another block begins with these bytes:
+///   the blocks were swapped; or
+/// * it begins with damage: at most eight bits of these bytes are damaged; or
 /// * the damaged bytes are not clearly another fragment, followed by the next one, and the first
 ///   readable records are zstd frames.
 ///
@@ -37,8 +39,24 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
-    if !may_be || Dialect::ROCKSDB.valid(head, true).is_some() {
+    if !may_be {
         return Some(false);
+    }
+    if let Some(first) = Dialect::ROCKSDB.valid(head, true) {
+        let payload = &head[first.form.header_len()..first.end];
+        let may_be_swapped = match first.role {
+            Role::Fragment(Kind::Full) => payload.starts_with(ZSTD_MAGIC),
+            Role::Fragment(Kind::First) => payload.starts_with(ZSTD_MAGIC) || ZSTD_MAGIC.starts_with(payload),
+            Role::Fragment(Kind::Middle | Kind::Last) => true,
+            Role::Metadata(_) | Role::Ignorable | Role::Unknown => false,
+        };
+        let mut blocks = head.chunks(BLOCK_LEN);
+        let is_swapped = may_be_swapped && blocks.any(|block| block.starts_with(&FIRST_COMPRESSED));
+        return if may_be_swapped && !is_swapped && !is_all {
+            None
+        } else {
+            Some(is_swapped)
+        };
     }
     let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
         return Some(false);

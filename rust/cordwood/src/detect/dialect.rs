@@ -30,9 +30,9 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
         if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
-            if offset == 0 && begin > 0 {
-                // The first block is damaged: whether records are compressed has to be inferred
-                // from their contents.
+            if offset == 0 {
+                // If the first block is damaged, or was swapped with another one, whether records
+                // are compressed has to be inferred from what else is there.
                 match is_compressed(format, head, is_all) {
                     None => return Detection::NeedMore,
                     Some(true) => return Detection::Log(compressed(format)),

@@ -93,12 +93,12 @@ pub(crate) fn identify(named: GivenFormat, path: Option<&Path>, bytes: &[u8], of
         return completed(with_named(dialect.into()));
     }
     match detect_at(bytes, offset, is_last) {
-        // In a later block, the number may be that of an older log.
-        Detection::Log(format) if offset == 0 => completed(with_named(LogFormat {
-            log_number: None,
+        Detection::Log(format) => completed(with_named(LogFormat {
+            dialect: format.dialect.detected(),
+            // In a later block, the number may be that of an older log.
+            log_number: format.log_number.filter(|_| offset > 0),
             ..format
         })),
-        Detection::Log(format) => completed(with_named(format)),
         // Its name says that an engine wrote it as a log, so it is more likely a damaged log.
         Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
         Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => Detection::Longer(None),

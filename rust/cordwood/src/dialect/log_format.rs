@@ -97,6 +97,11 @@ impl LogFormat {
         }
     }
 
+    /// The format in which a log is read that shows none.
+    pub(crate) fn unknown() -> Self {
+        Dialect::LEVELDB.detected().into()
+    }
+
     /// Sets [`log_number`](Self::log_number). It is an error to use it in a dialect without log
     /// numbers.
     #[must_use]

@@ -31,6 +31,12 @@ use crate::names::{UnknownName, parse};
 ///
 /// The number and the compression of a log are in its [`LogFormat`]. Dialects are compared by name.
 ///
+/// RocksDB begins its logs with the same bytes as LevelDB and Pebble, and may write its metadata
+/// records among them later. So a [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
+/// that was detected also knows these: the value that [`detect`](crate::verbs::detect) or a reader
+/// returns reads them as [`Reason::Metadata`](crate::damage::Reason::Metadata), the constant of the
+/// same name as fragments of an unknown type.
+///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
 /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
@@ -149,7 +155,9 @@ impl Dialect {
             (Role::Fragment(kind), Form::Plain) => FragmentKind::Plain(kind),
             (Role::Fragment(kind), Form::Recyclable) => FragmentKind::Recyclable(kind),
             (Role::Fragment(kind), Form::Synced) => FragmentKind::WalSync(kind),
-            (Role::Metadata(Metadata::SetCompression), _) => FragmentKind::SetCompression,
+            (Role::Metadata(Metadata::SetCompression | Metadata::LateSetCompression), _) => {
+                FragmentKind::SetCompression
+            }
             (Role::Metadata(Metadata::TimestampSizes), _) => FragmentKind::TimestampSizes,
             (Role::Metadata(Metadata::Predecessor), _) => FragmentKind::Predecessor,
             (Role::Ignorable | Role::Unknown, _) if byte == 0 => FragmentKind::Zero,
@@ -219,11 +227,13 @@ impl Dialect {
     /// future types, odd ones carry the log number. Some existing types break that rule, so both
     /// forms are tried.
     pub(crate) const fn other_form(&self, kind: u8) -> Option<Form> {
-        let is_unknown = matches!(self.meaning(kind).role, Role::Unknown | Role::Ignorable);
-        if is_unknown && kind % 2 == 1 && self.has_log_numbers() {
-            Some(Form::Recyclable)
-        } else {
-            None
+        let Meaning { role, form } = self.meaning(kind);
+        match (role, form) {
+            _ if kind % 2 == 0 => None,
+            (Role::Unknown | Role::Ignorable, _) if self.has_log_numbers() => Some(Form::Recyclable),
+            (Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor), Form::Plain) => Some(Form::Recyclable),
+            (Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor), _) => Some(Form::Plain),
+            _ => None,
         }
     }
 
@@ -352,6 +362,8 @@ impl Form {
 pub(crate) enum Metadata {
     /// All records are compressed.
     SetCompression,
+    /// The same in a log that cannot begin with it: nothing is compressed because of it.
+    LateSetCompression,
     /// The lengths of the timestamps in the keys of some column families.
     TimestampSizes,
     /// Identifies the log before this one.

@@ -21,24 +21,57 @@ static KINDS: Kinds = {
         }
         byte += 1;
     }
-    kinds
-        // A 7-byte header, even in a recycled log.
-        .with(SET_COMPRESSION, Role::Metadata(Metadata::SetCompression), Form::Plain)
-        .with(TIMESTAMP_SIZES, Role::Metadata(Metadata::TimestampSizes), Form::Plain)
-        .with(
-            RECYCLABLE_TIMESTAMP_SIZES,
-            Role::Metadata(Metadata::TimestampSizes),
-            Form::Recyclable,
-        )
-        .with(PREDECESSOR, Role::Metadata(Metadata::Predecessor), Form::Plain)
-        .with(
-            RECYCLABLE_PREDECESSOR,
-            Role::Metadata(Metadata::Predecessor),
-            Form::Recyclable,
-        )
+    kinds.with_metadata(Metadata::SetCompression, Form::Recyclable)
 };
 
+/// What is in a log that was detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a log
+/// does not begin with the record that declares compression. Where types 1 to 4 are all that was
+/// seen, a damaged header is as long as LevelDB takes it to be.
+static DETECTED_LEVELDB_KINDS: Kinds = Kinds::plain().with_metadata(Metadata::LateSetCompression, Form::Plain);
+static DETECTED_RECYCLABLE_KINDS: Kinds = Kinds::plain()
+    .with_fragments(Form::Recyclable)
+    .with_metadata(Metadata::LateSetCompression, Form::Recyclable);
+
+impl Kinds {
+    /// The metadata records; `numbered` is the form of those that carry the log number.
+    const fn with_metadata(self, set_compression: Metadata, numbered: Form) -> Kinds {
+        let timestamp_sizes = Role::Metadata(Metadata::TimestampSizes);
+        let predecessor = Role::Metadata(Metadata::Predecessor);
+        // A 7-byte header, even in a recycled log.
+        self.with(SET_COMPRESSION, Role::Metadata(set_compression), Form::Plain)
+            .with(TIMESTAMP_SIZES, timestamp_sizes, Form::Plain)
+            .with(RECYCLABLE_TIMESTAMP_SIZES, timestamp_sizes, numbered)
+            .with(PREDECESSOR, predecessor, Form::Plain)
+            .with(RECYCLABLE_PREDECESSOR, predecessor, numbered)
+    }
+}
+
 impl Dialect {
+    /// The dialect in which a log is read that was detected as this one, not named.
+    ///
+    /// RocksDB writes a metadata record whenever a column family with timestamps is first written
+    /// to, so nothing at the beginning of a log shows that none will follow. Source:
+    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn detected(mut self) -> Dialect {
+        if self == Dialect::LEVELDB {
+            self.kinds = &DETECTED_LEVELDB_KINDS;
+        } else if self == Dialect::RECYCLABLE {
+            self.kinds = &DETECTED_RECYCLABLE_KINDS;
+        }
+        self
+    }
+
+    /// Whether this is a [`detected`](Self::detected) dialect that differs from the one that its
+    /// name stands for.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_detected(self) -> bool {
+        let named = Dialect::ALL.iter().find(|named| **named == self);
+        named.is_some_and(|named| !std::ptr::eq(named.kinds, self.kinds))
+    }
+
     /// RocksDB's write-ahead log with everything that it may contain: types 1 to 4 and 5 to 8,
     /// zstd, and the engine's metadata records.
     pub const ROCKSDB: Dialect = Dialect {

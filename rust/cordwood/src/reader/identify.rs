@@ -3,7 +3,7 @@
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
 use crate::detect::{Detection, identify, of_rest};
-use crate::dialect::{Dialect, LogFormat};
+use crate::dialect::LogFormat;
 use crate::error::{Error, unsupported};
 
 impl<S: Source> Reader<S> {
@@ -73,7 +73,7 @@ impl<S: Source> Reader<S> {
             Detection::Log(format) => Some(format),
             Detection::Unclear => None,
         };
-        let format = detected.unwrap_or(Dialect::LEVELDB.into());
+        let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;
         let mut decoder = Decoder::unchecked(&options.clone().with_format(format));
         decoder.set_keeps_data(self.decoder.keeps_data());

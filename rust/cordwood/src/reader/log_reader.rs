@@ -10,6 +10,7 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
 use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
 use crate::error::{Error, refusal, unsupported};
+use crate::format::KIND_AT;
 use crate::wal_metadata::LogInfo;
 
 /// Reads records.
@@ -582,6 +583,15 @@ impl<S: Source> Reader<S> {
         } else {
             None
         }
+    }
+
+    /// The type of the fragment at the beginning of `region`, as for [`bit_flip`](Self::bit_flip), if
+    /// one flipped bit explains the damage: that before the bit was flipped.
+    pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
+        let flip = self.bit_flip(region)?;
+        let kind = *self.bytes(region).get(KIND_AT)?;
+        let is_in_kind = flip.offset == region.begin + KIND_AT as u64;
+        Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
     /// What is left of the range after the damage that stopped the reader, if the length of the

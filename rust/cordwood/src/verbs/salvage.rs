@@ -123,7 +123,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
                     .map_err(|_| reader.out_of_memory())?;
                 encoder.encode_in_pieces(data, out, |out| write(out, WRITE_LEN))?;
             }
-            Step::Skipped(region) => copy.region(region, reader.bytes(region), reader.known_format().dialect),
+            Step::Skipped(region) => copy.region(region, reader),
             Step::NeedMore | Step::End(_) => {}
         }
         if let Some(number) = copy.number {
@@ -190,24 +190,51 @@ impl Copy {
         self.encoder.set_number(number);
     }
 
-    /// Copies what can be kept of a skipped region of the source, whose bytes are `bytes`. `dialect`
-    /// has the version that the file header states.
-    fn region(&mut self, region: SkippedRegion, bytes: &[u8], dialect: Dialect) {
+    /// Copies what can be kept of a skipped region of the source, the last one that `reader`
+    /// returned.
+    fn region<S: Source>(&mut self, region: SkippedRegion, reader: &Reader<S>) {
+        let dialect = self.format.dialect;
         match region.reason {
+            // The reader's dialect has the version that the file header states.
             Reason::FileHeader | Reason::BadFileHeader | Reason::UnknownVersion { .. } => {
-                self.encoder.set_dialect(dialect);
+                self.encoder.set_dialect(reader.known_format().dialect);
             }
-            // The encoder writes this record itself, since it compresses.
-            Reason::Metadata { kind }
-                if self.format.dialect.meaning(kind).role == Role::Metadata(Metadata::SetCompression) => {}
             Reason::Metadata { kind } => {
-                self.number = Dialect::log_number_at(bytes, self.format.dialect.meaning(kind).form).or(self.number);
-                self.encoder.copy_fragment(bytes, &mut self.out);
+                let bytes = reader.bytes(region);
+                match dialect.meaning(kind).role {
+                    // The encoder writes this record itself, since it compresses.
+                    Role::Metadata(Metadata::SetCompression) => {}
+                    // It may be part of a payload, and would change how an engine reads the records
+                    // that follow.
+                    role if reader.salvaged().contains(&region.begin) => self.lose_metadata(role),
+                    _ => {
+                        let valid = dialect.valid(bytes, true);
+                        let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
+                        self.number = number.or(self.number);
+                        self.encoder.copy_fragment(bytes, &mut self.out);
+                    }
+                }
             }
             Reason::BadMetadata { .. } => self.lose(NotKept::BadMetadata),
             Reason::IgnoredKind { .. } => self.lose(NotKept::IgnoredKinds),
             Reason::EndTrailer => self.has_end_trailer = true,
-            _ => {}
+            _ => {
+                if let Some(kind) = reader.damaged_kind(region) {
+                    self.lose_metadata(dialect.meaning(kind).role);
+                }
+            }
+        }
+    }
+
+    /// Notes that a fragment with this role is not kept, if it is a metadata record.
+    fn lose_metadata(&mut self, role: Role) {
+        match role {
+            Role::Metadata(Metadata::TimestampSizes) => self.lose(NotKept::TimestampSizes),
+            Role::Metadata(Metadata::Predecessor) => self.lose(NotKept::Predecessor),
+            // Of a compressed log, it is known and written again.
+            Role::Metadata(Metadata::SetCompression) if self.format.is_zstd() => {}
+            Role::Metadata(Metadata::SetCompression | Metadata::LateSetCompression) => self.lose(NotKept::BadMetadata),
+            Role::Fragment(_) | Role::Ignorable | Role::Unknown => {}
         }
     }
 

@@ -107,6 +107,12 @@ pub enum NotKept {
     BadMetadata,
     /// Fragments of an unknown type that is safe to ignore.
     IgnoredKinds,
+    /// A record of RocksDB with the lengths of timestamps: it is damaged, and one flipped bit shows
+    /// what it was; or it was found only after damage in the same block. Without it, RocksDB takes
+    /// the keys that follow for keys without timestamps.
+    TimestampSizes,
+    /// Likewise, a record of RocksDB that identifies the log before this one.
+    Predecessor,
 }
 
 impl NotKept {
@@ -116,6 +122,8 @@ impl NotKept {
             NotKept::SyncedOffsets => "synced_offsets",
             NotKept::BadMetadata => "bad_metadata",
             NotKept::IgnoredKinds => "ignored_kinds",
+            NotKept::TimestampSizes => "timestamp_sizes",
+            NotKept::Predecessor => "predecessor",
         }
     }
 }

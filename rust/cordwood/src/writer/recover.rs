@@ -150,7 +150,7 @@ fn dialect_of(
         });
     }
     let found = found.map(|found| found.dialect);
-    Ok((named.or(found).unwrap_or(Dialect::LEVELDB), foreign))
+    Ok((named.or(found).unwrap_or(LogFormat::unknown().dialect), foreign))
 }
 
 /// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
@@ -358,12 +358,17 @@ impl LogBefore<'_> {
         let mut tail: Option<Tail> = None;
         loop {
             let step = reader.step().map_err(|error| with_path(error, self.path))?;
-            let (begin, end, is_record) = match step {
+            let (begin, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
-                Step::Skipped(region) => (region.begin, region.end, false),
+                // The engine's own record stays where it is, as a record does.
+                Step::Skipped(region) => (
+                    region.begin,
+                    region.end,
+                    matches!(region.reason, Reason::Metadata { .. }),
+                ),
                 Step::NeedMore | Step::End(_) => break,
             };
-            has_fragment |= is_record;
+            has_fragment |= is_whole;
             if end <= checkpoint {
                 continue;
             }
@@ -372,7 +377,7 @@ impl LogBefore<'_> {
                 break;
             }
             match step {
-                Step::Record(_) => {
+                _ if is_whole => {
                     let damage = tail.take().and_then(|tail| tail.damage);
                     if let Some(region) = damage
                         && options.on_torn_tail != OnTornTail::PadToBlock
@@ -394,7 +399,7 @@ impl LogBefore<'_> {
                     tail.add(region, storage, dialect)
                         .map_err(|source| self.failed(source))?;
                 }
-                Step::NeedMore | Step::End(_) => {}
+                Step::Record(_) | Step::NeedMore | Step::End(_) => {}
             }
         }
         if !self.is_edge(checkpoint, first.unwrap_or(self.file_len)) {

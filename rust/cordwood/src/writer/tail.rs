@@ -72,11 +72,12 @@ impl Tail {
                 | Reason::InterruptedRecord
                 | Reason::EmptyFirst
                 | Reason::IgnoredKind { .. }
+                | Reason::BadMetadata { .. }
         );
         match region.reason {
             Reason::ZeroFill => self.has_zero_sector = true,
             // Its checksum is valid: it was written completely.
-            Reason::UnknownKind { .. } => self.has_whole_record = true,
+            Reason::UnknownKind { .. } | Reason::BadMetadata { .. } => self.has_whole_record = true,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
                 let mut begin = region.begin;
                 while begin < region.end {

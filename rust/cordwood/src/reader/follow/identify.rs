@@ -59,7 +59,7 @@ impl Follower {
             }
             _ if is_written && is_undetected => {
                 // As for a reader.
-                self.set_format(Dialect::LEVELDB.into())?;
+                self.set_format(LogFormat::unknown())?;
                 self.state = State::Reading;
             }
             _ if is_undetected && self.position == 0 => {
@@ -76,7 +76,8 @@ impl Follower {
     /// Reads in this format, from the offset after the last reported event on.
     fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
-        if self.format != format {
+        // Dialects are equal if their names are.
+        if self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected() {
             self.restart_in(format);
         }
         Ok(())

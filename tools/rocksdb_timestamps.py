@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Writes logs of RocksDB that state the lengths of timestamps late, and opens RocksDB on what `salvage` makes of them.
+
+    .venv/bin/python tools/rocksdb_timestamps.py HEADERS
+
+A column family with timestamps that is created while a log is in use makes RocksDB write a record of type 10 or 11 in
+the middle of the log. No Python package of RocksDB creates one, so this program compiles a few calls against the
+library inside a package. It needs
+
+* a C++17 compiler, `c++`;
+* the package pyrex-rocksdb 0.6.0 (RocksDB 10.7.5) in the Python that runs it, beside cordwood;
+* HEADERS: the folder `rocksdb/include` of the crate rust-librocksdb-sys 0.40.0+10.7.5, which is downloaded by
+  `cargo fetch` for any package that names it, to `registry/src` below the home of cargo.
+
+It writes tests/vectors/rocksdb/late-timestamps-*. Record changes in tests/vectors/README.md; a test checks the table.
+"""
+
+import ctypes
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import cordwood
+
+VECTORS = Path(__file__).parents[1] / "tests" / "vectors" / "rocksdb"
+FORMS = {"plain": (0, 0), "compressed": (0, 1), "recycled": (1, 0), "recycled-compressed": (1, 1)}
+
+CALLS = r"""
+#include <cstdio>
+#include <memory>
+#include <rocksdb/comparator.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+
+using namespace rocksdb;
+
+static const int kPlain = 3, kTimestamped = 40;
+
+static std::string Key(int i) { return "k" + std::to_string(i); }
+static std::string Value(int i) { return std::string(20 + i * 7 % 30, 'a' + i % 26); }
+static std::string Time(uint64_t time) { return std::string(reinterpret_cast<char*>(&time), 8); }
+
+static DBOptions Configured(int recycled, int compressed) {
+  DBOptions options;
+  options.create_if_missing = true;
+  options.recycle_log_file_num = recycled ? 2 : 0;
+  options.wal_compression = compressed ? kZSTD : kNoCompression;
+  return options;
+}
+
+static ColumnFamilyOptions Timestamped() {
+  ColumnFamilyOptions options;
+  options.comparator = BytewiseComparatorWithU64Ts();
+  return options;
+}
+
+#define TRY(call)                                         \
+  do {                                                    \
+    Status s = (call);                                    \
+    if (!s.ok()) {                                        \
+      fprintf(stderr, "%s: %s\n", #call, s.ToString().c_str()); \
+      return -1;                                          \
+    }                                                     \
+  } while (0)
+
+static std::unique_ptr<DB> db;
+
+// Writes a database whose newest log has a column family with timestamps from its fourth record on, and leaves it open.
+extern "C" int make(const char* folder, int recycled, int compressed) {
+  DB* opened = nullptr;
+  TRY(DB::Open(Options(Configured(recycled, compressed), ColumnFamilyOptions()), folder, &opened));
+  db.reset(opened);
+  // Each flush begins a new log; with recycling, in the file of an older one.
+  for (int round = 0; recycled && round < 4; round++) {
+    for (int i = 0; i < 400; i++) TRY(db->Put(WriteOptions(), "old" + std::to_string(i), std::string(90, 'o')));
+    TRY(db->Flush(FlushOptions()));
+  }
+  for (int i = 0; i < kPlain; i++) TRY(db->Put(WriteOptions(), Key(i), Value(i)));
+  ColumnFamilyHandle* family = nullptr;
+  TRY(db->CreateColumnFamily(Timestamped(), "timestamped", &family));
+  for (int i = 0; i < kTimestamped; i++) TRY(db->Put(WriteOptions(), family, Key(i), Time(1000 + i), Value(i)));
+  TRY(db->DestroyColumnFamilyHandle(family));
+  return 0;
+}
+
+extern "C" int close_made() {
+  TRY(db->Close());
+  db.reset();
+  return 0;
+}
+
+// Opens the database and returns how many of its values are found.
+extern "C" int found(const char* folder, int recycled, int compressed) {
+  std::vector<ColumnFamilyDescriptor> families = {
+      {kDefaultColumnFamilyName, ColumnFamilyOptions()}, {"timestamped", Timestamped()}};
+  std::vector<ColumnFamilyHandle*> handles;
+  DB* opened = nullptr;
+  TRY(DB::Open(Configured(recycled, compressed), folder, families, &handles, &opened));
+  db.reset(opened);
+  int count = 0;
+  std::string value;
+  for (int i = 0; i < kPlain; i++) {
+    count += db->Get(ReadOptions(), Key(i), &value).ok() && value == Value(i);
+  }
+  ReadOptions now;
+  std::string time = Time(1 << 20);
+  Slice time_slice(time);
+  now.timestamp = &time_slice;
+  for (int i = 0; i < kTimestamped; i++) {
+    count += db->Get(now, handles[1], Key(i), &value).ok() && value == Value(i);
+  }
+  for (ColumnFamilyHandle* handle : handles) TRY(db->DestroyColumnFamilyHandle(handle));
+  return close_made() == 0 ? count : -1;
+}
+"""
+
+RECORD_COUNT = 43
+
+
+def compiled(headers: str, folder: Path) -> ctypes.CDLL:
+    """The calls above, linked to the RocksDB in the package."""
+    spec = importlib.util.find_spec("pyrex")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("pyrex-rocksdb is not installed in this Python")
+    [library] = Path(spec.submodule_search_locations[0]).glob("_pyrex*.so")
+    source, target = folder / "calls.cc", folder / "calls.so"
+    source.write_text(CALLS)
+    subprocess.run(
+        ["c++", "-std=c++20", "-O1", "-fPIC", "-shared", f"-I{headers}", str(source), "-o", str(target)], check=True
+    )
+    # Its symbols are those that the calls need.
+    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(target))
+
+
+def require(is_so: bool, what: str) -> None:
+    """Ends the program if something is not as it should be."""
+    if not is_so:
+        raise SystemExit(what)
+
+
+def log_of(database: Path) -> Path:
+    """The log with the late record: the newest one that is not empty."""
+    logs = [log for log in sorted(database.glob("*.log")) if cordwood.stat(log).record_count]
+    return logs[-1]
+
+
+def check(calls: ctypes.CDLL, database: Path, form: tuple[int, int], folder: Path, begin: int) -> None:
+    """Salvages the log, undamaged and with a bit of the record at `begin` flipped, and opens RocksDB on the result."""
+    for is_damaged in (False, True):
+        copy = folder / f"copy-{is_damaged}"
+        shutil.copytree(database, copy)
+        log = log_of(copy)
+        content = bytearray(log.read_bytes())
+        content[begin + 12] ^= is_damaged
+        old = folder / f"old-{is_damaged}" / log.name
+        old.parent.mkdir()
+        old.write_bytes(content)
+        log.unlink()
+        report = cordwood.salvage(old, log)
+        count = calls.found(str(copy).encode(), *form)
+        print(f"  damaged: {is_damaged}: {report.record_count} records, RocksDB finds {count} values")
+        require(count == report.record_count == RECORD_COUNT - is_damaged, "a value is missing")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as built:
+        calls = compiled(sys.argv[1], Path(built))
+    for name, form in FORMS.items():
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            written, database = folder / "written", folder / "db"
+            require(calls.make(str(written).encode(), *form) == 0, "RocksDB failed")
+            # While it is open, as after a crash: a recycled log is followed by the rest of an older one.
+            shutil.copytree(written, database)
+            require(calls.close_made() == 0, "RocksDB failed")
+            log = log_of(database)
+            with cordwood.Reader(log) as reader:
+                records = list(reader.records())
+                skipped = [(region.offset, region.end_offset, str(region.reason)) for region in reader.skipped]
+                print(f"{name}: {log.name}: {reader.dialect}, {len(records)} records, {skipped}")
+            require(len(records) == RECORD_COUNT, "a record is missing")
+            # The last record, so that no type 10 or 11 lies after it in its block.
+            check(calls, database, form, folder, records[-1].offset)
+            target = VECTORS / f"late-timestamps-{name}" / log.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(log, target)
+            print(f"  wrote {target}, {target.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
