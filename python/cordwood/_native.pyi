@@ -1214,7 +1214,8 @@ class Report:
         `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
         unknown type. `"timestamp_sizes"` and `"predecessor"`: records of RocksDB's own that are
         damaged, if one flipped bit shows what they were, or that follow damage in their block.
-        Without the first, RocksDB takes keys with timestamps for keys without.
+        Without the first, RocksDB takes keys with timestamps for keys without. `"version_edit"`: an
+        edit of a MANIFEST without which no engine opens the database.
         """
     @property
     def path(self) -> str | None:

@@ -226,3 +226,25 @@ def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options, 
     found = keys_in_leveldb(folder)
     expected = {key_of(index): b"from LevelDB" for index in range(2)}
     assert found == expected | {key_of(index): b"from cordwood" for index in range(10, 15)}
+
+
+@pytest.mark.parametrize("offset", [9, 45], ids=["an edit that is not needed", "the edit with the numbers"])
+def test_leveldb_opens_a_salvaged_manifest_unless_salvage_says_that_an_edit_is_missing(offset, tmp_path):
+    folder = tmp_path / "database"
+    open_database(folder).close()
+    [manifest] = folder.glob("MANIFEST-*")
+    old = tmp_path / manifest.name
+    content = bytearray(manifest.read_bytes())
+    content[offset] ^= 1
+    old.write_bytes(content)
+    manifest.unlink()
+
+    report = cordwood.salvage(old, manifest)
+    assert (report.record_count, report.ok) == (1, False)
+    if offset == 9:
+        assert report.not_kept == ()
+        open_database(folder).close()
+        return
+    assert report.not_kept == ("version_edit",)
+    with pytest.raises(plyvel.Error, match="no meta-nextfile entry in descriptor"):
+        open_database(folder)

@@ -318,3 +318,39 @@ def test_salvage_says_that_a_late_record_after_damage_in_its_block_is_not_kept(t
     report = cordwood.salvage(bytes(damaged), tmp_path / "new.log")
     assert (report.record_count, report.salvaged_count, report.not_kept) == (1, 1, ("timestamp_sizes",))
     assert (tmp_path / "new.log").read_bytes() == RECORD
+
+
+# A MANIFEST ------------------------------------------------------------------------------------
+
+NUMBERS = {"the log number": b"\2\3", "the next file number": b"\3\4", "the last sequence number": b"\4\0"}
+COMPARATOR = b"\1\1c"
+
+
+@pytest.mark.parametrize("lost", NUMBERS)
+def test_salvage_says_that_an_edit_that_each_engine_requires_is_lost(lost, tmp_path):
+    edits = [COMPARATOR, *NUMBERS.values(), NUMBERS[lost]]
+    log = bytearray(reference.encode(edits))
+    place = [*NUMBERS].index(lost) + 1
+    begins = reference.record_offsets(edits)
+    # One of the two that state the number, then both.
+    log[begins[place] + 8] ^= 4
+    assert cordwood.salvage(bytes(log), tmp_path / "one").not_kept == ()
+    log[begins[4] + 8] ^= 4
+    assert cordwood.salvage(bytes(log), tmp_path / "both").not_kept == ("version_edit",)
+
+
+def test_a_manifest_without_a_record_is_known_by_its_name(tmp_path):
+    log = bytearray(reference.encode([COMPARATOR + b"".join(NUMBERS.values())]))
+    log[9] ^= 1
+    for name, not_kept in (("MANIFEST-000001", ("version_edit",)), ("other", ())):
+        (tmp_path / name).write_bytes(log)
+        assert cordwood.salvage(tmp_path / name, tmp_path / f"new-{name}").not_kept == not_kept
+
+
+def test_other_damaged_logs_are_no_manifest(tmp_path):
+    for index, record in enumerate(
+        (b"", b"text", COMPARATOR + b"\0", bytes(12), b"\x01\x00\x00\x00\x00\x00\x00\x00\x00")
+    ):
+        log = bytearray(reference.encode([record] * 3))
+        log[0] ^= 1
+        assert cordwood.salvage(bytes(log), tmp_path / str(index)).not_kept == ()

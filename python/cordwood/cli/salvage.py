@@ -54,12 +54,16 @@ NOT_KEPT = {
     "bad_metadata": "the new log is without engine metadata that no engine writes in this form or place",
     "ignored_kinds": "the new log is without the fragments of unknown types that readers may skip",
     "timestamp_sizes": (
-        "a record of RocksDB's own with the lengths of timestamps is damaged, or follows damage in its block, and is "
-        "not in the new log: with it, RocksDB opens without an error and finds no key with a timestamp"
+        "a record of RocksDB's own with the lengths of timestamps is damaged, or follows damage in its block, and was "
+        "left out: with the new log, RocksDB opens without an error and finds no key with a timestamp"
     ),
     "predecessor": (
         "a record of RocksDB's own that names the log before this one is damaged, or follows damage in its block, and "
-        "is not in the new log: RocksDB cannot notice that the log before is missing"
+        "was left out: with the new log, RocksDB cannot notice that the log before it is missing"
+    ),
+    "version_edit": (
+        "no engine opens a database with the new MANIFEST: only the lost records stated the next file number, the log "
+        "number or the last sequence number"
     ),
 }
 
@@ -134,7 +138,8 @@ def run(options: argparse.Namespace) -> Status:
         print_report(name, report, options, policy="salvage", more=0, sha256=sha256, fields=fields)
         if not options.json:
             print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
-        if not report.ok and is_manifest(name, _payload_of(destination, report)):
+        is_opened = "version_edit" not in report.not_kept
+        if is_opened and not report.ok and is_manifest(name, _payload_of(destination, report)):
             complain(f"{display_name(name)}: {LOST_EDITS}")
         for what in report.not_kept:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")

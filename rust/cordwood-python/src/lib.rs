@@ -31,6 +31,7 @@ mod scan;
 mod bit_flip;
 mod fragment;
 mod fragments;
+mod manifest;
 mod report;
 mod stat;
 mod verbs;

@@ -50,9 +50,17 @@ struct Counts {
 }
 
 impl Report {
-    pub(crate) fn of(py: Python<'_>, report: verbs::Report, path: Option<PathBuf>) -> PyResult<Self> {
+    /// `lost_content` names what the new log of `salvage` lacks of its records' contents, which
+    /// only this crate decodes.
+    pub(crate) fn of(
+        py: Python<'_>,
+        report: verbs::Report,
+        lost_content: Option<&'static str>,
+        path: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let lens = report.findings.lens();
         let not_kept = report.not_kept.iter().map(|what| what.as_str());
+        let not_kept: Vec<_> = not_kept.chain(lost_content).collect();
         Ok(Report {
             format: report.format,
             counts: Counts {
@@ -261,7 +269,8 @@ impl Report {
     /// `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
     /// unknown type. `"timestamp_sizes"` and `"predecessor"`: records of RocksDB's own that are
     /// damaged, if one flipped bit shows what they were, or that follow damage in their block.
-    /// Without the first, RocksDB takes keys with timestamps for keys without.
+    /// Without the first, RocksDB takes keys with timestamps for keys without. `"version_edit"`: an
+    /// edit of a MANIFEST without which no engine opens the database.
     #[getter]
     fn not_kept(&self, py: Python<'_>) -> Py<PyTuple> {
         self.not_kept.clone_ref(py)

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::arguments::{refuse_url, required_path};
 use crate::error::{os_error, to_python};
+use crate::manifest::lacks_an_edit;
 use crate::named;
 use crate::options::{format_options, range_of, report_policy_name, report_policy_of};
 use crate::report::Report;
@@ -88,7 +89,7 @@ pub(crate) fn verify(
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || verbs::verify_parts(readers, &parts))?;
     let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
-    Report::of(py, report, path)
+    Report::of(py, report, None, path)
 }
 
 type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
@@ -207,7 +208,13 @@ pub(crate) fn salvage(
         } => os_error(source, Some(&path)),
         error => to_python(py, error, path.as_deref()),
     })?;
-    Report::of(py, report, path)
+    // The new log is there: if it cannot be read, that is no error of this call.
+    let lacks_an_edit = !report.is_ok()
+        && py.detach(|| {
+            let options = options.with_format(report.format);
+            lacks_an_edit(&destination, path.as_deref(), options).unwrap_or(false)
+        });
+    Report::of(py, report, lacks_an_edit.then_some("version_edit"), path)
 }
 
 /// Reads a log to its end, and counts what is in it. Damage is not an error here.

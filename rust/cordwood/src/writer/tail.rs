@@ -6,8 +6,8 @@ use super::storage::{Storage, read_at_most};
 use crate::damage::Scanner;
 use crate::damage::locate_bit_flip;
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::dialect::{Dialect, LogFormat, Role};
-use crate::format::Kind;
+use crate::dialect::{Dialect, Role};
+use crate::format::{KIND_AT, Kind};
 
 /// The unit that a disk writes atomically. Only a hint at what a crash could have left; etcd
 /// assumes the same length (`wal/decoder.go`).
@@ -125,18 +125,18 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Whether `bytes`, the rest of a block after damage, contain a complete record, or the beginning
-/// of one that may be complete. No reader looks for records there.
+/// Whether `bytes`, the rest of a block after damage, contain a complete record, engine metadata
+/// included, or the beginning of one that may be complete. No reader looks for records there.
 ///
 /// A damaged record whose data itself contains log fragments is mistaken for one: better a false
 /// alarm than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
-    // Built once, not for each byte.
-    let format = LogFormat::new(dialect);
     (0..bytes.len()).any(|at| {
-        let role = scanner.own_fragment(&format, at).map(|valid| valid.role);
-        matches!(role, Some(Role::Fragment(Kind::Full | Kind::First)))
+        // Most bytes are not a type, and need no checksum.
+        let role = bytes.get(at + KIND_AT).map(|&kind| dialect.meaning(kind).role);
+        matches!(role, Some(Role::Fragment(Kind::Full | Kind::First) | Role::Metadata(_)))
+            && scanner.valid(&dialect, at).is_some()
     })
 }
 

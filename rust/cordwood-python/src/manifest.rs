@@ -1,0 +1,37 @@
+//! Whether engines open a database with a MANIFEST that was salvaged.
+
+use std::path::Path;
+
+use cordwood::ReadOptions;
+use cordwood_payload::{Field, VersionEdit};
+
+/// Whether the new log at `path`, which was salvaged from a damaged one, is a MANIFEST that no engine
+/// opens: none of its edits states a number that each database needs. Source: LevelDB
+/// `db/version_set.cc`, `VersionSet::Recover`; RocksDB `db/version_edit_handler.cc`,
+/// `CheckIterationResult`.
+///
+/// A log is a MANIFEST if all its records are version edits; without records, if the `old` log has
+/// the name of one.
+///
+/// # Errors
+///
+/// Those of reading the new log.
+pub(crate) fn lacks_an_edit(path: &Path, old: Option<&Path>, options: ReadOptions) -> Result<bool, cordwood::Error> {
+    let mut reader = cordwood::Reader::open(path, options)?;
+    let (mut has_next_file, mut has_log, mut has_sequence) = (false, false, false);
+    let name = old.and_then(Path::file_name).unwrap_or_default();
+    let mut is_manifest = name.as_encoded_bytes().starts_with(b"MANIFEST-");
+    while let Some(record) = reader.next_record()? {
+        for field in VersionEdit::new(record.data).fields() {
+            match field {
+                Ok(Field::NextFileNumber(_)) => has_next_file = true,
+                Ok(Field::LogNumber(_)) => has_log = true,
+                Ok(Field::LastSequence(_)) => has_sequence = true,
+                Ok(_) => {}
+                Err(_) => return Ok(false),
+            }
+            is_manifest = true;
+        }
+    }
+    Ok(is_manifest && !(has_next_file && has_log && has_sequence))
+}
