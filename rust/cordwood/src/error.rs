@@ -435,7 +435,7 @@ pub(crate) fn refusal(refused: Refused, path: Option<PathBuf>) -> Error {
 /// }
 /// assert!(matches!(write(), Err(Error::RecordTooLarge { record_len: 5, .. })));
 /// let error = Error::from(io::Error::from(io::ErrorKind::StorageFull));
-/// assert!(matches!(error, Error::Io { path: None, source } if source.kind() == io::ErrorKind::StorageFull));
+/// assert!(matches!(error, Error::Io { path: None, source, .. } if source.kind() == io::ErrorKind::StorageFull));
 /// ```
 impl From<io::Error> for Error {
     fn from(source: io::Error) -> Self {
