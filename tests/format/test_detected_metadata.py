@@ -1,6 +1,7 @@
 """RocksDB's own records in logs whose dialect was detected: they may come anywhere, and are no damage."""
 
 import copy
+import itertools
 import json
 import pickle
 import random
@@ -210,15 +211,17 @@ def test_a_flipped_bit_costs_one_record_where_each_has_timestamps_before_it():
 def test_no_frame_is_a_record_if_blocks_were_swapped(log_number, tmp_path):
     path = tmp_path / "a.log"
     rng = random.Random(36)
-    records = [rng.randbytes(700) for _ in range(180)]
+    records = [rng.randbytes(700) for _ in range(300)]
     options = {"dialect": "rocksdb", "compression": "zstd", "log_number": log_number}
     with cordwood.open(path, "w", **options) as writer:
         writer.extend(records)
     file = path.read_bytes()
-    blocks = [file[begin : begin + BLOCK_LEN] for begin in range(0, 3 * BLOCK_LEN, BLOCK_LEN)]
-    assert len(file) > 3 * BLOCK_LEN
-    for order in ((1, 0, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1), (0, 2, 1)):
-        swapped = b"".join(blocks[index] for index in order) + file[3 * BLOCK_LEN :]
+    blocks = [file[begin : begin + BLOCK_LEN] for begin in range(0, len(file), BLOCK_LEN)]
+    assert len(blocks) == 7
+    for one, other in itertools.combinations(range(6), 2):
+        order = [*blocks]
+        order[one], order[other] = order[other], order[one]
+        swapped = b"".join(order)
         for source in (swapped, Path(tmp_path / "b.log")):
             if source is not swapped:
                 source.write_bytes(swapped)
@@ -262,18 +265,20 @@ def test_a_torn_late_record_is_cut_off(length, tmp_path):
     assert path.read_bytes() == RECORD * 2
 
 
-def test_damage_before_a_late_record_is_refused_even_if_a_crash_could_have_left_it(tmp_path):
+@pytest.mark.parametrize("whole", [SIZES, RECORD], ids=["a record of RocksDB's own", "a record"])
+def test_damage_that_a_crash_can_have_left_is_refused_before_a_whole_record(whole, tmp_path):
     path = tmp_path / "a.log"
-    # A sector of zeros in the record: what follows it in the same block is not a torn tail.
-    record = bytearray(fragment(1, b"x" * 2000, {}))
-    record[512 : 2 * 512] = bytes(512)
-    for whole in (SIZES, RECORD):
-        path.write_bytes(RECORD + record.ljust(BLOCK_LEN - len(RECORD), b"\0") + whole)
+    # A sector of the file that was not written.
+    damaged = bytearray(RECORD + fragment(1, b"x" * 2000, {}))
+    damaged[512:1024] = bytes(512)
+    path.write_bytes(damaged)
+    with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
+        assert writer.discarded_tail.offset == len(RECORD)
+    for file in (bytes(damaged) + whole, damaged.ljust(BLOCK_LEN, b"\0") + whole):
+        path.write_bytes(file)
         with pytest.raises(cordwood.CorruptionError):
             cordwood.open(path, "a", on_torn_tail="truncate")
-        path.write_bytes(RECORD + record + whole)
-        with pytest.raises(cordwood.CorruptionError):
-            cordwood.open(path, "a", on_torn_tail="truncate")
+        assert path.read_bytes() == file
 
 
 # What salvage says -----------------------------------------------------------------------------

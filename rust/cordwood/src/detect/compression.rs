@@ -31,9 +31,9 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 ///
 /// * it begins with a frame or in the middle of a record, and another block begins with these bytes:
 ///   the blocks were swapped; or
-/// * it begins with damage: at most eight bits of these bytes are damaged; or
-/// * the damaged bytes are not clearly another fragment, followed by the next one, and the first
-///   readable records are zstd frames.
+/// * it begins with damage, of at most eight bits of these bytes; or
+/// * it begins in the middle of a record, or with damaged bytes that are not clearly another
+///   fragment, followed by the next one; and the first readable records are zstd frames.
 ///
 /// `None` if what follows `head` may decide it. Without `is_all`, the first block must be complete.
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
@@ -42,20 +42,23 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     if !may_be {
         return Some(false);
     }
-    if let Some(first) = Dialect::ROCKSDB.valid(head, true) {
+    let dialect = Dialect::ROCKSDB;
+    let format = LogFormat { dialect, ..format };
+    if let Some(first) = dialect.valid(head, true) {
         let payload = &head[first.form.header_len()..first.end];
-        let may_be_swapped = match first.role {
+        let is_in_record = matches!(first.role, Role::Fragment(Kind::Middle | Kind::Last));
+        let may_be_frame = match first.role {
             Role::Fragment(Kind::Full) => payload.starts_with(ZSTD_MAGIC),
             Role::Fragment(Kind::First) => payload.starts_with(ZSTD_MAGIC) || ZSTD_MAGIC.starts_with(payload),
-            Role::Fragment(Kind::Middle | Kind::Last) => true,
-            Role::Metadata(_) | Role::Ignorable | Role::Unknown => false,
+            _ => is_in_record,
         };
-        let mut blocks = head.chunks(BLOCK_LEN);
-        let is_swapped = may_be_swapped && blocks.any(|block| block.starts_with(&FIRST_COMPRESSED));
-        return if may_be_swapped && !is_swapped && !is_all {
-            None
+        let is_swapped = || head.chunks(BLOCK_LEN).any(|block| block.starts_with(&FIRST_COMPRESSED));
+        return if !may_be_frame || is_swapped() {
+            Some(may_be_frame)
+        } else if is_in_record {
+            begins_with_frames(format, head, is_all)
         } else {
-            Some(is_swapped)
+            is_all.then_some(false)
         };
     }
     let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
@@ -69,7 +72,6 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     if damaged_bits <= DAMAGED_BITS_MAX {
         return Some(true);
     }
-    let dialect = Dialect::ROCKSDB;
     let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
     let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     let rest = head[..head.len().min(BLOCK_LEN)].get(end..);
@@ -77,7 +79,7 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     if is_another {
         return Some(false);
     }
-    begins_with_frames(LogFormat { dialect, ..format }, head, is_all)
+    begins_with_frames(format, head, is_all)
 }
 
 /// Whether the records in `head`, as far as they can be found from the beginnings of blocks on, are

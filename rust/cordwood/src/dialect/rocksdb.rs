@@ -88,3 +88,37 @@ pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 
 /// The type and payload of that record.
 pub(crate) const SET_ZSTD: (u8, [u8; 4]) = (SET_COMPRESSION, ZSTD);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::LogFormat;
+    use crate::format::FragmentKind;
+
+    #[test]
+    fn a_detected_dialect_is_equal_to_the_named_one_and_knows_more() {
+        for &named in Dialect::ALL {
+            let detected = named.detected();
+            assert_eq!((detected, detected.detected()), (named, named));
+            let knows_more = [Dialect::LEVELDB, Dialect::RECYCLABLE].contains(&named);
+            assert_eq!(
+                (detected.is_detected(), named.is_detected()),
+                (knows_more, false),
+                "{named}"
+            );
+            // Everything else is as it was.
+            assert_eq!(detected.has_log_numbers(), named.has_log_numbers());
+            assert_eq!(detected.has_compression(), named.has_compression());
+            for kind in 0..=u8::MAX {
+                let is_metadata = [9, 10, 11, 130, 131].contains(&kind);
+                if !(knows_more && is_metadata) {
+                    assert_eq!(detected.meaning(kind), named.meaning(kind), "{named}, type {kind}");
+                } else {
+                    assert_eq!(named.kind_of(kind), FragmentKind::Unknown);
+                    assert_eq!(detected.kind_of(kind), Dialect::ROCKSDB.kind_of(kind));
+                }
+            }
+        }
+        assert!(LogFormat::unknown().dialect.is_detected());
+    }
+}
