@@ -161,7 +161,7 @@ class SkippedRegion:
     def bit_flip(self) -> BitFlip | None:
         """The one flipped bit that explains the region, if `verify` or `salvage` found one.
 
-        Nothing is repaired.
+        `salvage` flips it back with `repair_bit_flips`.
         """
     __match_args__ = ("offset", "end_offset", "reason")
     def __len__(self) -> int: ...
@@ -191,7 +191,7 @@ class BitFlip:
         """Which bit of the byte: 0 is the lowest, 7 the highest."""
     @property
     def part(self) -> FragmentPart:
-        """The part of the fragment to which the byte belongs."""
+        """The part of the fragment to which the byte belongs, or the file header."""
     __match_args__ = ("offset", "bit", "part")
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -1145,7 +1145,9 @@ class Report:
         log_number: int | None = None,
         compression: CompressionName | None = None,
         salvaged_count: int = 0,
+        repaired_count: int = 0,
         skipped: Iterable[SkippedRegion] | None = None,
+        repaired: Iterable[SkippedRegion] | None = None,
         len_by_reason: dict[Reason, int] | dict[str, int] | None = None,
         other_log_number: int | None = None,
         not_kept: Iterable[str] | None = None,
@@ -1162,13 +1164,19 @@ class Report:
         """How each record is compressed: `"zstd"`, or `None` for not at all."""
     @property
     def ok(self) -> bool:
-        """Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count."""
+        """Whether no damage was found: no region of severity `"corruption"`, and nothing to repair.
+
+        Torn tails do not count.
+        """
     @property
     def record_count(self) -> int:
         """Records that were returned."""
     @property
     def salvaged_count(self) -> int:
         """Returned records that begin after damage in the same block, under the policy `"salvage"`."""
+    @property
+    def repaired_count(self) -> int:
+        """Records that `salvage` wrote with a bit flipped back; 0 without `repair_bit_flips`."""
     @property
     def payload_len(self) -> int:
         """Bytes of data in the records, without headers and trailers."""
@@ -1186,6 +1194,13 @@ class Report:
 
         Adjacent regions are merged if their reasons are the same in all details and no flipped bit
         explains either region.
+        """
+    @property
+    def repaired(self) -> tuple[SkippedRegion, ...]:
+        """The fragments that `salvage` wrote with a bit flipped back: the first 100,000.
+
+        Each is listed as a reader would skip it, with the `bit_flip`. It is a fragment of a record,
+        metadata of the engine, the file header, or the trailer of a closed log.
         """
     @property
     def skipped_len(self) -> int:
@@ -1643,6 +1658,7 @@ def salvage(
     log_number: int | None = None,
     compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
+    repair_bit_flips: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Report:
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
@@ -1661,6 +1677,9 @@ def salvage(
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
+            flipped back. `repaired_count` and `repaired` of the report say which. Such a record is
+            what the checksum says, if one bit was flipped. Default: `False`.
         progress: As for `verify`. Default: `None`.
 
     Returns:
@@ -1687,6 +1706,11 @@ def salvage(
     (2, BitFlip(offset=17, bit=5, part='payload'))
     >>> list(cordwood.Reader("clean.log"))
     [b'one', b'three']
+    >>> report = cordwood.salvage("example.log", "repaired.log", repair_bit_flips=True)
+    >>> report.record_count, report.repaired_count, report.repaired[0].bit_flip
+    (3, 1, BitFlip(offset=17, bit=5, part='payload'))
+    >>> list(cordwood.Reader("repaired.log"))
+    [b'one', b'two', b'three']
     """
 
 @final

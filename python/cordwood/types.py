@@ -181,7 +181,7 @@ class WaitReason(StrEnum):
 
 
 class FragmentPart(StrEnum):
-    """What part of a fragment a byte belongs to.
+    """What part of a fragment a byte belongs to, or that it belongs to the file header.
 
     Attributes:
         CHECKSUM: The masked checksum, bytes 0 to 3 of the header.
@@ -190,6 +190,7 @@ class FragmentPart(StrEnum):
         LOG_NUMBER: The number of the log, bytes 7 to 10, where fragments carry it.
         SYNCED_OFFSET: How far the file had been synced, bytes 11 to 18, where fragments carry it.
         PAYLOAD: What follows the header.
+        FILE_HEADER: The file header, before the first fragment.
     """
 
     CHECKSUM = "checksum"
@@ -198,6 +199,7 @@ class FragmentPart(StrEnum):
     LOG_NUMBER = "log_number"
     SYNCED_OFFSET = "synced_offset"
     PAYLOAD = "payload"
+    FILE_HEADER = "file_header"
 
 
 class FragmentKind(StrEnum):

@@ -8,7 +8,7 @@ import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from random_logs import files, files_with_ranges, options
+from random_logs import files, files_with_ranges, options, smashed_logs
 from reference import BLOCK_LEN, FIRST, FULL, HEADER_LEN
 from support import PAYLOAD, OnlyRead, begin_of, merged, plain_end, plain_skipped, read_events, written
 
@@ -24,34 +24,6 @@ def read_salvaged(reader):
 
 
 # Against the reference -------------------------------------------------------------------------
-
-
-@st.composite
-def smashed_logs(draw):
-    """Short records, some of them logs; damage at headers and in payloads; perhaps a cut or zeros at the end."""
-    lens = st.lists(st.integers(0, 9), max_size=3)
-    short = st.one_of(
-        st.integers(0, 60).map(lambda length: PAYLOAD[length : 2 * length]),
-        lens.map(lambda lens: reference.encode([PAYLOAD[:length] for length in lens])),
-    )
-    records = draw(st.lists(short, min_size=1, max_size=25))
-    if draw(st.booleans()):
-        records.insert(
-            draw(st.integers(0, len(records))), PAYLOAD[: draw(st.integers(BLOCK_LEN - 100, BLOCK_LEN + 100))]
-        )
-    file = bytearray(reference.encode(records))
-    headers = [item.begin for item in reference.fragments(bytes(file), verify_checksums=False)]
-    for _ in range(draw(st.integers(1, 4))):
-        begin = draw(st.sampled_from(headers)) + draw(st.sampled_from([0, 0, 0, 4, 5, 6, 7, 8]))
-        new = draw(st.sampled_from([b"", b"\0" * 7, b"\xff" * 7, b"\0\0", b"\x01", b"junk and more junk"]))
-        if begin < len(file):
-            file[begin] ^= 1 << draw(st.integers(0, 7))
-        file[begin : begin + len(new)] = new[: max(0, len(file) - begin)]
-    if draw(st.booleans()):
-        del file[len(file) - draw(st.integers(0, min(len(file), 80))) :]
-    if draw(st.booleans()):
-        file += bytes(draw(st.integers(0, 100)))
-    return bytes(file)
 
 
 @given(st.one_of(smashed_logs(), smashed_logs(), files), options)

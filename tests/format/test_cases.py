@@ -1,4 +1,4 @@
-"""The cases of `tests/cases`: each policy returns the records and regions that the case states."""
+"""The cases of `tests/cases`: each policy returns, and `salvage` repairs, what the case states."""
 
 from pathlib import Path
 
@@ -11,8 +11,12 @@ from support import merged, plain_end, plain_skipped
 import cordwood
 
 OUTCOMES = [
-    pytest.param(case, policy, id=f"{case['name']}: {policy}") for case in all_cases() for policy in case["expected"]
+    pytest.param(case, policy, id=f"{case['name']}: {policy}")
+    for case in all_cases()
+    for policy in case["expected"]
+    if policy != "repair"
 ]
+REPAIRS = [pytest.param(case, id=case["name"]) for case in all_cases() if "repair" in case["expected"]]
 FORMAT = ("dialect", "log_number", "compression")
 
 
@@ -58,6 +62,39 @@ def test_the_reference_returns_what_the_case_states(case, policy):
     records = [event for event in events if isinstance(event, reference.Record)]
     regions = merged([event for event in events if isinstance(event, reference.Skipped)])
     check(case["expected"][policy], records, regions, end)
+
+
+@pytest.mark.parametrize("case", REPAIRS)
+def test_salvage_repairs_what_the_case_states(case, tmp_path):
+    expected = case["expected"]["repair"]
+    path, new = tmp_path / "old" / case.get("file_name", "log"), tmp_path / case.get("file_name", "log")
+    path.parent.mkdir()
+    path.write_bytes(content_of(case))
+    named = {name: case[name] for name in FORMAT if name in case}
+    report = cordwood.salvage(path, new, repair_bit_flips=True, **named)
+    with cordwood.open(new, dialect=report.dialect) as reader:
+        assert [[len(record), f"{crc32c(record):08x}"] for record in reader] == expected["records"]
+    found = [
+        [region.reason, region.offset, region.end_offset, region.bit_flip.offset, region.bit_flip.bit]
+        for region in report.repaired
+    ]
+    assert found == expected["repaired"]
+    assert report.repaired_count == expected["repaired_count"]
+    regions = merged(plain_skipped(report))
+    assert [[region.reason, region.begin, region.end] for region in regions] == expected["regions"]
+    assert [report.outcome.kind, report.outcome.offset] == expected["end"]
+    assert report.ok is expected["ok"]
+
+
+@pytest.mark.parametrize("case", [param for param in REPAIRS if param.values[0].get("detected") == "leveldb"])
+def test_the_reference_repairs_what_the_case_states(case):
+    expected = case["expected"]["repair"]
+    *events, end = reference.events(content_of(case), salvage=True, repair=True, detected="dialect" not in case)
+    records = [event.data for event in events if isinstance(event, reference.Record)]
+    regions = merged([event for event in events if isinstance(event, reference.Skipped)])
+    assert [[len(record), f"{crc32c(record):08x}"] for record in records] == expected["records"]
+    assert [[region.reason, region.begin, region.end] for region in regions] == expected["regions"]
+    assert [end.kind, end.offset] == expected["end"]
 
 
 def check(expected, records, regions, end):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from struct import Struct
 
@@ -46,6 +47,10 @@ CORRUPTION = frozenset(
 SET_COMPRESSION = 9
 TIMESTAMP_SIZES = (10, 11)
 PREDECESSOR = (130, 131)
+
+
+LEAVES_THE_BLOCK = ("bad_length", "checksum_mismatch", "zero_header")
+"""The damage after which the rest of the block is not trusted: lines 3, 5 and 6, and a wrong length of line 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
 
 
 def fragments(
-    data: bytes, *, verify_checksums: bool, salvage: bool = False, detected: bool = False
+    data: bytes, *, verify_checksums: bool, salvage: bool = False, repair: bool = False, detected: bool = False
 ) -> Iterator[Fragment | Skipped]:
     """The contents of the file, in order, without trailers of zeros."""
     view = memoryview(data)
@@ -162,6 +167,12 @@ def fragments(
         rest = view[begin : begin + left]  # Shorter than `left` if the file ends in this block.
         metadata = metadata_at(rest) if detected else None
         verdict = judge_rest(rest, left, verify_checksums=verify_checksums)
+        if repair and verdict in LEAVES_THE_BLOCK and metadata is None:
+            repaired = repaired_fragment(rest, left, detected=detected)
+            if repaired is not None:
+                rest = memoryview(repaired)
+                verdict = "whole"
+                metadata = metadata_at(rest) if detected else None
         if metadata:
             length, reason = metadata
             end = begin + length
@@ -180,7 +191,7 @@ def fragments(
             end = begin + len(rest)
             if verdict == "zero_fill" and len(rest) < HEADER_LEN and goes_on and begin % BLOCK_LEN > 0:
                 verdict = "torn_tail"  # line 2
-            if salvage and verdict in ("bad_length", "checksum_mismatch", "zero_header"):
+            if salvage and verdict in LEAVES_THE_BLOCK:
                 length, has_searched = lost_len(rest, left, may_search=searched_end <= begin)
                 end = begin + length
                 salvaged_end = begin + left
@@ -271,6 +282,45 @@ def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, boo
     if found is not None:
         return found, may_search
     return (stated if is_end(rest, left, stated) else len(rest)), may_search  # line 5
+
+
+def repaired_fragment(rest: memoryview, left: int, *, detected: bool) -> bytes | None:
+    """The fragment at the start of `rest` without the one flipped bit that damaged it, if there is one such bit."""
+    places = [(at, bit) for at in range(HEADER_LEN) for bit in range(8)]
+    stored, length, _ = HEADER.unpack_from(rest)
+    stated = HEADER_LEN + length
+    change = crc32c(rest[HEADER_LEN - 1 : stated]) ^ unmask(stored)
+    if stated <= len(rest) and change in bits_by_change():
+        distance, bit = bits_by_change()[change]
+        if distance < length:
+            places.append((stated - 1 - distance, bit))
+    anywhere = (FULL, LAST, *TIMESTAMP_SIZES, *PREDECESSOR) if detected else (FULL, LAST)
+    found = []
+    for at, bit in places:
+        flipped = bytearray(rest)
+        flipped[at] ^= 1 << bit
+        _, length, kind = HEADER.unpack_from(flipped)
+        end = HEADER_LEN + length
+        is_written = kind in anywhere or (kind in (FIRST, MIDDLE) and end == left)
+        if is_written and end <= len(rest) and checksum_is_right(memoryview(flipped)):
+            found.append(bytes(flipped[:end]))
+    if len(found) > 1:
+        found = [one for one in found if is_valid(rest, len(one)) or is_end(rest, left, len(one))]
+    return found[0] if len(found) == 1 else None
+
+
+@cache
+def bits_by_change() -> dict[int, tuple[int, int]]:
+    """Each bit of a block, by how it changes a checksum: its distance from the last byte, and the bit in its byte.
+
+    A CRC is linear: how a bit changes it depends only on its distance from the end, not on the data.
+    """
+    found = {}
+    changes = [crc32c(bytes([1 << bit])) ^ crc32c(b"\0") for bit in range(8)]
+    for distance in range(BLOCK_LEN):
+        found.update({change: (distance, bit) for bit, change in enumerate(changes)})
+        changes = [crc32c(b"\0", change) ^ crc32c(b"\0", 0) for change in changes]
+    return found
 
 
 def is_valid(rest: memoryview, at: int) -> bool:
@@ -394,13 +444,15 @@ def events(
     verify_checksums: bool = True,
     stop: bool = False,
     salvage: bool = False,
+    repair: bool = False,
     detected: bool = False,
 ) -> Iterator[Record | Skipped | End]:
     """The events of `data` that the range from `start` to `end` owns, followed by the End.
 
-    `detected`: the dialect was detected, not named, so that RocksDB's metadata may be among the records.
+    `repair`: a fragment that one flipped bit has damaged is read with that bit flipped back. `detected`: the dialect
+    was detected, not named, so that RocksDB's metadata may be among the records.
     """
-    items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, detected=detected))
+    items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, repair=repair, detected=detected))
     limit = len(data) if end is None else end
     torn_begin: int | None = None  # Where the run of torn_tail regions at the end of the events so far began.
     for owner, event in assemble(items, record_len_max):

@@ -115,6 +115,12 @@ def print_more(report: cordwood.Report, count: int) -> None:
     print(f"  and {'at least ' if is_cut else ''}{more}; to list them: cordwood verify --json")
 
 
+def print_repaired(report: cordwood.Report) -> None:
+    """Prints the fragments that were repaired, and which bit was flipped back."""
+    for region in report.repaired[:LISTED_MAX]:
+        print_folded(f"  {place_text(region)} repaired, {reason_text(region)}")
+
+
 NO_DIALECT = "nothing shows its dialect, so it was read as leveldb: if it is another, name it with --dialect"
 """What is said of a damaged log for which `is_undetected` is true."""
 

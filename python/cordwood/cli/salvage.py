@@ -39,13 +39,22 @@ from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
 from cordwood.cli._recognition import may_be_log
-from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
+from cordwood.cli._reports import (
+    Totals,
+    for_each_source_with_totals,
+    format_of,
+    other_log_parts,
+    region_fields,
+    sha256_of,
+)
 from cordwood.cli._sources import report_same
+from cordwood.cli._terminal import print_folded
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
   cordwood salvage damaged.log clean.log
   cordwood salvage db/000042.log saved/000042.log
+  cordwood salvage --repair-bit-flips damaged.log repaired.log
   cordwood salvage database/ saved/
 """
 
@@ -83,6 +92,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_record_len_max_argument(parser)
+    parser.add_argument(
+        "--repair-bit-flips",
+        action="store_true",
+        help="also write records whose damage one flipped bit explains, with that bit flipped back; such a record is "
+        "what the checksum says, if one bit was flipped",
+    )
     parser.add_argument(
         "--json",
         action="store_true",
@@ -125,21 +140,30 @@ def run(options: argparse.Namespace) -> Status:
             created.extend(_make_folder(os.path.dirname(destination), name))  # noqa: PTH120 - pathlib is slow to import
         try:
             with unfinished(destination, overwrite=options.overwrite) as new, Progress(name) as progress:
-                report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
+                report = cordwood.salvage(
+                    stdin_or_path(name),
+                    new,
+                    repair_bit_flips=options.repair_bit_flips,
+                    progress=progress,
+                    **reading_options(options),
+                )
             _sync_folder(destination)
         except cordwood.OtherLogError as error:
             is_named = options.log_number is not None
             parts = other_log_parts(error.log_number, error.other_log_number, is_named=is_named)
             raise SourceFailure("; ".join(parts)) from error
         salvaged[place] = name
-        totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
+        lost_len = report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
+        totals.add(report, lost_len)
         sha256 = sha256_of(name, report.file_len) if options.json else None
-        fields = {**_new_log(destination), "not_kept": report.not_kept} if options.json else None
+        fields = (
+            {**_repair_fields(report), **_new_log(destination), "not_kept": report.not_kept} if options.json else None
+        )
         print_report(name, report, options, policy="salvage", more=0, sha256=sha256, fields=fields)
         if not options.json:
-            print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
+            _print_written(destination, report)
         is_opened = "version_edit" not in report.not_kept
-        if is_opened and not report.ok and is_manifest(name, _payload_of(destination, report)):
+        if is_opened and lost_len and is_manifest(name, _payload_of(destination, report)):
             complain(f"{display_name(name)}: {LOST_EDITS}")
         for what in report.not_kept:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
@@ -152,6 +176,22 @@ def run(options: argparse.Namespace) -> Status:
         for folder in reversed(created):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)  # noqa: PTH106
+
+
+def _print_written(destination: str, report: cordwood.Report) -> None:
+    """Prints what the new log contains, on stdout."""
+    if report.repaired_count:
+        repaired = quantity(report.repaired_count, "record")
+        print_folded(f"  {repaired} repaired: what the checksum says, if one bit was flipped")
+    print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
+
+
+def _repair_fields(report: cordwood.Report) -> dict[str, object]:
+    """What JSON says about what was repaired."""
+    return {
+        "repaired_count": report.repaired_count,
+        "repaired": [region_fields(region) for region in report.repaired],
+    }
 
 
 def _check_replaced(destination: str) -> None:

@@ -47,6 +47,7 @@ from cordwood.cli._reports import (
     place_text,
     print_more,
     print_policy,
+    print_repaired,
     reason_text,
     region_fields,
     report_other_log,
@@ -250,6 +251,7 @@ def print_report(
                 f"  {place_text(region)}, {reason_text(region, names_flip=not has_no_dialect)}", is_damage=is_damage
             )
     print_more(report, len(listed))
+    print_repaired(report)
     if last_zeros:
         print_folded(f"  {last_zeros}")
     if advice:

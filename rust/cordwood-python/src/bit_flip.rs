@@ -42,7 +42,15 @@ impl BitFlip {
         if bit > 7 {
             return Err(PyValueError::new_err(format!("bit must be from 0 to 7, not {bit}")));
         }
-        let parts = ["checksum", "length", "kind", "log_number", "synced_offset", "payload"];
+        let parts = [
+            "checksum",
+            "length",
+            "kind",
+            "log_number",
+            "synced_offset",
+            "payload",
+            "file_header",
+        ];
         let part = static_name(&parts, part, "part of a fragment")?;
         Ok(BitFlip { offset, bit, part })
     }
@@ -68,7 +76,7 @@ impl BitFlip {
         self.bit
     }
 
-    /// The part of the fragment to which the byte belongs.
+    /// The part of the fragment to which the byte belongs, or the file header.
     #[getter]
     fn part<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         FRAGMENT_PART.member(py, self.part)

@@ -32,6 +32,7 @@ pub(crate) struct Report {
     format: cordwood::LogFormat,
     counts: Counts,
     skipped: Py<PyTuple>,
+    repaired: Py<PyTuple>,
     /// Bytes in all regions, listed or not, by the name of the reason.
     lens: BTreeMap<&'static str, (Severity, u64)>,
     not_kept: Py<PyTuple>,
@@ -43,6 +44,7 @@ pub(crate) struct Report {
 struct Counts {
     record_count: u64,
     salvaged_count: u64,
+    repaired_count: u64,
     payload_len: u64,
     file_len: Option<u64>,
     outcome: Outcome,
@@ -66,12 +68,14 @@ impl Report {
             counts: Counts {
                 record_count: report.record_count,
                 salvaged_count: report.salvaged_count,
+                repaired_count: report.repaired_count,
                 payload_len: report.payload_len,
                 file_len: report.file_len,
                 outcome: Outcome::of(report.end, report.zeros_offset()),
                 other_log_number: report.other_log_number,
             },
             skipped: listed(py, &report.findings)?.unbind(),
+            repaired: listed(py, &report.repaired)?.unbind(),
             lens: lens.map(|(name, severity, len)| (name, (severity, len))).collect(),
             not_kept: PyTuple::new(py, not_kept)?.unbind(),
             path,
@@ -89,7 +93,8 @@ impl Report {
     #[new]
     #[pyo3(signature = (
         *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None,
-        salvaged_count = 0, skipped = None, len_by_reason = None, other_log_number = None, not_kept = None, path = None
+        salvaged_count = 0, repaired_count = 0, skipped = None, repaired = None, len_by_reason = None, other_log_number = None,
+        not_kept = None, path = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -102,7 +107,9 @@ impl Report {
         log_number: Option<u32>,
         compression: Option<&str>,
         salvaged_count: u64,
+        repaired_count: u64,
         skipped: Option<Vec<SkippedRegion>>,
+        repaired: Option<Vec<SkippedRegion>>,
         len_by_reason: Option<BTreeMap<String, u64>>,
         other_log_number: Option<u32>,
         not_kept: Option<Vec<String>>,
@@ -125,12 +132,14 @@ impl Report {
             counts: Counts {
                 record_count,
                 salvaged_count,
+                repaired_count,
                 payload_len,
                 file_len,
                 outcome,
                 other_log_number,
             },
             skipped: PyTuple::new(py, skipped)?.unbind(),
+            repaired: PyTuple::new(py, repaired.unwrap_or_default())?.unbind(),
             lens,
             not_kept: PyTuple::new(py, not_kept.unwrap_or_default())?.unbind(),
             path,
@@ -149,7 +158,9 @@ impl Report {
                 "log_number",
                 "compression",
                 "salvaged_count",
+                "repaired_count",
                 "skipped",
+                "repaired",
                 "len_by_reason",
                 "other_log_number",
                 "not_kept",
@@ -176,10 +187,12 @@ impl Report {
         compression_name(self.format)
     }
 
-    /// Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count.
+    /// Whether no damage was found: no region of severity `"corruption"`, and nothing to repair.
+    ///
+    /// Torn tails do not count.
     #[getter]
-    fn ok(&self) -> bool {
-        self.len_of(Severity::Corruption) == 0
+    fn ok(&self, py: Python<'_>) -> bool {
+        self.len_of(Severity::Corruption) == 0 && self.repaired.bind(py).is_empty()
     }
 
     /// Records that were returned.
@@ -192,6 +205,12 @@ impl Report {
     #[getter]
     fn salvaged_count(&self) -> u64 {
         self.counts.salvaged_count
+    }
+
+    /// Records that `salvage` wrote with a bit flipped back; 0 without `repair_bit_flips`.
+    #[getter]
+    fn repaired_count(&self) -> u64 {
+        self.counts.repaired_count
     }
 
     /// Bytes of data in the records, without headers and trailers.
@@ -217,6 +236,15 @@ impl Report {
     #[getter]
     fn skipped(&self, py: Python<'_>) -> Py<PyTuple> {
         self.skipped.clone_ref(py)
+    }
+
+    /// The fragments that `salvage` wrote with a bit flipped back: the first 100,000.
+    ///
+    /// Each is listed as a reader would skip it, with the `bit_flip`. It is a fragment of a record,
+    /// metadata of the engine, the file header, or the trailer of a closed log.
+    #[getter]
+    fn repaired(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.repaired.clone_ref(py)
     }
 
     /// Bytes in all regions, listed or not.
@@ -296,6 +324,7 @@ impl Report {
             && self.counts == other.counts
             && self.lens == other.lens
             && self.not_kept.bind(py).eq(&other.not_kept)?
+            && self.repaired.bind(py).eq(&other.repaired)?
             && self.skipped.bind(py).eq(&other.skipped)?)
     }
 
@@ -308,7 +337,7 @@ impl Report {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let Report { counts, skipped, .. } = self;
-        let ok = if self.ok() { "True" } else { "False" };
+        let ok = if self.ok(py) { "True" } else { "False" };
         format!(
             "<cordwood.Report: ok={ok}, record_count={}, skipped={}, outcome={}>",
             counts.record_count,

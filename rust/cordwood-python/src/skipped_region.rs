@@ -208,7 +208,7 @@ impl SkippedRegion {
 
     /// The one flipped bit that explains the region, if `verify` or `salvage` found one.
     ///
-    /// Nothing is repaired.
+    /// `salvage` flips it back with `repair_bit_flips`.
     #[getter]
     fn bit_flip(&self) -> Option<BitFlip> {
         self.bit_flip

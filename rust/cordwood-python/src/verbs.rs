@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cordwood::ReadOptions;
 use cordwood::read::StreamSource;
-use cordwood::verbs::Parts;
-use cordwood::{ReadOptions, verbs};
+use cordwood::verbs::{self, Parts, SalvageOptions};
 use pyo3::prelude::*;
 
 use crate::arguments::{refuse_url, required_path};
@@ -148,6 +148,9 @@ fn readers(
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
+///         flipped back. `repaired_count` and `repaired` of the report say which. Such a record is
+///         what the checksum says, if one bit was flipped. Default: `False`.
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
@@ -174,8 +177,17 @@ fn readers(
 /// (2, BitFlip(offset=17, bit=5, part='payload'))
 /// >>> list(cordwood.Reader("clean.log"))
 /// [b'one', b'three']
+/// >>> report = cordwood.salvage("example.log", "repaired.log", repair_bit_flips=True)
+/// >>> report.record_count, report.repaired_count, report.repaired[0].bit_flip
+/// (3, 1, BitFlip(offset=17, bit=5, part='payload'))
+/// >>> list(cordwood.Reader("repaired.log"))
+/// [b'one', b'two', b'three']
 #[pyfunction]
-#[pyo3(signature = (source, destination, *, dialect = None, log_number = None, compression = None, record_len_max = 1_073_741_824, progress = None))]
+#[pyo3(signature = (
+    source, destination, *, dialect = None, log_number = None, compression = None, record_len_max = 1_073_741_824, repair_bit_flips = false,
+    progress = None
+))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
@@ -183,6 +195,7 @@ pub(crate) fn salvage(
     #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
+    #[pyo3(from_py_with = named::repair_bit_flips)] repair_bit_flips: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -191,9 +204,11 @@ pub(crate) fn salvage(
         "URLs can only be read; write to the path of a file, and copy that file there",
     )?;
     let destination = required_path("destination", destination)?;
-    let mut options = ReadOptions::default().with_record_len_max(record_len_max);
+    let mut options = SalvageOptions::default()
+        .with_record_len_max(record_len_max)
+        .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
-    let Opened { source, path, .. } = open(source, 0, &options)?;
+    let Opened { source, path, .. } = open(source, 0, &ReadOptions::default())?;
     let watch = Watch::new(progress);
     let source = watched(source, &watch, None);
     let report = watch.run(py, 1, || {
@@ -211,7 +226,9 @@ pub(crate) fn salvage(
     // The new log is there: if it cannot be read, that is no error of this call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
-            let options = options.with_format(report.format);
+            let options = ReadOptions::default()
+                .with_record_len_max(record_len_max)
+                .with_format(report.format);
             lacks_an_edit(&destination, path.as_deref(), options).unwrap_or(false)
         });
     Report::of(py, report, lacks_an_edit.then_some("version_edit"), path)

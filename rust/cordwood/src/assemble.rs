@@ -282,7 +282,9 @@ impl Assembler {
         self.push_part(fragment)
     }
 
-    fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
+    /// As [`push`](Self::push), but the payload of a FULL is also joined: the window does not
+    /// contain it.
+    pub(crate) fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
         let Part {
             kind,
             begin,

@@ -19,6 +19,9 @@ pub const BLOCK_LEN: usize = 32_768;
 /// (u8), little endian.
 pub const HEADER_LEN: usize = 7;
 
+/// Where the length is in a header.
+pub(crate) const LENGTH_AT: usize = 4;
+
 /// Where the type byte is in a header. The checksum covers everything from it on.
 pub(crate) const KIND_AT: usize = HEADER_LEN - 1;
 

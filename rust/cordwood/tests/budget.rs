@@ -9,6 +9,7 @@ use cordwood_log::crc32c::{crc32c, mask};
 use cordwood_log::follow::Poll;
 use cordwood_log::format::Header;
 use cordwood_log::read::SliceSource;
+use cordwood_log::verbs::SalvageOptions;
 use cordwood_log::{
     Compression, Dialect, Error, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader, verbs,
 };
@@ -104,7 +105,7 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let clean = folder.path().join("clean.log");
         let source = SliceSource::new(&file);
-        let error = verbs::salvage_source(source, None, &clean, &ReadOptions::default()).unwrap_err();
+        let error = verbs::salvage_source(source, None, &clean, &SalvageOptions::default()).unwrap_err();
         assert!(is_refused(&error), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 

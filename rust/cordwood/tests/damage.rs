@@ -8,7 +8,8 @@ use std::thread;
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{BitFlip, FragmentPart, Reason, Severity, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
-use cordwood_log::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Writer, verbs};
+use cordwood_log::verbs::{self, SalvageOptions};
+use cordwood_log::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Writer};
 
 const POLICIES: [OnCorruption; 4] = [
     OnCorruption::Fail,
@@ -515,7 +516,7 @@ fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
     bytes[30] ^= 1;
     bytes.truncate(bytes.len() - 2);
     std::fs::write(&source, &bytes)?;
-    let options = ReadOptions::default();
+    let options = SalvageOptions::default();
     let report = verbs::salvage(&source, &destination, &options)?;
     let expected = Log::new(
         (0..log.records.len() - 1)

@@ -7,7 +7,8 @@ use std::num::NonZeroUsize;
 use cordwood_log::Compression;
 use cordwood_log::codec::Encoder;
 use cordwood_log::read::SliceSource;
-use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader, verbs};
+use cordwood_log::verbs::{self, SalvageOptions};
+use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader};
 #[cfg(not(feature = "zstd"))]
 use cordwood_log::{Error, Unsupported};
 
@@ -102,7 +103,7 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
         let destination = folder.path().join(number.to_string());
-        let report = verbs::salvage_source(SliceSource::new(&file), None, &destination, &ReadOptions::default())?;
+        let report = verbs::salvage_source(SliceSource::new(&file), None, &destination, &SalvageOptions::default())?;
         assert_eq!(report.record_count, 300);
         let mut expected = records();
         expected.remove(100);
@@ -139,7 +140,11 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Salvages `file`, under the name `name` in an empty folder, and returns the new log and the
 /// report.
-fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>, verbs::Report), cordwood_log::Error> {
+fn salvage_as(
+    file: &[u8],
+    name: &str,
+    options: &SalvageOptions,
+) -> Result<(Vec<u8>, verbs::Report), cordwood_log::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let destination = folder.path().join(name);
     let report = verbs::salvage_source(SliceSource::new(file), None, &destination, options)?;
@@ -159,7 +164,10 @@ fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::erro
         let open = file.clone();
         encoder.finish(&mut file);
         for file in [open, file] {
-            for options in [ReadOptions::default(), ReadOptions::default().with_format(dialect)] {
+            for options in [
+                SalvageOptions::default(),
+                SalvageOptions::default().with_format(dialect),
+            ] {
                 let (saved, report) = salvage_as(&file, "saved.log", &options)?;
                 assert!(saved == file, "{dialect:?}");
                 assert_eq!(report.not_kept, []);
@@ -180,7 +188,7 @@ fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn s
     let source = folder.path().join("damaged.log");
     std::fs::write(&source, file)?;
     let destination = folder.path().join("saved.log");
-    let refused = verbs::salvage(&source, &destination, &ReadOptions::default()).unwrap_err();
+    let refused = verbs::salvage(&source, &destination, &SalvageOptions::default()).unwrap_err();
     let unsupported = Unsupported::ZstdFeature;
     assert!(
         matches!(&refused, Error::Unsupported { unsupported: found, .. } if *found == unsupported),
@@ -203,7 +211,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     let folder = tempfile::tempdir()?;
     let (source, destination) = (folder.path().join("000010.log"), folder.path().join("000011.log"));
     std::fs::write(&source, &file)?;
-    verbs::salvage(&source, &destination, &ReadOptions::default())?;
+    verbs::salvage(&source, &destination, &SalvageOptions::default())?;
     assert_eq!(std::fs::read(&destination)?, file);
 
     // If a block has no room for it, it begins the next one.
@@ -225,7 +233,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     let (saved, report) = salvage_as(
         &file,
         "saved.log",
-        &ReadOptions::default().with_dialect(Dialect::ROCKSDB),
+        &SalvageOptions::default().with_dialect(Dialect::ROCKSDB),
     )?;
     let mut reader = Reader::from_slice(&saved, ReadOptions::default());
     assert_eq!(reader.next_record()?.map(|record| record.data.len()), Some(len));
@@ -243,7 +251,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
 fn salvage_says_what_it_cannot_keep() -> Result<(), Box<dyn std::error::Error>> {
     // Pebble's type 9: log 1, synced up to 0, one byte of data.
     let synced = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
-    let (saved, report) = salvage_as(synced, "000001.log", &ReadOptions::default())?;
+    let (saved, report) = salvage_as(synced, "000001.log", &SalvageOptions::default())?;
     assert_eq!(
         report.not_kept.iter().map(|what| what.as_str()).collect::<Vec<_>>(),
         ["synced_offsets"]
@@ -272,7 +280,7 @@ fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dy
             encoder.encode(format!("own record {number}").as_bytes(), &mut file);
         }
         file[..20].fill(0xff);
-        let (saved, report) = salvage_as(&file, "000007.log", &ReadOptions::default().with_format(numbered))?;
+        let (saved, report) = salvage_as(&file, "000007.log", &SalvageOptions::default().with_format(numbered))?;
         assert_eq!(report.record_count, 3002);
         for options in [ReadOptions::default(), ReadOptions::default().with_format(numbered)] {
             let found = read(&saved, options);
@@ -288,7 +296,7 @@ fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dy
 fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::error::Error>> {
     let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
     for (name, is_right) in [("000123.log", true), ("saved.log", true), ("000124.log", false)] {
-        match salvage_as(file, name, &ReadOptions::default()) {
+        match salvage_as(file, name, &SalvageOptions::default()) {
             Ok((saved, _)) => assert!(is_right && saved == file, "{name}"),
             Err(error) => assert!(!is_right && error.to_string().contains("000123.log"), "{error}"),
         }
@@ -308,7 +316,7 @@ fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error:
     for _ in 0..10 {
         let destination = folder.path().join(&name);
         let results: Vec<_> = std::thread::scope(|scope| {
-            let run = || verbs::salvage(&source, &destination, &ReadOptions::default());
+            let run = || verbs::salvage(&source, &destination, &SalvageOptions::default());
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
             threads
                 .into_iter()

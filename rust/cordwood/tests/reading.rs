@@ -14,7 +14,7 @@ use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::read::{FileReader, SeekSource, SliceSource};
-use cordwood_log::verbs::{self, detect, detect_named};
+use cordwood_log::verbs::{self, SalvageOptions, detect, detect_named};
 use cordwood_log::{
     Compression, Dialect, End, Error, FollowOptions, Follower, LogFile, LogFormat, OnCorruption, ReadOptions, Reader,
     Writer,
@@ -622,7 +622,11 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             assert_eq!(is_record, count == 1, "{name} {options:?}");
 
             let destination = folder.path().join("salvaged");
-            let salvaged = verbs::salvage(&path, &destination, &options);
+            let salvaged = verbs::salvage(
+                &path,
+                &destination,
+                &SalvageOptions::default().with_dialect(dialect).with_log_number(named),
+            );
             match other {
                 None => {
                     assert_eq!(salvaged?.record_count, 1);

@@ -4,10 +4,10 @@
 use crate::checksum::Checksum;
 use crate::damage::resync::true_len;
 use crate::dialect::{Dialect, Form};
-use crate::format::{HEADER_LEN, Header, KIND_AT};
+use crate::format::{HEADER_LEN, Header, KIND_AT, LENGTH_AT};
 use crate::names::shows_name;
 
-/// The part of a fragment to which a byte belongs.
+/// The part of a fragment to which a byte belongs, or the file header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FragmentPart {
@@ -23,11 +23,13 @@ pub enum FragmentPart {
     SyncedOffset,
     /// What follows the header.
     Payload,
+    /// The file header, before the first fragment.
+    FileHeader,
 }
 
 impl FragmentPart {
-    /// A stable name: `"checksum"`, `"length"`, `"kind"`, `"log_number"`, `"synced_offset"` or
-    /// `"payload"`.
+    /// A stable name: `"checksum"`, `"length"`, `"kind"`, `"log_number"`, `"synced_offset"`,
+    /// `"payload"` or `"file_header"`.
     pub const fn as_str(self) -> &'static str {
         match self {
             FragmentPart::Checksum => "checksum",
@@ -36,6 +38,7 @@ impl FragmentPart {
             FragmentPart::LogNumber => "log_number",
             FragmentPart::SyncedOffset => "synced_offset",
             FragmentPart::Payload => "payload",
+            FragmentPart::FileHeader => "file_header",
         }
     }
 }
@@ -50,7 +53,7 @@ pub struct BitFlip {
     pub offset: u64,
     /// Which bit of it: 0 is the lowest, 7 the highest.
     pub bit: u8,
-    /// The part of the fragment to which the byte belongs.
+    /// The part of the fragment to which the byte belongs, or the file header.
     pub part: FragmentPart,
 }
 
@@ -60,8 +63,9 @@ pub struct BitFlip {
 /// `offset` is the file offset of the first byte, `dialect` the dialect of the file. Returns `None`
 /// if no single bit explains the damage, or more than one does equally well. A length up to twice
 /// the stated one is tried first; any other length, and a type whose header has another length, are
-/// tried last. Each is considered only if nothing before it explains the damage. In about one of
-/// 16,000 cases, two flipped bits look like a single one elsewhere. Nothing is repaired.
+/// tried last. Each is considered only if nothing before it explains the damage. Nothing is repaired:
+/// [`salvage`](crate::verbs::salvage) does that on request. `docs/format/damage.md` says how often
+/// other damage looks like one flipped bit.
 ///
 /// It takes time linear in the length of the fragment or, if a longer one is tried, of `bytes`: up
 /// to about 0.03 ms for a whole block.
@@ -75,66 +79,160 @@ pub struct BitFlip {
 /// assert_eq!((flip.offset, flip.bit, flip.part), (9, 5, FragmentPart::Payload));
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
-    let header = Header::decode(bytes.first_chunk()?);
-    let flip = |at: usize, bit: u32, part| BitFlip {
-        offset: offset.saturating_add(at as u64),
-        bit: bit as u8,
-        part,
-    };
-    let header_len = dialect.meaning(header.kind).form.header_len();
-    let in_length = |bytes: &[u8]| {
-        let bit = (usize::from(header.len) ^ true_len(&dialect, header, bytes)?).trailing_zeros();
-        Some(flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length))
-    };
+    let damaged = Damaged::new(bytes, &dialect)?;
     // With a wrong length the checksum covers the wrong bytes, and a bit of these explains the
     // damage by chance once in 16,000 times; but a length explains other damage by chance only once
     // in 2^28.
-    let near_len = header_len + 2 * usize::from(header.len);
-    if let Some(found) = in_length(bytes.get(..near_len).unwrap_or(bytes)) {
-        return Some(found);
+    let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
+    let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
+    let found = in_near_length.or_else(|| {
+        let (in_checksum, in_data) = damaged.in_checksum_and_data();
+        if in_checksum.or(in_data).is_some() {
+            return one_of(in_checksum.into_iter().chain(in_data));
+        }
+        // With a length that is much longer, or another type whose header has another length, the
+        // checksum covers other bytes: up to 32 KiB. Damage that is already explained is not worth
+        // that cost.
+        let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();
+        one_of(in_far_length.into_iter().chain(damaged.in_kind()))
+    });
+    found.map(|place| place.flip(offset, damaged.header_len))
+}
+
+/// Each of the flipped bits that alone would explain the damage that `bytes` begin with, as for
+/// [`locate_bit_flip`].
+#[cold]
+pub(super) fn explanations(bytes: &[u8], dialect: &Dialect) -> Vec<Place> {
+    let Some(damaged) = Damaged::new(bytes, dialect) else {
+        return Vec::new();
+    };
+    let (in_checksum, in_data) = damaged.in_checksum_and_data();
+    let in_header = damaged.in_length(bytes).into_iter().chain(in_checksum);
+    in_header.chain(in_data).chain(damaged.in_kind()).collect()
+}
+
+/// The one bit in which `found` differs from `expected`, which has the same length.
+pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
+    let differences = found.iter().zip(expected).enumerate();
+    let bits = differences.flat_map(|(at, (found, expected))| {
+        let difference = found ^ expected;
+        (0..8).filter_map(move |bit| (difference >> bit & 1 == 1).then_some(Place { at, bit }))
+    });
+    if found.len() == expected.len() {
+        one_of(bits)
+    } else {
+        None
     }
-    // What the checksum covers: from the type byte on.
-    let covered = bytes.get(KIND_AT..header_len + usize::from(header.len));
-    let computed = covered.map(|covered| dialect.checksum.crc(covered));
-    let in_checksum = computed.and_then(|computed| {
-        let difference = header.masked_crc ^ dialect.checksum.store(computed);
-        let bit = difference.trailing_zeros();
-        let at = bit as usize / 8;
-        (difference.count_ones() == 1).then(|| flip(at, bit % 8, FragmentPart::Checksum))
-    });
-    let syndrome = computed.map(|computed| dialect.checksum.load(header.masked_crc) ^ computed);
-    let in_data = covered.zip(syndrome).and_then(|(covered, syndrome)| {
-        let (at, bit) = flipped_bit(dialect.checksum, syndrome, covered.len())?;
-        let at = KIND_AT + at;
-        Some(flip(at, bit, part_of(at, header_len)))
-    });
-    if in_checksum.or(in_data).is_some() {
-        return one_of(in_checksum.into_iter().chain(in_data));
+}
+
+/// A bit, counted from the beginning of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The byte.
+    pub(crate) at: usize,
+    /// The bit of it, from 0, the lowest, to 7.
+    pub(crate) bit: u8,
+}
+
+impl Place {
+    /// The bit as a file offset, in a fragment that begins at `offset` with a header of this
+    /// length.
+    pub(super) fn flip(self, offset: u64, header_len: usize) -> BitFlip {
+        self.flip_in(offset, part_of(self.at, header_len))
     }
-    // With a length that is much longer, or another type whose header has another length, the
-    // checksum covers other bytes: up to 32 KiB. Damage that is already explained is not worth that
-    // cost.
-    let in_kind = (0..8).filter_map(|bit| {
-        let kind = header.kind ^ 1 << bit;
-        let form = dialect.meaning(kind).form;
-        let covered = bytes.get(HEADER_LEN..form.header_len() + usize::from(header.len))?;
-        let checksum = dialect.checksum;
-        let is_right = form != dialect.meaning(header.kind).form
-            && checksum.extend(checksum.crc(&[kind]), covered) == checksum.load(header.masked_crc);
-        is_right.then(|| flip(KIND_AT, bit, FragmentPart::Kind))
-    });
-    let in_far_length = (near_len < bytes.len()).then(|| in_length(bytes)).flatten();
-    one_of(in_far_length.into_iter().chain(in_kind))
+
+    /// The bit as a file offset, in bytes that begin at `offset`.
+    pub(crate) fn flip_in(self, offset: u64, part: FragmentPart) -> BitFlip {
+        BitFlip {
+            offset: offset.saturating_add(self.at as u64),
+            bit: self.bit,
+            part,
+        }
+    }
+}
+
+/// Bytes at whose beginning a fragment should be.
+struct Damaged<'a> {
+    bytes: &'a [u8],
+    dialect: &'a Dialect,
+    header: Header,
+    /// The length of the header, by the type that it states.
+    header_len: usize,
+}
+
+impl<'a> Damaged<'a> {
+    fn new(bytes: &'a [u8], dialect: &'a Dialect) -> Option<Self> {
+        let header = Header::decode(bytes.first_chunk()?);
+        Some(Damaged {
+            bytes,
+            dialect,
+            header,
+            header_len: dialect.meaning(header.kind).form.header_len(),
+        })
+    }
+
+    /// The bit of the length, if the fragment then lies in `bytes`.
+    fn in_length(&self, bytes: &[u8]) -> Option<Place> {
+        let difference = usize::from(self.header.len) ^ true_len(self.dialect, self.header, bytes)?;
+        Some(place(LENGTH_AT, difference.trailing_zeros()))
+    }
+
+    /// The bit of the stored checksum, and that of what it covers.
+    fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
+        let checksum = self.dialect.checksum;
+        // What the checksum covers: from the type byte on.
+        let end = self.header_len + usize::from(self.header.len);
+        let Some(covered) = self.bytes.get(KIND_AT..end) else {
+            return (None, None);
+        };
+        let computed = checksum.crc(covered);
+        let difference = self.header.masked_crc ^ checksum.store(computed);
+        let in_checksum = (difference.count_ones() == 1).then(|| place(0, difference.trailing_zeros()));
+        let syndrome = checksum.load(self.header.masked_crc) ^ computed;
+        let in_data = flipped_bit(checksum, syndrome, covered.len()).map(|(at, bit)| place(KIND_AT + at, bit));
+        // With a type whose header has another length, the checksum covers other bytes.
+        let in_data =
+            in_data.filter(|place| place.at != KIND_AT || !self.changes_form(self.header.kind ^ 1 << place.bit));
+        (in_checksum, in_data)
+    }
+
+    /// The bits of the type that change the length of the header.
+    fn in_kind(&self) -> impl Iterator<Item = Place> {
+        let checksum = self.dialect.checksum;
+        (0..8).filter_map(move |bit| {
+            let kind = self.header.kind ^ 1 << bit;
+            let end = self.dialect.meaning(kind).form.header_len() + usize::from(self.header.len);
+            let covered = self.bytes.get(HEADER_LEN..end)?;
+            let is_right = self.changes_form(kind)
+                && checksum.extend(checksum.crc(&[kind]), covered) == checksum.load(self.header.masked_crc);
+            is_right.then(|| place(KIND_AT, bit))
+        })
+    }
+
+    /// Whether headers of the type `kind` have another length than the damaged one.
+    fn changes_form(&self, kind: u8) -> bool {
+        self.dialect.meaning(kind).form.header_len() != self.header_len
+    }
+}
+
+/// The bit `bit` of the bytes from `at` on.
+fn place(at: usize, bit: u32) -> Place {
+    Place {
+        at: at + bit as usize / 8,
+        bit: (bit % 8) as u8,
+    }
 }
 
 /// The only explanation, if there is exactly one.
-fn one_of(mut explanations: impl Iterator<Item = BitFlip>) -> Option<BitFlip> {
+pub(super) fn one_of<T>(mut explanations: impl Iterator<Item = T>) -> Option<T> {
     explanations.next().filter(|_| explanations.next().is_none())
 }
 
-/// The part to which the byte at `at` belongs. The checksum covers that byte.
+/// The part of a fragment, with a header of this length, to which its byte `at` belongs.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {
     match at {
+        0..LENGTH_AT => FragmentPart::Checksum,
+        LENGTH_AT..KIND_AT => FragmentPart::Length,
         KIND_AT => FragmentPart::Kind,
         _ if at >= header_len => FragmentPart::Payload,
         _ if at < Form::Recyclable.header_len() => FragmentPart::LogNumber,

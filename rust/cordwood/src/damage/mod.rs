@@ -4,10 +4,14 @@
 
 mod bit_flip;
 mod region;
+pub(crate) mod repair;
 mod report;
 pub(crate) mod resync;
 mod scanner;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use self::bit_flip::only_difference;
 pub use self::bit_flip::{BitFlip, FragmentPart, locate_bit_flip};
 pub use self::region::{Reason, Severity, SkippedRegion};
 pub(crate) use self::report::LastZeros;

@@ -6,14 +6,14 @@ use std::ops::Range;
 use crate::damage::BitFlip;
 use crate::damage::{Reason, Severity, SkippedRegion};
 
-/// A region that was not returned, and the flipped bit that explains it.
+/// A region that was not returned, or is repaired, and the flipped bit that explains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
     /// The one flipped bit that explains it, if the reason is one that a flipped bit can cause and
-    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one. Nothing is repaired.
+    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
     pub bit_flip: Option<BitFlip>,
 }
 

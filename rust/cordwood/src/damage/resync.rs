@@ -122,6 +122,13 @@ fn is_whole(dialect: &Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
+/// Whether reading can resume at `at`: a valid fragment begins there, or there is an end. `rest` and
+/// `left` are as for [`resume`].
+#[cold]
+pub(crate) fn can_resume(dialect: &Dialect, rest: &[u8], left: usize, at: usize) -> bool {
+    Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
+}
+
 /// What is found after damage in a log whose file may contain the rest of an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {

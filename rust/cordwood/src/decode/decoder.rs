@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::recycled::Recycled;
+use super::repairs::Repairs;
 use super::run::Run;
 use super::unpack::Unpacker;
 use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored, Window};
@@ -53,6 +54,7 @@ pub struct Decoder {
     pub(super) record_form: Form,
     pub(super) retry: Retry,
     pub(super) salvaged: Salvaged,
+    pub(super) repairs: Repairs,
     pub(super) recycled: Recycled,
     pub(super) ending: Ending,
 }
@@ -186,6 +188,7 @@ impl Decoder {
             record_form: Form::Plain,
             retry: Retry::default(),
             salvaged: Salvaged::default(),
+            repairs: Repairs::new(options.repairs_bit_flips),
             recycled: Recycled::default(),
             ending: Ending::default(),
         };

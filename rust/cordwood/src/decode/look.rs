@@ -73,35 +73,46 @@ impl Decoder {
                 let format = self.format.without_end_trailer();
                 found = find(&format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
-            if self.format.dialect.has_log_numbers() {
-                found = self.without_older(found);
-                // The whole block is skipped, and what it contains may matter.
-                if bytes.len() < left && !window.is_last && self.is_older(found) {
-                    found = Found::Incomplete;
-                }
-                if self.disambiguate(found, bytes) {
-                    continue;
-                }
-            }
-            trace!("decode: at {}, {found:?}; {:?}", self.offset, self.recycled);
-            if let Found::Fragment {
-                kind,
-                form,
-                payload_len,
-            } = found
-                && self.bounds.contains(self.offset)
-                && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
-            {
-                if let Some(step) = self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window) {
-                    return step;
-                }
-            } else if found == Found::Incomplete
-                || (self.policy.growth == Growth::WaitAtFaults && matches!(found, Found::Fault { .. } | Found::Stale))
-            {
-                return Step::NeedMore;
-            } else if let Some(step) = self.other(self.with_torn_zeros(found), bytes, window) {
+            let repaired = match found {
+                Found::Fault { reason, .. } if self.repairs.is_on => self.repaired(reason, bytes, left, window),
+                _ => None,
+            };
+            if let Some(step) = repaired.unwrap_or_else(|| self.process(found, bytes, left, window)) {
                 return step;
             }
+        }
+    }
+
+    /// Processes what was found at the beginning of `bytes`, the rest of the block. Returns `None`
+    /// to look again.
+    #[inline]
+    pub(super) fn process(&mut self, mut found: Found, bytes: &[u8], left: usize, window: Window<'_>) -> Option<Step> {
+        if self.format.dialect.has_log_numbers() {
+            found = self.without_older(found);
+            // The whole block is skipped, and what it contains may matter.
+            if bytes.len() < left && !window.is_last && self.is_older(found) {
+                found = Found::Incomplete;
+            }
+            if self.disambiguate(found, bytes) {
+                return None;
+            }
+        }
+        trace!("decode: at {}, {found:?}; {:?}", self.offset, self.recycled);
+        if let Found::Fragment {
+            kind,
+            form,
+            payload_len,
+        } = found
+            && self.bounds.contains(self.offset)
+            && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
+        {
+            self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
+        } else if found == Found::Incomplete
+            || (self.policy.growth == Growth::WaitAtFaults && matches!(found, Found::Fault { .. } | Found::Stale))
+        {
+            Some(Step::NeedMore)
+        } else {
+            self.other(self.with_torn_zeros(found), bytes, window)
         }
     }
 
@@ -146,6 +157,8 @@ impl Decoder {
             Reason::ZeroFill
         } else if bytes.len() < prefix.len() && prefix.starts_with(bytes) {
             Reason::TornTail
+        } else if self.repairs_prefix(bytes, dialect.prefix) {
+            Reason::FileHeader
         } else {
             Reason::BadFileHeader
         };
@@ -196,9 +209,16 @@ impl Decoder {
                 .abandon(Interruption::NewRecord)
                 .map(|region| self.skip(region));
         }
+        // The bytes in the window are not those of a repaired fragment.
+        let is_joined = self.repairs.is_current;
+        let reserved = if is_joined && kind == Kind::Full {
+            Kind::First
+        } else {
+            kind
+        };
         if self
             .assembler
-            .reserve(kind, payload.len(), |left| window.left(left))
+            .reserve(reserved, payload.len(), |left| window.left(left))
             .is_err()
         {
             return Some(self.refuse(Refused::OutOfMemory));
@@ -207,12 +227,18 @@ impl Decoder {
         let end = begin + (form.header_len() + payload.len()) as u64;
         self.offset = end;
         self.is_inside = matches!(kind, Kind::First | Kind::Middle);
-        match self.assembler.push(Part {
+        let part = Part {
             kind,
             begin,
             end,
             payload,
-        }) {
+        };
+        let pushed = if is_joined {
+            self.assembler.push_part(part)
+        } else {
+            self.assembler.push(part)
+        };
+        match pushed {
             Pushed::Pending => None,
             Pushed::Record { begin, is_joined } => {
                 self.ending.torn_since = None;

@@ -6,6 +6,7 @@ mod log_end;
 mod look;
 mod options;
 mod recycled;
+mod repairs;
 mod run;
 mod span;
 mod step;

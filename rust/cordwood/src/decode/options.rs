@@ -127,6 +127,9 @@ pub struct ReadOptions {
     pub compression: Option<Compression>,
     /// See [`with_parts`](Self::with_parts).
     pub(crate) has_parts: bool,
+    /// Flip bits back, under [`OnCorruption::Salvage`]: see
+    /// [`SalvageOptions::repair_bit_flips`](crate::verbs::SalvageOptions::repair_bit_flips).
+    pub(crate) repairs_bit_flips: bool,
 }
 
 /// The bytes that all records of a compressed log may have in total, however little is read.
@@ -147,6 +150,7 @@ impl Default for ReadOptions {
             log_number: None,
             compression: None,
             has_parts: false,
+            repairs_bit_flips: false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource};
-use crate::damage::{BitFlip, locate_bit_flip};
+use crate::damage::{BitFlip, Findings, FragmentPart, locate_bit_flip, only_difference};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
 use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
@@ -535,10 +535,20 @@ impl<S: Source> Reader<S> {
     }
 
     /// The bytes of `region`, which must be the one that was returned last, as far as they are in
-    /// memory: at least those of its last block.
+    /// memory: at least those of its last block. If a bit of them was flipped back, as they are
+    /// without it.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
+        if let Some(repaired) = self.decoder.repaired_at(region.begin) {
+            return repaired;
+        }
         let len = usize::try_from(region.len()).unwrap_or(usize::MAX);
         self.source.window().at(region.begin, len)
+    }
+
+    /// The fragments repaired since the last call: those of the record that was returned last, or
+    /// of the region.
+    pub(crate) fn take_repairs(&mut self) -> Findings {
+        self.decoder.take_repairs()
     }
 
     /// The length of the whole file in bytes, if the source knows it or has reached its end. For a
@@ -577,6 +587,10 @@ impl<S: Source> Reader<S> {
         );
         // The whole block is in memory: the damage could not be determined without it.
         let dialect = self.decoder.dialect();
+        if region.reason == Reason::BadFileHeader {
+            let place = only_difference(self.bytes(region), dialect.prefix)?;
+            return Some(place.flip_in(region.begin, FragmentPart::FileHeader));
+        }
         let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
         if can_be {
             locate_bit_flip(rest, region.begin, *dialect)

@@ -20,7 +20,7 @@ pub use fragments::{Fragments, fragments, fragments_slice};
 pub use ranges::Parts;
 pub use ranges::split_ranges;
 #[cfg(feature = "fs")]
-pub use salvage::{salvage, salvage_source};
+pub use salvage::{SalvageOptions, salvage, salvage_source};
 #[cfg(feature = "fs")]
 pub use stat::stat_file;
 #[doc(hidden)]

@@ -7,15 +7,90 @@ use std::path::{Path, PathBuf};
 
 use super::verify::{NotKept, Report, report};
 use crate::damage::{Reason, SkippedRegion};
-use crate::decode::{OnCorruption, ReadOptions, Step};
+use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step, format_options};
 use crate::detect::{check_number, log_number_of};
-use crate::dialect::{Dialect, Form, LogFormat, Metadata, Role};
+use crate::dialect::{Compression, Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
 use crate::encode::Encoder;
 use crate::error::{Error, unsupported};
 use crate::reader::{Reader, Source};
 
+/// How to salvage a log.
+///
+/// ```
+/// use cordwood_log::Dialect;
+/// use cordwood_log::verbs::SalvageOptions;
+/// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SalvageOptions {
+    /// Also return records whose damage one flipped bit explains, with that bit flipped back:
+    /// [`Report::repaired_count`] and [`Report::repaired`] say which. Such a record is what the
+    /// checksum says, if one bit was flipped; `docs/format/damage.md` says how likely it is that
+    /// other damage looks like one flipped bit. Default: `false`.
+    pub repair_bit_flips: bool,
+    /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
+    /// GiB.
+    pub record_len_max: u64,
+    /// The dialect of the log, as [`ReadOptions::dialect`]. Default: `None`.
+    pub dialect: Option<Dialect>,
+    /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
+    pub log_number: Option<u32>,
+    /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
+    pub compression: Option<Compression>,
+}
+
+impl Default for SalvageOptions {
+    fn default() -> Self {
+        SalvageOptions {
+            repair_bit_flips: false,
+            record_len_max: RECORD_LEN_MAX,
+            dialect: None,
+            log_number: None,
+            compression: None,
+        }
+    }
+}
+
+format_options!(SalvageOptions);
+
+impl SalvageOptions {
+    /// Sets [`repair_bit_flips`](Self::repair_bit_flips).
+    #[must_use]
+    pub fn with_repair_bit_flips(mut self, repair_bit_flips: bool) -> Self {
+        self.repair_bit_flips = repair_bit_flips;
+        self
+    }
+
+    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
+    #[must_use]
+    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+        self.record_len_max = record_len_max;
+        self
+    }
+
+    /// How the log is read.
+    fn reading(&self) -> ReadOptions {
+        let GivenFormat {
+            dialect,
+            log_number,
+            compression,
+        } = self.named();
+        ReadOptions {
+            on_corruption: OnCorruption::Salvage,
+            repairs_bit_flips: self.repair_bit_flips,
+            record_len_max: self.record_len_max,
+            dialect,
+            log_number,
+            compression,
+            ..ReadOptions::default()
+        }
+    }
+}
+
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
-/// a new log, `destination`. The report describes `source`.
+/// a new log, `destination`. The report describes `source`. Nothing is repaired, unless
+/// [`SalvageOptions::repair_bit_flips`] is set.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
 /// the engine's metadata records, its compression, and the end-of-log trailer if there was one. What
@@ -30,16 +105,22 @@ use crate::reader::{Reader, Source};
 /// of the name, the new log stays.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, Reader, verbs};
+/// use cordwood_log::{Reader, verbs};
 /// # let folder = tempfile::tempdir()?;
 /// # let (damaged, clean) = (folder.path().join("damaged.log"), folder.path().join("clean.log"));
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
 /// file[17] ^= 1;
 /// std::fs::write(&damaged, file)?;
 ///
-/// let report = verbs::salvage(&damaged, &clean, &ReadOptions::default())?;
+/// let report = verbs::salvage(&damaged, &clean, &verbs::SalvageOptions::default())?;
 /// assert_eq!((report.record_count, report.salvaged_count), (2, 1));
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2));
+///
+/// let (options, repaired) = (verbs::SalvageOptions::default().with_repair_bit_flips(true), folder.path().join("repaired.log"));
+/// let report = verbs::salvage(&damaged, &repaired, &options)?;
+/// assert_eq!((report.record_count, report.repaired_count), (3, 1));
+/// assert_eq!(report.repaired.listed()[0].bit_flip.unwrap().offset, 17);
+/// assert_eq!(std::fs::read(&repaired)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -57,22 +138,21 @@ use crate::reader::{Reader, Source};
 pub fn salvage(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
-    options: &ReadOptions,
+    options: &SalvageOptions,
 ) -> Result<Report, Error> {
-    let options = options.clone().with_on_corruption(OnCorruption::Salvage);
-    write_records(&mut Reader::open(source, options)?, destination.as_ref())
+    write_records(&mut Reader::open(source, options.reading())?, destination.as_ref())
 }
 
 /// [`salvage`] for any source of a log; `path` is the path of the file, if the source is one, since
 /// its name may contain the log number.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, verbs};
+/// use cordwood_log::verbs;
 /// use cordwood_log::read::SliceSource;
 /// # let folder = tempfile::tempdir()?;
 /// # let clean = folder.path().join("clean.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");
-/// let report = verbs::salvage_source(source, None, &clean, &ReadOptions::default())?;
+/// let report = verbs::salvage_source(source, None, &clean, &verbs::SalvageOptions::default())?;
 /// assert_eq!(report.record_count, 1);
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -85,10 +165,9 @@ pub fn salvage_source<S: Source>(
     source: S,
     path: Option<&Path>,
     destination: impl AsRef<Path>,
-    options: &ReadOptions,
+    options: &SalvageOptions,
 ) -> Result<Report, Error> {
-    let options = options.clone().with_on_corruption(OnCorruption::Salvage);
-    let reader = Reader::with_source(source, options).with_path(path.map(Path::to_owned));
+    let reader = Reader::with_source(source, options.reading()).with_path(path.map(Path::to_owned));
     write_records(&mut { reader }, destination.as_ref())
 }
 

@@ -6,8 +6,7 @@ use std::path::Path;
 #[cfg(feature = "fs")]
 use super::ranges::in_parts_of_file;
 use super::ranges::{Events, Parts, in_parts, joined_end};
-use crate::damage::Severity;
-use crate::damage::{Finding, Findings};
+use crate::damage::{Finding, Findings, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::Error;
@@ -25,6 +24,10 @@ pub struct Report {
     /// How many of them begin after damage in the same block: nonzero only under
     /// [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
     pub salvaged_count: u64,
+    /// How many records are in the new log only because a bit of one of their fragments was flipped
+    /// back: nonzero only after [`salvage`](super::salvage) with
+    /// [`SalvageOptions::repair_bit_flips`](super::SalvageOptions::repair_bit_flips).
+    pub repaired_count: u64,
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
     /// The length of the whole file, including what is not in the range. `None` if it is not known,
@@ -32,6 +35,10 @@ pub struct Report {
     pub file_len: Option<u64>,
     /// What was not returned, and why.
     pub findings: Findings,
+    /// What was repaired: for each fragment, its place, the reason for which a reader skips it, and
+    /// the bit that was flipped back. These are fragments of records, the engine's metadata, the
+    /// file header, and the trailer of a closed log.
+    pub repaired: Findings,
     /// How reading ended.
     pub end: End,
     /// The number of another log, if the whole file belongs to it: see
@@ -47,19 +54,21 @@ impl Report {
             format: Dialect::LEVELDB.into(),
             record_count: 0,
             salvaged_count: 0,
+            repaired_count: 0,
             payload_len: 0,
             file_len: None,
             findings: Findings::default(),
+            repaired: Findings::default(),
             end: End::Clean { offset: 0 },
             other_log_number: None,
             not_kept: Vec::new(),
         }
     }
 
-    /// Whether no damage was found: no region of [`Severity::Corruption`]. A torn tail is not
-    /// damage.
+    /// Whether no damage was found: no region of [`Severity::Corruption`], and nothing that was
+    /// repaired. A torn tail is not damage.
     pub fn is_ok(&self) -> bool {
-        self.findings.len_of(Severity::Corruption) == 0
+        self.findings.len_of(Severity::Corruption) == 0 && self.repaired.is_empty()
     }
 
     /// The file offset at which zeros begin that extend to the end of the file; `None` if it does
@@ -174,12 +183,23 @@ pub(super) fn report<S: Source>(
         match reader.step() {
             Ok(Step::Record(span)) => {
                 report.record(span, reader.data_len(span));
+                let repaired = reader.take_repairs();
+                report.repaired_count += u64::from(!repaired.is_empty());
+                report.repaired.append(repaired);
                 on_step(reader, Step::Record(span))?;
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
                 let is_listed = report.findings.lists(region);
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
+                let repaired = reader.take_repairs();
+                // Other regions are lost, even if some of their fragments could be repaired.
+                if matches!(
+                    region.reason,
+                    Reason::Metadata { .. } | Reason::FileHeader | Reason::EndTrailer
+                ) {
+                    report.repaired.append(repaired);
+                }
                 on_step(reader, Step::Skipped(region))?;
             }
             Ok(Step::NeedMore) => {}

@@ -1,0 +1,89 @@
+//! Flips one bit of a damaged fragment back. Pure, no I/O. The rule is in `docs/format/damage.md`,
+//! "Flipping a bit back".
+
+use super::BitFlip;
+use super::bit_flip::{Place, explanations, one_of, only_difference};
+use super::resync::can_resume;
+use crate::dialect::{Form, LogFormat, Metadata, Role};
+use crate::format::{Header, Kind};
+
+/// What is known about the log to which a damaged fragment belongs.
+pub(crate) struct Log<'a> {
+    pub(crate) format: &'a LogFormat,
+    /// The form of its other fragments, if any has been seen.
+    pub(crate) form: Option<Form>,
+    /// Whether its records are compressed, so that a fragment may end anywhere.
+    pub(crate) is_compressed: bool,
+}
+
+/// A fragment in which one bit has been flipped back.
+pub(crate) struct Repaired {
+    /// Its bytes, with that bit as it was.
+    pub(crate) fragment: Vec<u8>,
+    /// The bit.
+    pub(crate) bit_flip: BitFlip,
+}
+
+/// Flips back the one bit that makes the damaged bytes at the beginning of `rest` a fragment which
+/// the log's writer could have written there.
+///
+/// `rest` is at the file offset `offset`, and extends to the end of its block or of the file;
+/// `left` is the number of bytes to the end of the block.
+#[cold]
+pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
+    let candidates: Vec<Repaired> = explanations(rest, &log.format.dialect)
+        .into_iter()
+        .filter_map(|place| log.repaired(place, offset, rest, left))
+        .collect();
+    // A bit of the payload explains a wrong length by chance, but then another fragment does not
+    // follow.
+    let is_followed = |repaired: &Repaired| can_resume(&log.format.dialect, rest, left, repaired.fragment.len());
+    if candidates.len() > 1 {
+        return one_of(candidates.into_iter().filter(is_followed));
+    }
+    candidates.into_iter().next().or_else(|| log.end_trailer(offset, rest))
+}
+
+impl Log<'_> {
+    /// The end-of-log trailer, which has no checksum, if `rest` begins with it except for one bit.
+    fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
+        let trailer = self.format.end_trailer()?;
+        let place = only_difference(rest.get(..trailer.len())?, &trailer)?;
+        Some(Repaired {
+            fragment: trailer.to_vec(),
+            bit_flip: place.flip(offset, trailer.len()),
+        })
+    }
+
+    /// The fragment at the beginning of `rest` without this flip, if the log's writer could have
+    /// written it there.
+    fn repaired(&self, place: Place, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
+        let dialect = &self.format.dialect;
+        let flipped = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            if let Some(byte) = bytes.get_mut(place.at) {
+                *byte ^= 1 << place.bit;
+            }
+            bytes
+        };
+        let head = flipped(rest.get(..dialect.header_len_max()).unwrap_or(rest));
+        let header = Header::decode(head.first_chunk()?);
+        let meaning = dialect.meaning(header.kind);
+        let len = meaning.form.header_len() + usize::from(header.len);
+        let is_of_form = self.form.is_none_or(|form| form == meaning.form);
+        let is_written = match meaning.role {
+            Role::Fragment(Kind::Full | Kind::Last) => is_of_form,
+            Role::Fragment(Kind::First | Kind::Middle) => is_of_form && (len == left || self.is_compressed),
+            Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor) => is_of_form,
+            Role::Metadata(Metadata::SetCompression) => offset == 0,
+            Role::Metadata(Metadata::LateSetCompression) | Role::Ignorable | Role::Unknown => false,
+        };
+        if !is_written || self.format.is_stale(&head, meaning.form) {
+            return None;
+        }
+        Some(Repaired {
+            fragment: flipped(rest.get(..len)?),
+            bit_flip: place.flip(offset, meaning.form.header_len()),
+        })
+    }
+}
