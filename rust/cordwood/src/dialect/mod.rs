@@ -229,7 +229,7 @@ impl Dialect {
     pub(crate) const fn other_form(&self, kind: u8) -> Option<Form> {
         let Meaning { role, form } = self.meaning(kind);
         match (role, form) {
-            _ if kind % 2 == 0 => None,
+            _ if kind.is_multiple_of(2) => None,
             (Role::Unknown | Role::Ignorable, _) if self.has_log_numbers() => Some(Form::Recyclable),
             (Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor), Form::Plain) => Some(Form::Recyclable),
             (Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor), _) => Some(Form::Plain),
