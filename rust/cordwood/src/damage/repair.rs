@@ -8,6 +8,7 @@ use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{Header, Kind};
 
 /// What is known about the log to which a damaged fragment belongs.
+#[derive(Clone, Copy)]
 pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,
     /// The form of its other fragments, if any has been seen.

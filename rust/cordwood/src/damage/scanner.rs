@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
         use crate::checksum::CHECKSUMMED_LEN;
-        use crate::damage::resync;
+        use crate::damage::{repair, resync};
         use crate::fragment;
 
         const MULTIPLE_MAX: usize = 100;
@@ -206,6 +206,14 @@ mod tests {
                 });
                 assert_bounded("resume", block.len(), &|| {
                     resync::resume(&dialect, &block, BLOCK_LEN, true);
+                });
+                assert_bounded("repair", block.len(), &|| {
+                    let log = repair::Log {
+                        format: &format,
+                        form: None,
+                        is_compressed: false,
+                    };
+                    let _ = repair::repair(&log, 0, &block, BLOCK_LEN);
                 });
                 assert_bounded("evidence", block.len(), &|| {
                     resync::evidence(&format, None, &block);

@@ -1,13 +1,13 @@
-//! How often damage of other kinds looks like one flipped bit, so that `repair` changes a fragment
-//! into one that was never written: `docs/format/damage.md`, "Flipping a bit back", states these
-//! figures.
+//! Tests of `repair`: it flips back the bit that was flipped, and how often damage of other kinds
+//! looks like one flipped bit, so that a fragment becomes one that was never written.
+//! `docs/format/damage.md`, "Flipping a bit back", states these figures.
 //!
 //! ```text
 //! cargo test --release --package cordwood-log --lib odds -- --ignored --nocapture
 //! ```
 
-use super::repair::{Log, repair};
-use crate::dialect::{Dialect, LogFormat};
+use super::repair::{Log, Repaired, repair};
+use crate::dialect::{Dialect, Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 
 const TRIALS: u64 = 1_000_000;
@@ -201,6 +201,59 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
         by_chance,
         by_chance,
     ]
+}
+
+/// In each form of header, and with the other checksum. What follows is a valid fragment.
+#[test]
+fn each_flipped_bit_is_flipped_back() {
+    let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
+    for (dialect, kind, form) in [
+        (Dialect::LEVELDB, 1, Form::Plain),
+        (Dialect::ROCKSDB, 5, Form::Recyclable),
+        (Dialect::ROCKSDB, 10, Form::Plain),
+        (Dialect::ROCKSDB, 131, Form::Recyclable),
+        (Dialect::PEBBLE, 9, Form::Synced),
+        (Dialect::WANDB, 1, Form::Plain),
+    ] {
+        let covered = [&[kind], &numbers[..form.header_len() - HEADER_LEN], &[b'x'; 40][..]].concat();
+        let header = Header {
+            masked_crc: dialect.checksum.stored(&covered),
+            len: 40,
+            kind,
+        };
+        let fragment = [&header.encode(), &covered[1..]].concat();
+        let format = LogFormat::from(dialect).numbered(Some(7));
+        let log = Log {
+            format: &format,
+            form: Some(form),
+            is_compressed: false,
+        };
+        for bit in 0..8 * fragment.len() {
+            let mut bytes = fragment.repeat(2);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let Some(repaired) = repair(&log, 1000, &bytes, BLOCK_LEN) else {
+                panic!("{dialect} {kind}, bit {bit}");
+            };
+            let Repaired {
+                fragment: found,
+                bit_flip,
+            } = repaired;
+            assert_eq!(found, fragment, "{dialect} {kind}, bit {bit}");
+            let at = bit_flip.offset as usize - 1000;
+            assert_eq!(8 * at + usize::from(bit_flip.bit), bit);
+        }
+        // Of another log, or of a log in another form.
+        let mut bytes = fragment.repeat(2);
+        bytes[fragment.len() - 1] ^= 1;
+        let other = LogFormat::from(dialect).numbered(Some(8));
+        let is_repaired = |log| repair(&log, 1000, &bytes, BLOCK_LEN).is_some();
+        assert_eq!(is_repaired(Log { format: &other, ..log }), form == Form::Plain);
+        let form = [Form::Plain, Form::Recyclable][usize::from(form == Form::Plain)];
+        assert!(!is_repaired(Log {
+            form: Some(form),
+            ..log
+        }));
+    }
 }
 
 #[test]
