@@ -30,6 +30,7 @@ LOGS = vectors(
     "rocksdb/plain/000004.log",
     "rocksdb/compressed/000008.log",
     "rocksdb/recycled/000014.log",
+    "rocksdb/recycled-last-block/000012.log",
 ) + corpus(
     "leveldb/100k-keys/000004.log",
     "leveldb/chrome-indexeddb/000003.log",

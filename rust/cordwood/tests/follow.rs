@@ -795,6 +795,33 @@ fn an_older_log_of_another_form_is_not_returned() {
     assert_eq!(records(&reported), [b"new".to_vec(), vec![b'n'; 2 * BLOCK_LEN]]);
 }
 
+/// One flipped bit in a fragment that carries this log's number is damage, although an older log
+/// follows it and nothing of this one does. Two of them may be a write that is under way.
+#[test]
+fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage() {
+    let (_folder, path) = folder();
+    let own = Wire::Recyclable(6);
+    let older = Wire::Recyclable(5).full(&[b'o'; 1_000]);
+    let (first, last) = (own.full(b"first"), own.full(b"last"));
+    let (begin, end) = (first.len(), first.len() + last.len());
+    let file = [&first[..], &last, &older[end..]].concat();
+    let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
+    let options = skipping().with_retry(0, Duration::ZERO).with_format(format);
+    for (flips, is_damage) in [(1, true), (3, false)] {
+        for at in begin + 7..end {
+            let mut damaged = file.clone();
+            damaged[at] ^= flips << (at % 7);
+            fs::write(&path, &damaged).unwrap();
+            let mut reported = Vec::new();
+            let not_yet = drain(&mut Follower::open(&path, options.clone()).unwrap(), &mut reported);
+            assert_eq!(records(&reported), [b"first"]);
+            assert_eq!(reported.len() > 1, is_damage, "{at}: {reported:?}");
+            let waits = (not_yet.offset, not_yet.reason) == (begin as u64, WaitReason::Stale);
+            assert_eq!(waits, !is_damage, "{at}: {not_yet:?}");
+        }
+    }
+}
+
 /// Until the dialect is known, the first fragment's header may be longer than LevelDB's.
 #[test]
 fn the_first_fragment_of_any_dialect_is_waited_for() {

@@ -2,6 +2,7 @@
 //! `docs/format/reading.md`, "Salvage".
 
 use crate::damage::Scanner;
+use crate::damage::bit_flip::explanations;
 use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{HEADER_LEN, Header, KIND_AT};
 
@@ -20,7 +21,8 @@ pub(crate) struct Resume {
 /// `rest` extends to the end of the block or of the file; `left` is the number of bytes to the end
 /// of the block. `may_scan` states that no byte of the block has been tried yet.
 #[cold]
-pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool) -> Resume {
+pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: bool) -> Resume {
+    let dialect = &format.dialect;
     let found = |len| Resume {
         len,
         has_scanned: false,
@@ -48,6 +50,10 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
             return found(end);
         }
     }
+    // The number of this log is proof as well, whatever an older log has left after the fragment.
+    if let Some(end) = written_len(format, None, rest) {
+        return found(end);
+    }
     // 2. The length is right, and a valid fragment follows.
     let stated_end = stated_end(dialect, rest, 0);
     if let Some(end) = stated_end
@@ -63,7 +69,7 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
         return found(end);
     }
     // 4. Any position from which consecutive valid fragments lead to the end.
-    let scanned = if may_scan { scan(dialect, rest, &ends) } else { None };
+    let scanned = if may_scan { scan(format, rest, &ends) } else { None };
     // 5. The length is right, and zeros follow. A wrong length may easily lead there as well, so
     //    this check comes last.
     let end = stated_end.filter(|&end| ends.is_end(end));
@@ -132,7 +138,7 @@ pub(crate) fn can_resume(dialect: &Dialect, rest: &[u8], left: usize, at: usize)
 /// What is found after damage in a log whose file may contain the rest of an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A valid fragment of the log: it continued.
+    /// A fragment of the log that was written whole: it continued.
     OfThisLog,
     /// Valid fragments of another log, and none of this one.
     OfAnother,
@@ -140,10 +146,11 @@ pub(crate) enum Evidence {
 }
 
 /// Looks for valid fragments after the first byte of `rest`, which extends to the end of the block
-/// or of the file. `form` is the form of the log's fragments, if any has been seen.
+/// or of the file, and for a damaged one at its beginning. `form` is the form of the log's fragments,
+/// if any has been seen.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
-    if contains_own(format, form, rest) {
+    if written_len(format, form, rest).is_some() || contains_own(format, form, rest) {
         return Evidence::OfThisLog;
     }
     let scanner = Scanner::new(rest);
@@ -161,6 +168,46 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
         true => Evidence::OfAnother,
         false => Evidence::None,
     }
+}
+
+/// The length of the damaged fragment that `rest` begins with, if it carries the number of this log
+/// and was written whole: its checksum is valid with one bit flipped back, or for another length.
+/// `form` is the form of the log's fragments, if any has been seen.
+///
+/// `None` in a log with synced offsets: there, only a later fragment shows that this one was synced.
+#[cold]
+pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
+    let (dialect, number) = (&format.dialect, format.log_number?);
+    let is_own = |bytes: &[u8], role: Role, found: Form| {
+        matches!(role, Role::Fragment(_) | Role::Metadata(_))
+            && found == Form::Recyclable
+            && form.is_none_or(|own| own == found)
+            && Dialect::log_number_at(bytes, found) == Some(number)
+    };
+    let by_flip = explanations(rest, dialect).into_iter().find_map(|place| {
+        let mut written = rest.to_vec();
+        *written.get_mut(place.at)? ^= 1 << place.bit;
+        let valid = dialect.valid(&written, true)?;
+        is_own(&written, valid.role, valid.form).then_some(valid.end)
+    });
+    if by_flip.is_some() {
+        return by_flip;
+    }
+    let header = header_at(rest, 0)?;
+    let meaning = dialect.meaning(header.kind);
+    if !is_own(rest, meaning.role, meaning.form) {
+        return None;
+    }
+    let (head, payload) = rest.split_at_checked(meaning.form.header_len())?;
+    let stored = dialect.checksum.load(header.masked_crc);
+    let mut crc = dialect.checksum.crc(&head[KIND_AT..]);
+    for (len, byte) in payload.iter().enumerate() {
+        if crc == stored {
+            return Some(head.len() + len);
+        }
+        crc = dialect.checksum.extend(crc, std::slice::from_ref(byte));
+    }
+    (crc == stored).then_some(rest.len())
 }
 
 /// Whether a valid fragment of the log begins after the first byte of `rest`, as for [`evidence`].
@@ -239,15 +286,22 @@ mod place {
 }
 
 /// The first position after the first byte at which a chain begins: consecutive valid fragments, up
-/// to an end.
+/// to an end, or up to one that carries the number of the log.
 ///
 /// Works from back to front, so that what follows a position is already known, and each is visited
 /// once. Most bytes of a block lead nowhere, whatever their length points to: they cost one table
 /// look-up, without a branch that depends on them.
-fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
+fn scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
+    let dialect = &format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
+    // Where an older log follows, a fragment of this one leads to nothing.
+    let is_own = |at: usize, kind: u8| {
+        format
+            .log_number
+            .is_some_and(|number| Dialect::log_number_at(&rest[at..], dialect.meaning(kind).form) == Some(number))
+    };
     // Up to the end of the longest fragment that a header can state.
     let mut places = vec![0; rest.len() + dialect.header_len_max() + usize::from(u16::MAX) + 1];
     if ends.left > rest.len() {
@@ -266,10 +320,11 @@ fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
         };
         let end = at + usize::from(header_lens[usize::from(header.kind)]) + usize::from(header.len);
         let next = places[end];
-        if next == 0 {
+        let may_be = next & place::PASSABLE != 0 || is_own(at, header.kind);
+        if next == 0 && !may_be {
             continue;
         }
-        places[at] = if next & place::PASSABLE != 0 && !is_zero(header) && is_right(at, end) {
+        places[at] = if may_be && !is_zero(header) && is_right(at, end) {
             first = Some(at);
             place::VALID | place::PASSABLE
         } else if next & (place::VALID | place::TORN) != 0 {
@@ -313,7 +368,7 @@ mod tests {
 
     /// Where reading resumes in a file of these parts, the first of which is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
-        resume(&Dialect::LEVELDB, &parts.concat(), BLOCK_LEN, true).len
+        resume(&Dialect::LEVELDB.into(), &parts.concat(), BLOCK_LEN, true).len
     }
 
     fn damaged(mut fragment: Vec<u8>, at: usize, bits: u8) -> Vec<u8> {
@@ -443,7 +498,8 @@ mod tests {
     }
 
     /// [`scan`] as the rule states it, position by position.
-    fn naive_scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
+    fn naive_scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
+        let dialect = &format.dialect;
         let mut places = vec![(false, false); rest.len() + 1];
         let mut first = None;
         for at in (1..=rest.len()).rev() {
@@ -454,7 +510,9 @@ mod tests {
             let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
             let (is_sound, is_passable) = places.get(end).copied().unwrap_or_default();
             let fragment = dialect.valid(&rest[at..], true).filter(|valid| at + valid.end == end);
-            if is_passable && !is_zero(header) && fragment.is_some() {
+            let number = fragment.and_then(|valid| Dialect::log_number_at(&rest[at..], valid.form));
+            let is_own = number.is_some() && number == format.log_number;
+            if (is_passable || is_own) && !is_zero(header) && fragment.is_some() {
                 places[at] = (true, true);
                 first = Some(at);
             } else {
@@ -474,12 +532,17 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) as usize % max
         };
-        let dialects = [Dialect::LEVELDB, Dialect::PEBBLE, Dialect::WANDB];
-        let mut found = 0;
+        let formats = [Dialect::LEVELDB, Dialect::PEBBLE, Dialect::WANDB].map(LogFormat::new);
+        let numbered = LogFormat::new(Dialect::PEBBLE).with_log_number(0x0101_0101);
+        let (mut found, mut own_count) = (0, 0);
         for round in 0..600 {
             let mut rest = vec![0xff; next(40)];
             while rest.len() < 300 {
                 let mut one = fragment(next(13) as u8, &vec![next(3) as u8; next(30)]);
+                // In these types, a log number comes before the payload.
+                if matches!(one[KIND_AT], 5..=8) && next(2) == 0 {
+                    one[4] = one[4].saturating_sub(4);
+                }
                 match next(8) {
                     0 => one[next(7)] ^= 1 << next(8),
                     1 => one.truncate(next(7)),
@@ -492,21 +555,26 @@ mod tests {
             rest.truncate(rest.len() - next(12));
             for left in [rest.len(), rest.len() + next(10), rest.len() + next(3000)] {
                 let ends = Ends::new(&rest, left);
-                for dialect in &dialects {
-                    let expected = naive_scan(dialect, &rest, &ends);
-                    assert_eq!(scan(dialect, &rest, &ends), expected, "{round} {dialect:?} {left}");
+                for format in formats.iter().chain([&numbered]) {
+                    let expected = naive_scan(format, &rest, &ends);
+                    assert_eq!(scan(format, &rest, &ends), expected, "{round} {format:?} {left}");
                     found += usize::from(expected.is_some());
                 }
+                own_count += usize::from(scan(&numbered, &rest, &ends) != scan(&formats[1], &rest, &ends));
             }
         }
         assert!(found > 1000, "{found} chains");
+        assert!(own_count > 50, "{own_count} chains that end with a number");
     }
 
     #[test]
     fn a_block_is_searched_once() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
-        assert!(resume(&Dialect::LEVELDB, &rest, BLOCK_LEN, true).has_scanned);
-        assert_eq!(resume(&Dialect::LEVELDB, &rest, BLOCK_LEN, false).len, rest.len());
+        assert!(resume(&Dialect::LEVELDB.into(), &rest, BLOCK_LEN, true).has_scanned);
+        assert_eq!(
+            resume(&Dialect::LEVELDB.into(), &rest, BLOCK_LEN, false).len,
+            rest.len()
+        );
     }
 
     /// The same bytes at the end of the block: a trailer ends a chain, and what would be torn in a
@@ -516,10 +584,17 @@ mod tests {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
         for trailer in 0..HEADER_LEN {
             let rest = [&rest, vec![7; trailer].as_slice()].concat();
-            assert_eq!(resume(&Dialect::LEVELDB, &rest, rest.len(), true).len, 50, "{trailer}");
+            assert_eq!(
+                resume(&Dialect::LEVELDB.into(), &rest, rest.len(), true).len,
+                50,
+                "{trailer}"
+            );
         }
         let torn = [&rest, &fragment(1, b"torn")[..10]].concat();
-        assert_eq!(resume(&Dialect::LEVELDB, &torn, torn.len(), true).len, torn.len());
-        assert_eq!(resume(&Dialect::LEVELDB, &torn, torn.len() + 1, true).len, 50);
+        assert_eq!(
+            resume(&Dialect::LEVELDB.into(), &torn, torn.len(), true).len,
+            torn.len()
+        );
+        assert_eq!(resume(&Dialect::LEVELDB.into(), &torn, torn.len() + 1, true).len, 50);
     }
 }

@@ -72,7 +72,8 @@ impl Decoder {
             _ if self.offset >= self.bounds.end => {
                 let continues = !is_stale && !matches!(found, Found::Fault { .. } | Found::Trailer { .. });
                 ambiguity.has_stale |= is_stale;
-                ambiguity.resolution = Some(if ambiguity.has_stale && !continues {
+                let may_end = ambiguity.has_stale || !has_room(bytes);
+                ambiguity.resolution = Some(if may_end && !continues {
                     Resolution::EndOfFile
                 } else {
                     Resolution::Damage
@@ -94,6 +95,7 @@ impl Decoder {
                     Reason::ZeroFill => Evidence::None,
                     _ => resync::evidence(&self.format, self.recycled.form, bytes),
                 };
+                ambiguity.lacks_fragment |= reason != Reason::ZeroFill && has_room(bytes);
                 let is_of_this_log = evidence == Evidence::OfThisLog;
                 if is_of_this_log {
                     ambiguity.resolution = Some(Resolution::Damage);
@@ -131,14 +133,29 @@ impl Decoder {
         }
     }
 
-    /// Corrects `found` after what may be the end of the log: a fragment of another form belongs to
-    /// an older log.
-    pub(super) fn without_older(&self, found: Found) -> Found {
+    /// Corrects `found` in a log that may have a number. After what may be the end of the log, a
+    /// fragment of another form belongs to an older log. And what looks torn at the end of the file
+    /// is damage if all of it had been written.
+    pub(super) fn corrected(&self, found: Found, bytes: &[u8]) -> Found {
         match found {
             Found::Fragment { form, .. }
                 if self.recycled.is_doubtful && self.recycled.form.is_some_and(|own| own != form) =>
             {
                 Found::Stale
+            }
+            Found::Fault {
+                reason: Reason::TornTail,
+                len,
+                leveldb_len,
+            } if self.policy.growth != Growth::WaitAtFaults
+                && let Some(header) = bytes.first_chunk().map(Header::decode)
+                && resync::written_len(&self.format, self.recycled.form, bytes).is_some() =>
+            {
+                Found::Fault {
+                    reason: Reason::BadLength { len: header.len },
+                    len,
+                    leveldb_len,
+                }
             }
             _ => found,
         }
@@ -182,6 +199,7 @@ impl Decoder {
             leveldb_len,
             own_end: self.own_end(bytes).filter(|_| found != Found::Stale),
             has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
+            lacks_fragment: false,
             is_salvaged: self.is_salvaged(),
             resolution: (evidence == Evidence::OfThisLog).then_some(Resolution::Damage),
         });
@@ -236,13 +254,26 @@ impl Decoder {
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 
+    /// Whether the log may have ended where `ambiguity` begins, although no fragment of an older log
+    /// was seen in the rest of the file: there is no room for one, and the file may have been
+    /// recycled, since this log's fragments carry its number.
+    fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
+        let has_number = match self.recycled.form {
+            Some(form) => form == Form::Recyclable,
+            None => ambiguity.own_end.is_some(),
+        };
+        // An own fragment that ends with the file was not written over anything.
+        let is_last = ambiguity.own_end == Some(self.offset);
+        has_number && !is_last && !ambiguity.lacks_fragment
+    }
+
     /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros or the
     /// older log.
     #[cold]
     pub(super) fn resolve(&mut self, mut ambiguity: Ambiguity, resolution: Resolution) -> Step {
         self.bounds.is_before_first = false;
         self.is_inside = false;
-        let is_stale = resolution == Resolution::EndOfFile && ambiguity.has_stale;
+        let is_stale = resolution == Resolution::EndOfFile && (ambiguity.has_stale || self.may_end_unseen(&ambiguity));
         // If each fragment states how far the file had been synced, a later one would show that
         // these bytes were. None follows, so a crash left this end. Source: Pebble
         // `record/record.go`, and the test TestWALSync.
@@ -308,4 +339,11 @@ impl Decoder {
             leveldb_len: None,
         })
     }
+}
+
+/// Whether `bytes`, the beginning of a block up to its end or that of the file, have room for a
+/// fragment that carries a log number and has data. Where they do not, an older log may have left
+/// them: the end trailer of Pebble is as long as a header.
+fn has_room(bytes: &[u8]) -> bool {
+    bytes.len() > Form::Recyclable.header_len()
 }

@@ -88,7 +88,7 @@ impl Decoder {
     #[inline]
     pub(super) fn process(&mut self, mut found: Found, bytes: &[u8], left: usize, window: Window<'_>) -> Option<Step> {
         if self.format.dialect.has_log_numbers() {
-            found = self.without_older(found);
+            found = self.corrected(found, bytes);
             // The whole block is skipped, and what it contains may matter.
             if bytes.len() < left && !window.is_last && self.is_older(found) {
                 found = Found::Incomplete;
@@ -431,7 +431,7 @@ impl Decoder {
             self.format.dialect.block_begin(self.offset),
             self.format.dialect.block_left(self.offset),
         );
-        let resume = resync::resume(&self.format.dialect, bytes, left, self.salvaged.scanned != Some(block));
+        let resume = resync::resume(&self.format, bytes, left, self.salvaged.scanned != Some(block));
         if resume.has_scanned {
             self.salvaged.scanned = Some(block);
         }

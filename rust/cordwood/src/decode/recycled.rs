@@ -42,6 +42,9 @@ pub(super) struct Ambiguity {
     pub(super) own_end: Option<u64>,
     /// Whether a fragment of another log has been seen.
     pub(super) has_stale: bool,
+    /// Whether a later block does not begin with a fragment of any log, although it has room for
+    /// one. An older log would have left one there.
+    pub(super) lacks_fragment: bool,
     /// Whether it began after damage in the same block, which a reader that does not salvage does
     /// not see.
     pub(super) is_salvaged: bool,

@@ -169,7 +169,8 @@ impl<S: Source> Fragments<S> {
                 None => return Ok(None),
             }
         }
-        let dialect = self.ahead.format()?.dialect;
+        let format = self.ahead.format()?;
+        let dialect = format.dialect;
         let left = dialect.block_left(self.offset);
         while {
             let window = self.source.window();
@@ -190,7 +191,7 @@ impl<S: Source> Fragments<S> {
             return Ok(None);
         }
         let place = Place {
-            dialect,
+            format,
             region: self.region,
             offset: self.offset,
             left,

@@ -3,7 +3,7 @@
 use super::fragment::Fragment;
 use crate::damage::Reason;
 use crate::damage::resync;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, LogFormat};
 use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT};
 
 /// The reader's classification of a region.
@@ -26,7 +26,7 @@ pub(super) enum RegionKind {
 
 /// A position in a region, and the bytes there.
 pub(super) struct Place<'a> {
-    pub(super) dialect: Dialect,
+    pub(super) format: LogFormat,
     pub(super) region: Region,
     pub(super) offset: u64,
     /// Bytes to the end of the block.
@@ -41,7 +41,7 @@ impl Place<'_> {
     /// The fragment or gap here, and whether every byte of the block was tried in order to find its
     /// end.
     pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
-        let prefix_len = self.dialect.prefix.len();
+        let prefix_len = self.format.dialect.prefix.len();
         if self.offset < prefix_len as u64 {
             return (self.bare(FragmentKind::FileHeader, prefix_len), false);
         }
@@ -58,8 +58,8 @@ impl Place<'_> {
             return (fragment, false);
         }
         let is_zero = self.bytes.iter().all(|&byte| byte == 0);
-        let is_trailer =
-            self.left < HEADER_LEN || (is_zero && self.left <= self.dialect.trailer_len_max() && !self.is_fault());
+        let is_trailer = self.left < HEADER_LEN
+            || (is_zero && self.left <= self.format.dialect.trailer_len_max() && !self.is_fault());
         if is_trailer {
             return (self.bare(FragmentKind::Trailer, usize::MAX), false);
         }
@@ -101,7 +101,7 @@ impl Place<'_> {
         Fragment {
             offset: self.offset,
             end_offset: self.offset + self.bytes.len().min(len) as u64,
-            block: self.dialect.block_of(self.offset),
+            block: self.format.dialect.block_of(self.offset),
             kind,
             type_byte: None,
             payload_len: None,
@@ -127,13 +127,13 @@ impl Place<'_> {
 
     /// The fragment with a valid checksum here, if it is inside the region.
     fn valid(&self) -> Option<Fragment> {
-        let valid = self.dialect.valid(self.bytes, true)?;
+        let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
         if header.kind == 0 && header.len == 0 {
             // Whatever its checksum, it stands for zeros.
             return None;
         }
-        let crc = self.dialect.checksum.load(header.masked_crc);
+        let crc = self.format.dialect.checksum.load(header.masked_crc);
         let (record_offset, is_salvaged) = match self.region.kind {
             RegionKind::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
             _ => (None, false),
@@ -146,23 +146,23 @@ impl Place<'_> {
             synced_offset: Dialect::synced_offset_at(self.bytes, valid.form),
             record_offset,
             is_salvaged,
-            ..self.header(self.dialect.kind_of(header.kind))?
+            ..self.header(self.format.dialect.kind_of(header.kind))?
         })
     }
 
     /// The damaged header here, and the `len` bytes lost with it.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
-        let form = self.dialect.meaning(header.kind).form;
+        let form = self.format.dialect.meaning(header.kind).form;
         let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
-        let checksum = self.dialect.checksum;
+        let checksum = self.format.dialect.checksum;
         Some(Fragment {
             end_offset: self.offset + self.bytes.len().min(len) as u64,
             stored_crc: Some(checksum.load(header.masked_crc)),
             computed_crc: covered.map(|covered| checksum.crc(covered)),
             log_number: Dialect::log_number_at(self.rest, form),
             synced_offset: Dialect::synced_offset_at(self.rest, form),
-            ..self.header(self.dialect.kind_of(header.kind))?
+            ..self.header(self.format.dialect.kind_of(header.kind))?
         })
     }
 
@@ -173,7 +173,7 @@ impl Place<'_> {
         if goes_on || self.reason() == Some(Reason::TornTail) {
             return (self.bytes.len(), false);
         }
-        let resume = resync::resume(&self.dialect, self.rest, self.left, may_scan);
+        let resume = resync::resume(&self.format, self.rest, self.left, may_scan);
         (resume.len, resume.has_scanned)
     }
 }

@@ -9,6 +9,7 @@ use super::Follower;
 use super::follower::{Last, State};
 use super::live_file::FileStatus;
 use super::poll::WaitReason::{self, Idle, Incomplete, Stale, Suspect, Zeros};
+use crate::damage::resync::written_len;
 use crate::detect::{DETECT_LEN, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
@@ -61,7 +62,9 @@ struct Place {
     is_hole: bool,
     /// A header whose length extends past the written bytes, but not past the block.
     is_part_of_fragment: bool,
-    has_log_number: bool,
+    /// What an older log may have left, in a log with a number: only a later fragment of this log
+    /// shows whether it is damage.
+    may_be_older: bool,
 }
 
 /// The number of a line, whether it applies, and the answer if it does.
@@ -80,7 +83,7 @@ const TABLE: [Line; 11] = [
     (6, |place| place.is_part_of_header, Wait(Incomplete)),
     (7, |place| place.is_hole, Wait(Zeros)),
     (8, |place| place.is_part_of_fragment, Wait(Incomplete)),
-    (9, |place| place.has_log_number, Wait(Stale)),
+    (9, |place| place.may_be_older, Wait(Stale)),
     (9, |_| true, Wait(Suspect)),
 ];
 
@@ -212,7 +215,7 @@ impl Follower {
         let place = Place {
             is_passed,
             is_stale: find(&format, bytes, left, false, true) == Found::Stale,
-            has_log_number: format.log_number.is_some(),
+            may_be_older: format.log_number.is_some() && written_len(&format, self.decoder.form(), bytes).is_none(),
             ..Place::default()
         };
         if seen.at == 0 && !dialect.prefix.is_empty() {
