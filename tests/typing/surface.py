@@ -189,6 +189,7 @@ report = cordwood.verify("example.log", threads=2, on_corruption="salvage", star
 assert_type(report, Report)
 assert_type(cordwood.salvage(io.BytesIO(), Path("clean.log"), record_len_max=1), Report)
 assert_type((report.ok, report.record_count, report.salvaged_count, report.payload_len), tuple[bool, int, int, int])
+assert_type((report.repaired_count, report.repaired), tuple[int, tuple[cordwood.SkippedRegion, ...]])
 assert_type(report.file_len, int | None)
 assert_type(report.skipped, tuple[SkippedRegion, ...])
 assert_type(report.skipped[0].bit_flip, BitFlip | None)

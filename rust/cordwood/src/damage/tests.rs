@@ -6,6 +6,8 @@
 //! cargo test --release --package cordwood-log --lib odds -- --ignored --nocapture
 //! ```
 
+#![expect(clippy::print_stdout, reason = "the figures are printed on request")]
+
 use super::repair::{Log, Repaired, repair};
 use crate::dialect::{Dialect, Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
