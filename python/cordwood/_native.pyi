@@ -1614,6 +1614,10 @@ def verify(
 
     Damage is not an error here.
 
+    A log with a number in which damage is found is read a second time, if the source can seek, and
+    the report is of the second reading: while RocksDB or Pebble writes such a log over an older one,
+    a reader may see the older one where a record was written just after.
+
     Args:
         source: As for `Reader`.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.

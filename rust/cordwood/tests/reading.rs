@@ -13,7 +13,7 @@ use common::{Found, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
-use cordwood_log::read::{FileReader, SeekSource, SliceSource};
+use cordwood_log::read::{FileReader, SeekSource, SliceSource, StreamSource};
 use cordwood_log::verbs::{self, SalvageOptions, detect, detect_named};
 use cordwood_log::{
     Compression, Dialect, End, Error, FollowOptions, Follower, LogFile, LogFormat, OnCorruption, ReadOptions, Reader,
@@ -761,6 +761,65 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
         let found = read(&file, &skip().with_format(format));
         assert_eq!((found.0.len(), found.1), (1, vec!["stale"]));
     }
+}
+
+/// A file that a log is written to after its first `seen` bytes have been read.
+struct Live {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    position: usize,
+    seen: usize,
+    is_written: bool,
+}
+
+impl Read for Live {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_written |= self.position >= self.seen;
+        let file = if self.is_written { &self.after } else { &self.before };
+        let len = buffer.len().min(self.seen).min(file.len() - self.position);
+        buffer[..len].copy_from_slice(&file[self.position..][..len]);
+        self.position += len;
+        Ok(len)
+    }
+}
+
+impl io::Seek for Live {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        let io::SeekFrom::Start(offset) = to else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        self.position = offset as usize;
+        Ok(offset)
+    }
+}
+
+/// The end of the log was read before a write, and what follows it after the write. The second
+/// reading shows the log as it is.
+#[test]
+fn a_log_that_is_written_while_it_is_verified_is_not_damaged() -> Result<(), cordwood_log::Error> {
+    let (before, _) = recycled(20_000);
+    let (after, count) = recycled(100_000);
+    let mut damaged = after.clone();
+    damaged[50_000] ^= 1;
+    for (after, is_ok) in [(&after, true), (&damaged, false)] {
+        let live = || Live {
+            before: before.clone(),
+            after: after.clone(),
+            position: 0,
+            seen: BLOCK,
+            is_written: false,
+        };
+        let options = ReadOptions::default()
+            .with_on_corruption(OnCorruption::Skip)
+            .with_format(LogFormat::new(Dialect::RECYCLABLE).with_log_number(7));
+        let reader = || Reader::with_source(StreamSource::new(live(), 0), options.clone());
+        assert!(!verbs::verify(&mut reader())?.is_ok(), "what one reading sees");
+        let parts = verbs::Parts::new(&options, Some(after.len() as u64), BLOCK as u64);
+        let report = verbs::verify_parts(vec![reader()], &parts)?;
+        assert_eq!(report.is_ok(), is_ok);
+        assert!(!is_ok || report.record_count == count as u64);
+    }
+    Ok(())
 }
 
 /// Reading in ranges, as workers do, returns each record once, and the rest of the older log is not

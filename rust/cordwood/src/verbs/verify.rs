@@ -221,6 +221,10 @@ pub(super) fn report<S: Source>(
 /// thread, as is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything
 /// depends on what comes before.
 ///
+/// A log with a number in which damage is found is read again, and the report is of the second
+/// reading: while such a log is written over an older one, a reader may see the older one where a
+/// record was written just after.
+///
 /// ```
 /// use std::num::NonZeroUsize;
 /// use cordwood_log::{ReadOptions, verbs};
@@ -239,7 +243,8 @@ pub(super) fn report<S: Source>(
 /// [`Error::Io`] if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
-    in_parts_of_file(path.as_ref(), options, threads, verify, Report::joined)
+    let work = |reader: &mut Reader<_>| verify_live(reader, options);
+    in_parts_of_file(path.as_ref(), options, threads, work, Report::joined)
 }
 
 /// [`verify`] for bytes in memory, with `threads` threads that each read a part of them. The report
@@ -286,5 +291,21 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
     {
         return Ok(report);
     }
-    readers.first_mut().map_or_else(|| Ok(Report::new()), verify)
+    let Some(reader) = readers.first_mut() else {
+        return Ok(Report::new());
+    };
+    verify_live(reader, &parts.options(0))
+}
+
+/// [`verify`] for a reader with `options`, of a file that another program may be writing to. A log
+/// with a number that seems damaged is read again: it may be written over an older one, and have been
+/// read to its end, where the older one followed, just before more of it was written. A source that
+/// cannot seek is read once.
+fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
+    let report = verify(reader)?;
+    let may_be_live = !report.is_ok() && report.format.log_number.is_some();
+    if may_be_live && reader.restart(options.clone().with_format(report.format)).is_ok() {
+        return verify(reader);
+    }
+    Ok(report)
 }
