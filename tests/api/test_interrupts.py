@@ -77,6 +77,35 @@ def assert_is_interrupted(command):
             process.kill()
 
 
+STREAM_CALLS = {
+    "table": "pyarrow.table(cordwood.scan(path))",
+    "table, 2 threads": "pyarrow.table(cordwood.scan(path, threads=2))",
+    "table of offsets": "pyarrow.table(cordwood.scan(path, columns=['offset']))",
+    "batches": "list(pyarrow.RecordBatchReader.from_stream(cordwood.scan(path)))",
+    "table of a reader": "pyarrow.table(cordwood.Reader(path))",
+}
+STREAM_SCRIPT = """
+import pyarrow
+# Imported at the first call.
+pyarrow.table({"a": [1]})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
+@pytest.mark.parametrize("name", STREAM_CALLS)
+def test_ctrl_c_ends_an_arrow_stream(hole, name):
+    """The consumer raises an error of its own, so that what handles errors of a file must not keep Ctrl-C."""
+    call = f"""
+    try:
+        {STREAM_CALLS[name]}
+    except OSError:
+        while True:
+            pass
+"""
+    script = SCRIPT.format(call).replace("import cordwood\n", "import cordwood\n" + STREAM_SCRIPT)
+    assert_is_interrupted([sys.executable, "-c", script, hole])
+
+
 PIPE_CALLS = {
     **{name: CALLS[name] for name in ("verify", "stat", "iterate", "batches", "record_batches")},
     "detect": "cordwood.detect(path)",

@@ -87,8 +87,11 @@ def test_a_reader_that_stops_reading_ends_the_command(command, env, log):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux how full a pipe is")
-@pytest.mark.parametrize("stream", ["stdout", "stdout and stderr"])
-@pytest.mark.parametrize("command", [*COMMANDS, "cat --json", "follow", "verify --json", "info", "stat"])
+@pytest.mark.parametrize(
+    ("command", "stream"),
+    [(command, "stdout") for command in [*COMMANDS, "cat --json", "follow", "verify --json", "info", "stat"]]
+    + [(command, "stdout and stderr") for command in ("cat", "convert --to arrow", "verify --json")],
+)
 def test_ctrl_c_ends_the_command_if_nobody_reads_a_full_pipe(command, stream, log, tmp_path):
     """As `cordwood follow x.log | less` does, with `2>&1` or without."""
     import fcntl

@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
 use crate::buffer::{copy_from_buffer, copy_of, copy_of_array, vec_for};
+use crate::python_code::PythonCode;
 
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -29,7 +30,7 @@ pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyString>() {
         Ok(text) if text.to_string_lossy().contains("://") => {
             let is_url = IS_URL.import(object.py(), "cordwood._remote", "is_url")?;
-            is_url.call1((object,))?.extract()
+            is_url.run((object,))?.extract()
         }
         _ => Ok(false),
     }
@@ -37,7 +38,7 @@ pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether `object` is a `str` or an `os.PathLike`.
 pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.is_instance_of::<PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?)
+    Ok(object.is_instance_of::<PyString>() || object.attribute(intern!(object.py(), "__fspath__"))?.is_some())
 }
 
 /// Refuses a URL. The end of the message says `why`, and what to do.
@@ -59,7 +60,7 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     } else {
         // `__fspath__` may return bytes, as that of an entry of `os.scandir(b".")` does.
         let decode = DECODE.import(object.py(), "os", "fsdecode")?;
-        decode.call1((object,))?.extract()?
+        decode.run((object,))?.extract()?
     };
     if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(PyValueError::new_err("embedded null byte in the path"));

@@ -10,6 +10,7 @@ use pyo3::types::PyType;
 
 use crate::error::to_python;
 use crate::options::{compression_name, dialect_name};
+use crate::python_code::PythonCode;
 use crate::source::{OpenedReader, open_reader};
 
 /// Detects the format of a log from the beginning of the file.
@@ -53,5 +54,5 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         format.log_number,
         compression_name(format),
     );
-    class.call1(values).map(Some)
+    class.run(values).map(Some)
 }

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple};
 use crate::arguments::bytes_of;
 use crate::buffer::{new_text, try_bytes};
 use crate::error::payload_error;
+use crate::python_code::PythonCode;
 
 /// The entity in a record of a Datastore or Firestore export.
 ///
@@ -63,10 +64,10 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
     for field in &entity.other_fields {
         let bytes = try_bytes(py, field.bytes)?;
         let fields = (field.message, field.number, field.offset, bytes);
-        other_fields.append(named(py, &OTHER_FIELD, "OtherField")?.call1(fields)?)?;
+        other_fields.append(named(py, &OTHER_FIELD, "OtherField")?.run(fields)?)?;
     }
     let unindexed = PyFrozenSet::new(py, unindexed)?;
-    named(py, &ENTITY, "Entity")?.call1((key, properties, meanings, unindexed, other_fields.to_tuple()))
+    named(py, &ENTITY, "Entity")?.run((key, properties, meanings, unindexed, other_fields.to_tuple()))
 }
 
 fn property_object<'py>(py: Python<'py>, property: &Property<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -92,10 +93,10 @@ fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound
         EntityValue::Double(value) => value.into_pyobject(py)?.into_any(),
         EntityValue::Text(text) => new_text(py, text)?.into_any(),
         EntityValue::Bytes(bytes) => try_bytes(py, bytes)?.into_any(),
-        EntityValue::Timestamp(microseconds) => named(py, &TIMESTAMP, "_timestamp")?.call1((microseconds,))?,
-        EntityValue::Point { latitude, longitude } => named(py, &POINT, "GeoPoint")?.call1((latitude, longitude))?,
+        EntityValue::Timestamp(microseconds) => named(py, &TIMESTAMP, "_timestamp")?.run((microseconds,))?,
+        EntityValue::Point { latitude, longitude } => named(py, &POINT, "GeoPoint")?.run((latitude, longitude))?,
         EntityValue::Reference(key) => key_object(py, key)?,
-        EntityValue::User(user) => named(py, &USER, "User")?.call1((
+        EntityValue::User(user) => named(py, &USER, "User")?.run((
             new_text(py, user.email)?,
             new_text(py, user.auth_domain)?,
             optional_text(py, user.nickname)?,
@@ -125,7 +126,7 @@ fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, 
             PathId::Name(name) => (kind, new_text(py, name)?).into_pyobject(py)?,
         })?;
     }
-    named(py, &KEY, "Key")?.call1((
+    named(py, &KEY, "Key")?.run((
         new_text(py, key.app)?,
         path.to_tuple(),
         optional_text(py, key.namespace)?,

@@ -1,18 +1,24 @@
 //! Errors of the core as Python exceptions. The classes are written in Python, in
 //! `cordwood.errors`.
 
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{
     PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError,
 };
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use crate::enums::{PAYLOAD_REASON, REASON};
+use crate::python_code::PythonCode;
 
 mod classes {
     use pyo3::import_exception;
@@ -94,7 +100,7 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
 /// what was raised instead of making it.
 fn raised(class: &Bound<'_, PyType>, message: String, set: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
     let attributes = PyDict::new(class.py());
-    let made = set(&attributes).and_then(|()| class.call((message,), Some(&attributes)));
+    let made = set(&attributes).and_then(|()| class.run_with((message,), Some(&attributes)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
@@ -276,6 +282,41 @@ pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn check_signals_anywhere() -> io::Result<()> {
     // After the interpreter has shut down, there are no handlers.
     Python::try_attach(|py| check_signals(py).map_err(io::Error::other)).unwrap_or(Ok(()))
+}
+
+/// The same in a thread that holds the interpreter or not, as an Arrow consumer that reads a stream.
+/// Whoever holds it may wait for this thread, so only the main one looks, which is the only one that
+/// signals reach. It looks rarely: getting the interpreter from a busy thread may take 5 ms.
+pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
+    thread_local!(static NEXT: Cell<Option<Instant>> = const { Cell::new(None) });
+    if MAIN_THREAD.get() != Some(&thread::current().id()) {
+        return Ok(());
+    }
+    let now = Instant::now();
+    if NEXT.get().is_some_and(|next| now < next) {
+        return Ok(());
+    }
+    NEXT.set(Some(now + PAUSE));
+    check_signals_anywhere()
+}
+
+/// The time between two looks for signals.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The main thread, once it has been seen.
+static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
+
+/// Remembers this thread if it is the main one: without the interpreter, nothing says which is.
+pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
+    if MAIN_THREAD.get().is_some() {
+        return Ok(());
+    }
+    let threading = py.import("threading")?;
+    let current = threading.run_method(intern!(py, "current_thread"), ())?;
+    if current.is(&threading.run_method(intern!(py, "main_thread"), ())?) {
+        let _ = MAIN_THREAD.set(thread::current().id());
+    }
+    Ok(())
 }
 
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised

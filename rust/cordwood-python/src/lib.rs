@@ -58,11 +58,12 @@ mod options;
 mod value;
 
 // Python's memory, calls and threads. All `unsafe` code is in `buffer`, `fast_call`,
-// `kept_exception` and `arrow`.
+// `kept_exception`, `python_code` and `arrow`.
 mod buffer;
 mod exclusive;
 mod fast_call;
 mod kept_exception;
+mod python_code;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

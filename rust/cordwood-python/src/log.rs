@@ -5,11 +5,11 @@ use std::path::Path;
 
 use cordwood::damage::Severity;
 use cordwood::{Reader, read::Source};
-use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::error::of_call;
+use crate::python_code::{Arguments, PythonCode};
 use crate::skipped_region::SkippedRegion;
 
 /// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
@@ -95,7 +95,8 @@ pub(crate) fn log_left(py: Python<'_>, offset: u64, len: u64, path: &Path) -> Py
 }
 
 /// Calls a function of the module that logs. A handler or a filter may raise.
-fn log<'py>(py: Python<'py>, function: &str, args: impl PyCallArgs<'py>) -> PyResult<()> {
-    let called = py.import(intern!(py, "cordwood._log"))?.call_method1(function, args);
+fn log<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
+    let module = py.import(intern!(py, "cordwood._log"))?;
+    let called = module.getattr(function)?.run(args);
     called.map(drop).map_err(|raised| of_call(py, raised))
 }

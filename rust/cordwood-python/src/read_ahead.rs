@@ -18,7 +18,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::batch_pool::Pool;
-use crate::error::check_signals;
+use crate::error::{check_signals, check_signals_in_main_thread};
 use crate::kept_exception::KeptException;
 use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
@@ -126,11 +126,14 @@ impl ReadAhead {
     }
 
     /// [`next`](Self::next) for a file, whose threads need no interpreter: the calling thread may
-    /// or may not hold it. Does not check for Ctrl-C.
+    /// or may not hold it.
     pub(crate) fn next_of_file(&mut self, reading: &Reading<'_>) -> Option<Found> {
         loop {
             if let Waited::Done(found) = self.wait(None, reading) {
                 return found;
+            }
+            if let Err(source) = check_signals_in_main_thread() {
+                return Some(Found::Failed(source.into()));
             }
         }
     }

@@ -11,14 +11,15 @@ use pyo3::types::PyMemoryView;
 
 use crate::buffer::Unwritten;
 use crate::error::{call_python, check_signals_anywhere, unsupported};
+use crate::python_code::PythonCode;
 
 /// An object with `write`.
 pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
 
 impl ObjectOutput {
     fn fileno<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.0.bind(py).getattr_opt(intern!(py, "fileno"))? {
-            Some(fileno) => fileno.call0(),
+        match self.0.bind(py).attribute(intern!(py, "fileno"))? {
+            Some(fileno) => fileno.run(()),
             None => Err(unsupported(py, "the sink has no file descriptor to sync")),
         }
     }
@@ -36,8 +37,8 @@ impl Sink for ObjectOutput {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        call_python(|py| match self.0.bind(py).getattr_opt(intern!(py, "flush"))? {
-            Some(flush) => flush.call0().map(drop),
+        call_python(|py| match self.0.bind(py).attribute(intern!(py, "flush"))? {
+            Some(flush) => flush.run(()).map(drop),
             None => Ok(()),
         })
     }
@@ -59,7 +60,7 @@ impl Write for Showing<'_> {
                 begin: bytes.len() - rest.len(),
             };
             let view = PyMemoryView::from(Bound::new(py, unwritten)?.as_any())?;
-            let answer = object.bind(py).call_method1(intern!(py, "write"), (view,))?;
+            let answer = object.bind(py).run_method(intern!(py, "write"), (view,))?;
             if answer.is_none() {
                 // A class whose `write` returns nothing has written everything; Python's raw files
                 // and sockets have written nothing.
@@ -93,6 +94,10 @@ impl ObjectOutput {
 
     /// Waits until everything written is on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        call_python(|py| py.import("os")?.call_method1("fsync", (self.fileno(py)?,)).map(drop))
+        call_python(|py| {
+            py.import("os")?
+                .run_method(intern!(py, "fsync"), (self.fileno(py)?,))
+                .map(drop)
+        })
     }
 }

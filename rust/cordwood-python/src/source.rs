@@ -18,6 +18,7 @@ use crate::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path
 use crate::buffer::copy_from_buffer;
 use crate::error::{call_python, check_signals_anywhere, of_call, os_error, to_python, unsupported};
 use crate::kept_exception::KeptException;
+use crate::python_code::PythonCode;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -180,7 +181,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         }
         Err(error) => error,
     };
-    if source.hasattr(intern!(py, "read"))? {
+    if source.attribute(intern!(py, "read"))?.is_some() {
         return open_object(source, begin);
     }
     let refused = PyTypeError::new_err(format!(
@@ -204,7 +205,7 @@ pub(crate) fn range_file<'py>(
         return Ok(None);
     }
     let file_of = FILE_OF.import(source.py(), "cordwood._remote", "file_of")?;
-    let file = file_of.call1((source, options.start, options.end))?;
+    let file = file_of.run((source, options.start, options.end))?;
     Ok((!file.is_none()).then_some(file))
 }
 
@@ -216,7 +217,7 @@ pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Boun
         return Ok(None);
     }
     let source_of = SOURCE_OF.import(source.py(), "cordwood._remote", "source_of")?;
-    let ranges = source_of.call1((source,))?;
+    let ranges = source_of.run((source,))?;
     Ok((!ranges.is_none()).then_some(ranges))
 }
 
@@ -282,8 +283,8 @@ impl Seek for FileInput {
 
 /// Whether an object with `read` can seek, as it says itself.
 pub(crate) fn is_seekable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match object.getattr_opt(intern!(object.py(), "seekable"))? {
-        Some(seekable) => seekable.call0()?.is_truthy(),
+    match object.attribute(intern!(object.py(), "seekable"))? {
+        Some(seekable) => seekable.run(())?.is_truthy(),
         None => Ok(false),
     }
 }
@@ -293,7 +294,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     refuse_text(object)?;
     let is_seekable = is_seekable(object)?;
     let base = if is_seekable {
-        object.call_method0(intern!(py, "tell"))?.extract()?
+        object.run_method(intern!(py, "tell"), ())?.extract()?
     } else {
         0
     };
@@ -426,7 +427,7 @@ impl Drop for ObjectInput {
                 let _kept = KeptException::new(py);
                 // An object that the garbage collector has cleared is already closed, and cannot be
                 // closed again.
-                let _ = self.object.call_method0(py, intern!(py, "close"));
+                let _ = self.object.bind(py).run_method(intern!(py, "close"), ());
             });
         }
     }
@@ -435,10 +436,7 @@ impl Drop for ObjectInput {
 impl Read for ObjectInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         call_python(|py| {
-            let answer = self
-                .object
-                .bind(py)
-                .call_method1(intern!(py, "read"), (buffer.len(),))?;
+            let answer = self.object.bind(py).run_method(intern!(py, "read"), (buffer.len(),))?;
             if answer.is_none() {
                 return Err(PyBlockingIOError::new_err(
                     "read() returned None: the source must be in blocking mode",
@@ -469,13 +467,10 @@ impl ObjectInput {
             return Ok(len);
         }
         let object = self.object.bind(py);
-        let Some(Ok(size)) = object
-            .getattr_opt(intern!(py, "size"))?
-            .map(|size| size.extract::<u64>())
-        else {
+        let Some(Ok(size)) = object.attribute(intern!(py, "size"))?.map(|size| size.extract::<u64>()) else {
             return Ok(len);
         };
-        let position: u64 = object.call_method0(intern!(py, "tell"))?.extract()?;
+        let position: u64 = object.run_method(intern!(py, "tell"), ())?.extract()?;
         if position < size {
             return Err(PyOSError::new_err(format!(
                 "the source ended after {position} bytes, and its size is {size}"
@@ -508,7 +503,7 @@ impl Seek for ObjectInput {
             }
             // No object has the largest position: it reports that itself.
             let position = self.base.saturating_add(offset);
-            self.object.bind(py).call_method1(intern!(py, "seek"), (position,))?;
+            self.object.bind(py).run_method(intern!(py, "seek"), (position,))?;
             Ok(offset)
         })
     }

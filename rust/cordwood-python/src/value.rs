@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
+use crate::python_code::PythonCode;
+
 /// What `__reduce__` returns: `pickle` and `copy` call the constructor with these arguments. Unlike
 /// `__getnewargs_ex__`, it works with every protocol of `pickle`.
 pub(crate) type Reduced<'py> = (
@@ -86,5 +88,5 @@ pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
 /// The HTML of a report for a notebook.
 pub(crate) fn html<'py>(report: &Bound<'py, PyAny>, function: &str) -> PyResult<Bound<'py, PyAny>> {
     let module = report.py().import("cordwood._html")?;
-    module.getattr(function)?.call1((report,))
+    module.getattr(function)?.run((report,))
 }

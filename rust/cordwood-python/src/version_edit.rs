@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile, NewFileForm};
-use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::buffer::try_bytes;
 use crate::error::payload_error;
+use crate::python_code::{Arguments, PythonCode};
 use crate::value::{Reduced, reduced_to};
 use crate::write_batch::kept;
 
@@ -108,7 +108,7 @@ impl VersionEdit {
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let module = py.import("cordwood.payload.version_edit")?;
-        module.getattr(intern!(py, "dict_of"))?.call1((slf,))
+        module.run_method(intern!(py, "dict_of"), (slf,))
     }
 
     /// The fields, encoded again: the record, byte for byte.
@@ -173,8 +173,8 @@ impl Fields {
 struct Module<'py>(Bound<'py, PyModule>);
 
 impl<'py> Module<'py> {
-    fn make(&self, class: &str, values: impl PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.getattr(class)?.call1(values)
+    fn make(&self, class: &str, values: impl Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.getattr(class)?.run(values)
     }
 
     fn field(&self, field: &Field<'_>) -> PyResult<Bound<'py, PyAny>> {

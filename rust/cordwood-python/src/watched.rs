@@ -12,7 +12,8 @@ use std::time::Duration;
 use cordwood::read::StreamSource;
 use pyo3::prelude::*;
 
-use crate::error::{check_signals, of_call};
+use crate::error::{call_python, check_signals_anywhere};
+use crate::python_code::PythonCode;
 use crate::source::{Input, InputSource};
 
 /// A source that checks for Ctrl-C at each read, since the work is done with the interpreter
@@ -47,13 +48,13 @@ impl Watch {
     }
 
     /// If `result` is an exception, fails, and makes all threads fail at their next read.
-    fn check(&self, result: PyResult<()>) -> io::Result<()> {
+    fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {
             self.is_stopped.store(true, Ordering::Relaxed);
             self.raised
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert(error);
+                .get_or_insert(error.into());
         }
         if self.is_stopped.load(Ordering::Relaxed) {
             return Err(io::Error::other("interrupted"));
@@ -84,7 +85,7 @@ impl Watch {
                     let thread = thread.map_err(cordwood::Error::from)?;
                     while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
                         // The threads notice the exception themselves.
-                        let _ = self.check(Python::attach(check_signals));
+                        let _ = self.check(check_signals_anywhere());
                     }
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 })
@@ -103,7 +104,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Watched { input, position, watch } = self;
-        watch.check(Python::attach(check_signals))?;
+        watch.check(check_signals_anywhere())?;
         let len = input.read(buffer)?;
         let mut new_len = len as u64;
         if let Some(position) = position {
@@ -116,8 +117,7 @@ impl Read for Watched {
             }
         }
         if let Some(progress) = &watch.progress {
-            let called = |py: Python<'_>| progress.call1(py, (new_len,)).map_err(|raised| of_call(py, raised));
-            watch.check(Python::attach(called).map(drop))?;
+            watch.check(call_python(|py| progress.bind(py).run((new_len,)).map(drop)))?;
         }
         Ok(len)
     }

@@ -12,6 +12,7 @@ use crate::error::{no_memory, payload_error};
 use crate::exclusive::Exclusive;
 use crate::named;
 use crate::operation::Operation;
+use crate::python_code::PythonCode;
 use crate::value::{Reduced, reduced_to};
 
 /// A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
@@ -156,7 +157,7 @@ impl WriteBatch {
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let module = py.import("cordwood.payload.write_batch")?;
-        module.getattr(intern!(py, "dict_of"))?.call1((slf,))
+        module.run_method(intern!(py, "dict_of"), (slf,))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -27,6 +27,7 @@ use crate::options::{
     MODE, compression_name, dialect_name, flush_name, flush_policy_of, format_options, mode_name, on_torn_tail_name,
     on_torn_tail_of, sync_name, sync_policy_of, unknown_name,
 };
+use crate::python_code::PythonCode;
 use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
 use crate::value::{handle_repr, not_pickled};
@@ -328,7 +329,7 @@ impl Writer {
         // The length of a list is known without a call, which would cost as much as a short record.
         match records.cast_exact::<PyList>() {
             Ok(list) => self.extend_from(py, list.iter().map(Ok)),
-            Err(_) => self.extend_from(py, records.try_iter()?),
+            Err(_) => self.extend_from(py, records.items()?),
         }
     }
 

@@ -18,10 +18,11 @@ use super::source::Source;
 use super::stream::Stream;
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
 use crate::batch_pool::Pool;
-use crate::error::to_python;
+use crate::error::{note_main_thread, to_python};
 use crate::named;
 use crate::options::{format_options, on_corruption_name, on_corruption_of, range_of};
 use crate::outcome::Outcome;
+use crate::python_code::PythonCode;
 use crate::read_ahead::batch_count_max;
 use crate::skipped_region::listed;
 use crate::value::not_pickled;
@@ -55,6 +56,7 @@ impl Scan {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // Even the longest batch, with a record of the maximum length, fits 32-bit offsets.
         let is_binary = asks_for_binary(requested_schema, Column::Record.name())?;
+        note_main_thread(py)?;
         let sources = self.sources.iter().map(|source| source.clone_ref(py)).collect();
         let pool = Pool::new(batch_count_max(self.plan.threads, TARGET_LEN));
         let stream = Stream::new(Arc::clone(&self.plan), sources, is_binary, pool);
@@ -244,7 +246,7 @@ pub(crate) fn scan<'py>(
         let module = py.import("cordwood._tables.scan")?;
         return module
             .getattr("decoded_scan")?
-            .call((sources, are_several, decode, schema, columns), Some(&reading));
+            .run_with((sources, are_several, decode, schema, columns), Some(&reading));
     }
     if schema.is_some() {
         return Err(PyValueError::new_err("schema requires decode"));

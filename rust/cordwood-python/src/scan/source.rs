@@ -1,8 +1,10 @@
 //! The sources of a scan, each of which can be opened again.
 
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use cordwood::ReadOptions;
+use cordwood::read::FileReader;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -13,7 +15,8 @@ use pyo3::types::{PyBytes, PyMemoryView, PySet, PyString};
 use super::failure::{attached, failure};
 use crate::arguments::{path_of, refuse_text};
 use crate::arrow::Failure;
-use crate::error::of_call;
+use crate::error::{check_signals_in_main_thread, of_call};
+use crate::python_code::PythonCode;
 use crate::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
 
 /// A source that can be opened again.
@@ -39,7 +42,7 @@ impl Source {
     fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if let Some(ranges) = ranges_of(object)? {
-            let name = ranges.getattr_opt(intern!(py, "name"))?;
+            let name = ranges.attribute(intern!(py, "name"))?;
             return Ok(Some(Source::Content {
                 path: name.map_or(Ok(None), |name| name.extract())?,
                 object: ranges.unbind(),
@@ -54,12 +57,12 @@ impl Source {
                 path: None,
             }));
         }
-        if !object.hasattr(intern!(py, "read"))? {
+        if object.attribute(intern!(py, "read"))?.is_none() {
             return Ok(None);
         }
         refuse_text(object)?;
         let begin = is_seekable(object)?
-            .then(|| object.call_method0(intern!(py, "tell")))
+            .then(|| object.run_method(intern!(py, "tell"), ()))
             .transpose()?;
         Ok(Some(Source::Object {
             object: object.clone().unbind(),
@@ -78,7 +81,7 @@ impl Source {
                 object.get_type().name()?
             )))
         };
-        let Ok(items) = sources.try_iter() else {
+        let Ok(items) = sources.items() else {
             return Err(refused(sources)?);
         };
         let seen = PySet::empty(sources.py())?;
@@ -107,7 +110,7 @@ impl Source {
             Source::Content { .. } | Source::Object { .. } => return Ok(py.None().into_bound(py)),
         };
         let identity_of = IDENTITY_OF.import(py, "cordwood._identity", "identity_of")?;
-        identity_of.call1((name,))
+        identity_of.run((name,))
     }
 
     /// For Python: what to pass to `Reader`, the position to seek to first, if any, and whether it
@@ -134,8 +137,9 @@ impl Source {
                 let reader = cordwood::Reader::open(path, options.clone());
                 let reader = reader.map_err(|error| failure(error, Some(path)))?;
                 let another = FileInput(reader.get_ref().get_ref().clone()).another();
+                let input = |file| Box::new(ConsumerInput(FileInput(file))) as Box<dyn Input>;
                 Ok(OpenedReader {
-                    reader: reader.map_source(|source| source.map(|file| Box::new(FileInput(file)) as Box<dyn Input>)),
+                    reader: reader.map_source(|source| source.map(input)),
                     options: options.clone(),
                     another,
                     referent: None,
@@ -145,7 +149,7 @@ impl Source {
             Source::Object { object, begin } => attached(|py| {
                 let object = object.bind(py);
                 match begin {
-                    Some(begin) => drop(object.call_method1(intern!(py, "seek"), (begin,))?),
+                    Some(begin) => drop(object.run_method(intern!(py, "seek"), (begin,))?),
                     None if is_again => {
                         return Err(PyValueError::new_err(
                             "the source was read once, and cannot seek: pass a path, or a file object that can",
@@ -179,5 +183,36 @@ impl Source {
                 begin: begin.as_ref().map(|begin| begin.clone_ref(py)),
             },
         }
+    }
+}
+
+/// A file that the consumer of a stream reads, not a thread that reads ahead. A hole in a file may
+/// take hours to read and contains no record: at each read, the main thread looks for Ctrl-C.
+struct ConsumerInput(FileInput);
+
+impl Input for ConsumerInput {
+    fn another(&self) -> Option<Box<dyn Input>> {
+        self.0.another()
+    }
+
+    fn file(&self) -> Option<FileReader> {
+        self.0.file()
+    }
+
+    fn len(&self) -> io::Result<Option<u64>> {
+        self.0.len()
+    }
+}
+
+impl Read for ConsumerInput {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        check_signals_in_main_thread()?;
+        self.0.read(buffer)
+    }
+}
+
+impl Seek for ConsumerInput {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
     }
 }

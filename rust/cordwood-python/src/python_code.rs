@@ -1,0 +1,146 @@
+//! Calls of Python code that end well if the program ends meanwhile.
+//!
+//! While the interpreter ends, Python before 3.14 ends any other thread that asks for it, such as
+//! one that returns from `time.sleep` or `file.read`, with `pthread_exit`, which unwinds the stack
+//! of that thread. Our functions are not made for that: some abort the process at once, and where
+//! none does, PyO3's `catch_unwind` does. Whatever other objects would still have written is lost.
+//! So each call here has a guard next to it, in which the thread stays until the process has ended.
+//! Python 3.14 does the same, and PyO3 where Rust code asks for the interpreter.
+//!
+//! Whatever may run Python code for more than a moment is called through [`PythonCode`].
+
+#![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
+
+use std::hint::black_box;
+use std::mem::{forget, transmute};
+use std::ptr::null_mut;
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+/// What runs Python code.
+pub(crate) trait PythonCode<'py> {
+    /// `self(*args)`, as [`call1`](PyAnyMethods::call1).
+    fn run(&self, args: impl Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.run_with(args, None)
+    }
+
+    /// `self(*args, **keywords)`, as [`call`](PyAnyMethods::call).
+    fn run_with(&self, args: impl Arguments<'py>, keywords: Option<&Bound<'py, PyDict>>)
+    -> PyResult<Bound<'py, PyAny>>;
+
+    /// `self.name(*args)`, as [`call_method1`](PyAnyMethods::call_method1).
+    fn run_method(&self, name: &Bound<'py, PyString>, args: impl Arguments<'py>) -> PyResult<Bound<'py, PyAny>>;
+
+    /// `self.name`; `None` if there is no such attribute, as
+    /// [`getattr_opt`](PyAnyMethods::getattr_opt).
+    fn attribute(&self, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>;
+
+    /// `iter(self)`, as [`try_iter`](PyAnyMethods::try_iter).
+    fn items(&self) -> PyResult<Items<'py>>;
+}
+
+/// Positional arguments: a tuple.
+pub(crate) trait Arguments<'py>: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>> {}
+
+impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>> {}
+
+type Object = *mut ffi::PyObject;
+
+/// A function of C that is given and returns objects, as one that may unwind. The compiler knows its
+/// declaration, according to which it never does, and would leave out the guard if it recognised
+/// the function.
+macro_rules! may_unwind {
+    ($function:path; $($object:ty),+) => {
+        black_box(transmute::<
+            unsafe extern "C" fn($($object),+) -> Object,
+            unsafe extern "C-unwind" fn($($object),+) -> Object,
+        >($function))
+    };
+}
+
+impl<'py> PythonCode<'py> for Bound<'py, PyAny> {
+    fn run_with(
+        &self,
+        args: impl Arguments<'py>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let args = args.into_pyobject(self.py()).map_err(Into::into)?;
+        let keywords = keywords.map_or(null_mut(), |keywords| keywords.as_ptr());
+        // SAFETY: the calling convention is the same, and this thread is attached; the references
+        // outlive the call. What it returns is a new reference, or null and an exception.
+        unsafe {
+            let call = may_unwind!(ffi::PyObject_Call; Object, Object, Object);
+            let result = guarded(|| call(self.as_ptr(), args.as_ptr(), keywords));
+            Bound::from_owned_ptr_or_err(self.py(), result)
+        }
+    }
+
+    fn run_method(&self, name: &Bound<'py, PyString>, args: impl Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+        attribute(self, name)?.run(args)
+    }
+
+    fn attribute(&self, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match attribute(self, name) {
+            Err(error) if error.is_instance_of::<PyAttributeError>(self.py()) => Ok(None),
+            attribute => attribute.map(Some),
+        }
+    }
+
+    fn items(&self) -> PyResult<Items<'py>> {
+        // SAFETY: as in `run_with`.
+        let iterator = unsafe {
+            let iter = may_unwind!(ffi::PyObject_GetIter; Object);
+            Bound::from_owned_ptr_or_err(self.py(), guarded(|| iter(self.as_ptr())))
+        };
+        Ok(Items(iterator?))
+    }
+}
+
+fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: as in `run_with`.
+    unsafe {
+        let get = may_unwind!(ffi::PyObject_GetAttr; Object, Object);
+        Bound::from_owned_ptr_or_err(object.py(), guarded(|| get(object.as_ptr(), name.as_ptr())))
+    }
+}
+
+/// An iterator.
+pub(crate) struct Items<'py>(Bound<'py, PyAny>);
+
+impl<'py> Iterator for Items<'py> {
+    type Item = PyResult<Bound<'py, PyAny>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let py = self.0.py();
+        // SAFETY: as in `run_with`, but null without an exception is the end.
+        let item = unsafe {
+            let next = may_unwind!(ffi::PyIter_Next; Object);
+            Bound::from_owned_ptr_or_opt(py, guarded(|| next(self.0.as_ptr())))
+        };
+        item.map_or_else(|| PyErr::take(py).map(Err), |item| Some(Ok(item)))
+    }
+}
+
+/// Runs `call`, which does nothing but call a function that may unwind.
+fn guarded(call: impl FnOnce() -> Object) -> Object {
+    let guard = Guard;
+    let result = call();
+    forget(guard);
+    result
+}
+
+/// Dropped only if the stack is unwound, and never by a panic: no Rust code runs next to it.
+struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        loop {
+            thread::sleep(Duration::from_secs(3600));
+        }
+    }
+}
