@@ -68,7 +68,8 @@ def work():
     while True:
         try:
             CALL
-        except cordwood.CordwoodError:
+        except (cordwood.CordwoodError, RuntimeError):
+            # The second comes from `concurrent.futures`, with which URLs are read: it starts nothing more by then.
             pass
 
 
