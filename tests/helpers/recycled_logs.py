@@ -97,6 +97,12 @@ class State:
         """Those that are whole in the file, be it that the older log happened to have the same bytes."""
         return [record for _, end, record in self.new.records if self.data[:end] == self.new.data[:end]]
 
+    def looks_whole(self) -> bool:
+        """Whether the fragment that is only partly written differs in one bit from the whole one."""
+        torn = [slice(*span) for span in self.new.fragments if span[0] < self.own_len < span[1]]
+        pairs = [zip(self.data[span], self.new.data[span], strict=False) for span in torn]
+        return any(sum((one ^ other).bit_count() for one, other in pair) == 1 for pair in pairs)
+
     def whole_fragment(self, offset: int) -> tuple[int, int] | None:
         """The fragment at this offset, if all of it is in the file."""
         spans = (span for span in self.new.fragments if span[0] <= offset < span[1] <= self.own_len)
