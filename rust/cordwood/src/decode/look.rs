@@ -73,11 +73,15 @@ impl Decoder {
                 let format = self.format.without_end_trailer();
                 found = find(&format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
-            let repaired = match found {
-                Found::Fault { reason, .. } if self.repairs.is_on => self.repaired(reason, bytes, left, window),
-                _ => None,
-            };
-            if let Some(step) = repaired.unwrap_or_else(|| self.process(found, bytes, left, window)) {
+            if let Found::Fault { reason, .. } = found
+                && self.repairs.is_on
+                && let Some(fragment) = self.repair(reason, bytes, left)
+            {
+                let found = find(&self.format, &fragment, left, true, true);
+                if let Some(step) = self.process(found, &fragment, left, window) {
+                    return step;
+                }
+            } else if let Some(step) = self.process(found, bytes, left, window) {
                 return step;
             }
         }
@@ -86,7 +90,7 @@ impl Decoder {
     /// Processes what was found at the beginning of `bytes`, the rest of the block. Returns `None`
     /// to look again.
     #[inline]
-    pub(super) fn process(&mut self, mut found: Found, bytes: &[u8], left: usize, window: Window<'_>) -> Option<Step> {
+    fn process(&mut self, mut found: Found, bytes: &[u8], left: usize, window: Window<'_>) -> Option<Step> {
         if self.format.dialect.has_log_numbers() {
             found = self.corrected(found, bytes);
             // The whole block is skipped, and what it contains may matter.
@@ -210,7 +214,7 @@ impl Decoder {
                 .map(|region| self.skip(region));
         }
         // The bytes in the window are not those of a repaired fragment.
-        let is_joined = self.repairs.is_current;
+        let is_joined = self.repairs.begin == self.offset;
         let reserved = if is_joined && kind == Kind::Full {
             Kind::First
         } else {

@@ -1,22 +1,22 @@
 //! What has been repaired, for `verbs/salvage.rs`, which asks for it.
 
-use super::{Decoder, Step, Window};
+use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
 use crate::damage::{BitFlip, Finding, Findings, FragmentPart, Reason, SkippedRegion, only_difference};
 use crate::format::Header;
-use crate::fragment::find;
 
 /// The fragments in which a bit is flipped back.
 #[derive(Debug)]
 pub(super) struct Repairs {
     /// Whether any is.
     pub(super) is_on: bool,
-    /// Whether the fragment that is being processed is one: its bytes are not those in the window.
-    pub(super) is_current: bool,
-    /// Those that have been processed since they were last taken.
+    /// Those that have been processed since they were last taken, except the last one.
     findings: Findings,
-    /// The last one: its file offset and its bytes.
-    begin: u64,
+    /// The last one, until it is among the others.
+    last: Option<Finding>,
+    /// The file offset of the last one. There, what the window contains is not what it was.
+    pub(super) begin: u64,
+    /// Its bytes, with the bit as it was.
     fragment: Vec<u8>,
 }
 
@@ -24,14 +24,15 @@ impl Repairs {
     pub(super) fn new(is_on: bool) -> Self {
         Repairs {
             is_on,
-            is_current: false,
             findings: Findings::default(),
-            begin: 0,
+            last: None,
+            begin: u64::MAX,
             fragment: Vec::new(),
         }
     }
 
-    fn add(&mut self, begin: u64, fragment: Vec<u8>, reason: Reason, bit_flip: BitFlip) {
+    /// Remembers a fragment that is about to be processed.
+    fn begin(&mut self, begin: u64, fragment: Vec<u8>, reason: Reason, bit_flip: BitFlip) {
         let region = SkippedRegion {
             begin,
             end: begin + fragment.len() as u64,
@@ -39,22 +40,26 @@ impl Repairs {
             leveldb_len: None,
         };
         let bit_flip = Some(bit_flip);
-        self.findings.add(Finding { region, bit_flip });
+        self.last = Some(Finding { region, bit_flip });
         (self.begin, self.fragment) = (begin, fragment);
+    }
+
+    /// Adds the last fragment to the others if the decoder, which is at `offset`, has moved on.
+    /// Otherwise it will read it again.
+    fn settle(&mut self, offset: u64) {
+        if let Some(last) = self.last.take()
+            && last.region.begin < offset
+        {
+            self.findings.add(last);
+        }
     }
 }
 
 impl Decoder {
-    /// [Processes](Self::process) a fault at the beginning of `bytes` as the fragment that it is
-    /// without one flipped bit. Returns `None` if there is no such bit.
+    /// The fragment that is at the beginning of `bytes` without one flipped bit, if such a bit
+    /// explains the fault there.
     #[cold]
-    pub(super) fn repaired(
-        &mut self,
-        reason: Reason,
-        bytes: &[u8],
-        left: usize,
-        window: Window<'_>,
-    ) -> Option<Option<Step>> {
+    pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {
             Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader => reason,
             // With another type, the header has another length.
@@ -75,16 +80,9 @@ impl Decoder {
             is_compressed: self.info.is_compressed(),
         };
         let Repaired { fragment, bit_flip } = repair(&log, self.offset, bytes, left)?;
-        let begin = self.offset;
-        let found = find(&self.format, &fragment, left, true, true);
-        self.repairs.is_current = true;
-        let step = self.process(found, &fragment, left, window);
-        self.repairs.is_current = false;
-        // If it has not moved on, the next call reads these bytes again.
-        if self.offset > begin {
-            self.repairs.add(begin, fragment, reason, bit_flip);
-        }
-        Some(step)
+        self.repairs.settle(self.offset);
+        self.repairs.begin(self.offset, fragment.clone(), reason, bit_flip);
+        Some(fragment)
     }
 
     /// Whether one flipped bit explains why `bytes` are not the file header `prefix`. If so, it is
@@ -93,7 +91,7 @@ impl Decoder {
         match only_difference(bytes, prefix) {
             Some(place) if self.repairs.is_on => {
                 let bit_flip = place.flip_in(0, FragmentPart::FileHeader);
-                self.repairs.add(0, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
+                self.repairs.begin(0, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
                 true
             }
             _ => false,
@@ -102,6 +100,7 @@ impl Decoder {
 
     /// The fragments repaired since the last call.
     pub(crate) fn take_repairs(&mut self) -> Findings {
+        self.repairs.settle(self.offset);
         std::mem::take(&mut self.repairs.findings)
     }
 
@@ -110,6 +109,6 @@ impl Decoder {
         let Repairs {
             begin: last, fragment, ..
         } = &self.repairs;
-        (*last == begin && !fragment.is_empty()).then_some(fragment)
+        (*last == begin).then_some(fragment)
     }
 }
