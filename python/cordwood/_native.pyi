@@ -43,6 +43,8 @@ __all__ = [
     "decode_wandb",
     "detect",
     "fragments",
+    "leave_out_salvaged",
+    "left_out_count",
     "mask_crc",
     "runs",
     "salvage",
@@ -111,7 +113,7 @@ class SkippedRegion:
     ...     _ = file.seek(7), file.write(b"X")
     >>> region = cordwood.verify("example.log").skipped[0]
     >>> region.offset, region.end_offset, region.reason.value, region.severity.value
-    (0, 20, 'checksum_mismatch', 'corruption')
+    (0, 10, 'checksum_mismatch', 'corruption')
     """
 
     def __new__(
@@ -420,6 +422,18 @@ class Reader:
             ClosedError: The reader is closed.
         """
     @property
+    def dialect_known(self) -> bool:
+        """Whether the dialect was named, or can be detected.
+
+        If not, nothing in the file shows it, and the log is read as `"leveldb"`. If it has to be
+        detected, the source is read.
+
+        Raises:
+            DialectError: The source is not a log.
+            OSError: The source cannot be read.
+            ClosedError: The reader is closed.
+        """
+    @property
     def log_number(self) -> int | None:
         """The number of the log; `None` if the dialect has none or it is not known.
 
@@ -523,6 +537,16 @@ class Reader:
     @property
     def outcome(self) -> Outcome:
         """How reading ended; `"unfinished"` until it has."""
+    @property
+    def other_log_number(self) -> int | None:
+        """The number of another log, if everything read so far belongs to that log; else `None`.
+
+        The file's name or `log_number` states a different number: the file was recycled and nothing
+        has been written to the log with that number yet, or the file was renamed or copied.
+
+        Raises:
+            ClosedError: The reader is closed.
+        """
     @property
     def path(self) -> str | None:
         """The path, the URL, or the `name` of an object with `read_range`; otherwise `None`."""
@@ -1151,11 +1175,18 @@ class Report:
         len_by_reason: dict[Reason, int] | dict[str, int] | None = None,
         other_log_number: int | None = None,
         not_kept: Iterable[str] | None = None,
+        dialect_known: bool = True,
         path: str | PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def dialect(self) -> DialectName:
         """The dialect of the log, such as `"leveldb"`."""
+    @property
+    def dialect_known(self) -> bool:
+        """Whether the dialect was named, or detected.
+
+        If not, nothing in the file shows it, and the log was read as `"leveldb"`.
+        """
     @property
     def log_number(self) -> int | None:
         """The number of the log; `None` if the dialect has none or if it is not known."""
@@ -1173,7 +1204,10 @@ class Report:
         """Records that were returned."""
     @property
     def salvaged_count(self) -> int:
-        """Returned records that begin after damage in the same block, under the policy `"salvage"`."""
+        """Returned records that begin after damage in the same block.
+
+        LevelDB and the policy `"skip"` drop these, and return the others.
+        """
     @property
     def repaired_count(self) -> int:
         """Records that `salvage` wrote with a bit flipped back; 0 without `repair_bit_flips`."""
@@ -1269,6 +1303,7 @@ class Stat:
         outcome: Outcome,
         log_number: int | None = None,
         compression: CompressionName | None = None,
+        salvaged_count: int = 0,
         stored_len: int = 0,
         header_len: int = 0,
         record_len_min: int | None = None,
@@ -1296,6 +1331,9 @@ class Stat:
     @property
     def record_count(self) -> int:
         """Records that were returned."""
+    @property
+    def salvaged_count(self) -> int:
+        """Returned records that begin after damage in the same block: as `Report.salvaged_count`."""
     @property
     def payload_len(self) -> int:
         """Bytes of data in the records."""
@@ -1603,7 +1641,6 @@ def verify(
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    on_corruption: Literal["skip", "stop", "salvage"] = "skip",
     start: int = 0,
     end: int | None = None,
     verify_checksums: bool = True,
@@ -1612,7 +1649,9 @@ def verify(
 ) -> Report:
     """Reads a log to its end, and reports what is in it and what is wrong with it.
 
-    Damage is not an error here.
+    Damage is not an error here. It is treated as under the policy `"salvage"`, so that what is
+    reported is the damage itself, and not the rest of its block. `Report.salvaged_count` says how
+    many of the records LevelDB and the policy `"skip"` would drop.
 
     A log with a number in which damage is found is read a second time, if the source can seek, and
     the report is of the second reading: while RocksDB or Pebble writes such a log over an older one,
@@ -1621,13 +1660,11 @@ def verify(
     Args:
         source: As for `Reader`.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
-            Only one thread is used for an object with `read`, a log with log numbers, a file of
-            less than about 2 MiB per thread, and anything under the policy `"stop"`. Default: 1.
+            Only one thread is used for an object with `read`, a log with log numbers, and a file of
+            less than about 2 MiB per thread. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        on_corruption: After damage, continue at the next block (`"skip"`), stop (`"stop"`), or
-            search for valid records in the same block (`"salvage"`). Default: `"skip"`.
         start: As for `Reader`: a file offset in bytes. Default: 0.
         end: As for `Reader`: a file offset in bytes. Default: `None`.
         verify_checksums: As for `Reader`. Default: `True`.
@@ -1882,12 +1919,13 @@ def stat(
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    on_corruption: Literal["skip", "stop", "salvage"] = "skip",
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Stat:
-    """Reads a log to its end, and counts what is in it. Damage is not an error here.
+    """Reads a log to its end, and counts what is in it.
+
+    Damage is not an error here: it is treated as by `verify`.
 
     Args:
         source: As for `Reader`.
@@ -1895,7 +1933,6 @@ def stat(
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        on_corruption: As for `verify`. Default: `"skip"`.
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         progress: As for `verify`. Default: `None`.
@@ -2217,6 +2254,13 @@ class Fragments:
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Fragment: ...
+    @property
+    def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
+        """What was found in the log so far.
+
+        A tuple: its dialect, its number, its compression, the number of another log to which all of
+        it belongs, and how many of its records begin after damage in the same block.
+        """
 
 @final
 class Runs:
@@ -2224,6 +2268,9 @@ class Runs:
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[int, int, str, str | None, str | None, int]: ...
+    @property
+    def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
+        """As `Fragments.found`."""
 
 def fragments(
     source: Source,
@@ -2231,7 +2278,7 @@ def fragments(
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-) -> Iterator[Fragment]:
+) -> Fragments:
     """Lists every fragment and every gap of a log, with the reason for each that was not returned.
 
     Together they tile the file: each begins where the one before it ends, and none crosses the end
@@ -2272,7 +2319,7 @@ def runs(
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
+) -> Runs:
     """Lists `fragments`, merging neighbours of the same kind and reason within a block.
 
     For pictures of long logs.
@@ -2286,4 +2333,24 @@ def runs(
     Returns:
         An iterator of tuples: the offset, the end offset, the kind, the reason, its severity
         and the number of fragments.
+    """
+
+def leave_out_salvaged(reader: Reader, /) -> None:
+    """Makes a reader with the policy `"salvage"` leave out the records that it would mark.
+
+    The others are those that the policy `"skip"` returns. Must be called before anything is read;
+    not for `record_batches` in threads.
+
+    Args:
+        reader: The reader.
+    """
+
+def left_out_count(reader: Reader, /) -> int:
+    """How many records a reader has left out because of `leave_out_salvaged`.
+
+    Args:
+        reader: The reader.
+
+    Returns:
+        Their number so far.
     """

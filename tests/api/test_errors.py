@@ -350,7 +350,7 @@ def test_what_begins_after_the_end_of_a_file(path, start, dialect):
                 assert list(reader) == RECORDS
     for threads in (1, 2):
         with pytest.raises(cordwood.LogTruncatedError, match=f"the file has {len(FILE)} bytes"):
-            cordwood.verify(path, start=start, threads=threads, **options)
+            cordwood.verify(path, start=start, threads=threads, dialect=dialect)
     with pytest.raises(Exception, match="cut"):
         pyarrow.table(cordwood.scan(path, start=start, **options))
     with cordwood.open(path, start=len(FILE), **options) as reader:
@@ -397,14 +397,6 @@ NAMES = {
     "flush": ("'append' or 'close'", lambda value: cordwood.Writer("log", "w", flush=value)),
     "on_torn_tail": ("'refuse', 'truncate' or 'pad'", lambda value: cordwood.Writer("log", "a", on_torn_tail=value)),
     "on_corruption": ("'raise', 'skip', 'stop' or 'salvage'", lambda value: cordwood.open(FILE, on_corruption=value)),
-    "on_corruption of a report": (
-        "'skip', 'stop' or 'salvage' for a report",
-        lambda value: cordwood.verify(FILE, on_corruption=value),
-    ),
-    "on_corruption of stat": (
-        "'skip', 'stop' or 'salvage' for a report",
-        lambda value: cordwood.stat(FILE, on_corruption=value),
-    ),
 }
 
 

@@ -21,7 +21,7 @@ PROMPT = 2.0
 CALLS = {
     "verify": "cordwood.verify(path)",
     "verify, 2 threads": "cordwood.verify(path, threads=2)",
-    "verify, 4 threads, salvage": "cordwood.verify(path, threads=4, on_corruption='salvage')",
+    "verify, 4 threads, salvage": "cordwood.verify(path, threads=4)",
     "stat": "cordwood.stat(path)",
     "stat, 2 threads": "cordwood.stat(path, threads=2)",
     "salvage": "cordwood.salvage(path, path + '.salvaged')",

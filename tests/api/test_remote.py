@@ -217,8 +217,8 @@ def test_every_function_takes_every_source(kind, tmp_path, short_ranges):
     path = tmp_path / "example.log"
     path.write_bytes(file)
     report, expected = (
-        cordwood.verify(SOURCES[kind](file), on_corruption="salvage"),
-        cordwood.verify(path, on_corruption="salvage"),
+        cordwood.verify(SOURCES[kind](file)),
+        cordwood.verify(path),
     )
     assert not report.ok
     assert (report.record_count, report.skipped) == (expected.record_count, expected.skipped)

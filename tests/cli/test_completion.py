@@ -29,8 +29,8 @@ def shell(request, tmp_path):
     ("words", "expected"),
     [
         ("ver", "verify"),
-        ("verify --on-c", "--on-corruption"),
-        ("verify --on-corruption st", "stop"),
+        ("cat --on-c", "--on-corruption"),
+        ("cat --on-corruption st", "stop"),
         ("cat exa", "example.log"),
     ],
 )
@@ -52,8 +52,8 @@ def test_bash(shell, words, expected):
     ("words", "expected"),
     [
         ("ver", "verify"),
-        ("verify --on-c", "--on-corruption"),
-        ("verify --on-corruption st", "stop"),
+        ("cat --on-c", "--on-corruption"),
+        ("cat --on-corruption st", "stop"),
         ("cat exa", "example.log"),
     ],
 )
@@ -84,8 +84,8 @@ def test_zsh(shell):
     try:
         typed(b"fpath=($PWD $fpath); autoload -U compinit; compinit -D -u; echo rea''dy\n", b"ready")
         typed(b"cordwood ver\t", b"cordwood verify ")
-        typed(b"\x15cordwood verify --on-corr\t", b"--on-corruption ")
-        typed(b"\x15cordwood verify --on-corruption st\t", b"--on-corruption stop ")
+        typed(b"\x15cordwood cat --on-corr\t", b"--on-corruption ")
+        typed(b"\x15cordwood cat --on-corruption st\t", b"--on-corruption stop ")
         typed(b"\x15cordwood cat exa\t", b"cordwood cat example.log ")
     finally:
         os.write(terminal, b"\x15exit\n")

@@ -77,9 +77,8 @@ def test_records(log, verb, options, data):
         assert [value["salvaged"] for value in values] == [False, True]
 
 
-@pytest.mark.parametrize("policy", ["skip", "salvage", "stop"])
-def test_verify(log, policy):
-    [value], status = cordwood("verify", "--json", "--on-corruption", policy, log)
+def test_verify(log):
+    [value], status = cordwood("verify", "--json", log)
     assert status == 3
     check(value, fields("verify, salvage"))
     documented = fields("verify, salvage", 2)
@@ -187,7 +186,7 @@ def test_info(log, tmp_path):
     [value], status = cordwood("info", "--json", str(tmp_path))
     assert status == 3
     check(value, fields("info"))
-    [report], _ = cordwood("verify", "--json", "--on-corruption", "salvage", log)
+    [report], _ = cordwood("verify", "--json", log)
     assert value["record_count"] == report["record_count"]
     assert value["damaged_len"] == report["len_by_severity"]["corruption"]
     assert (value["torn_count"], value["damaged_count"], value["other_file_count_by_format"]) == (1, 1, {"text": 1})

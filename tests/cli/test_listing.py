@@ -35,9 +35,9 @@ def read_from_pipe(pipe, log, *arguments):
 @pytest.mark.parametrize(
     ("verb", "expected", "code"),
     [
-        (["cat"], "", 0),
-        (["convert"], "", 0),
-        (["convert", "--to", "csv"], "offset,end_offset,data\n", 0),
+        (["cat"], "", 3),
+        (["convert"], "", 3),
+        (["convert", "--to", "csv"], "offset,end_offset,data\n", 3),
         (["verify"], "000009.log: 0 records; all of it belongs to log 6", 3),
         (["stat"], "  records    0, 0 bytes\n", 0),
         (["map"], "no damage", 0),

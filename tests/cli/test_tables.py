@@ -231,7 +231,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
     monkeypatch.setattr(at_once, "convert_at_once", lambda *_: False)
     assert main([*arguments, str(tmp_path / "twice.parquet")]) == 0
     assert sorted(capfd.readouterr().err.splitlines()) == sorted(once.splitlines())
-    assert "3 files are not logs: metadata of an export (1), no valid fragment (1), text (1)" in once
+    assert "3 files are not logs: metadata of an export (1), only zeros (1), text (1)" in once
     tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "twice")]
     assert tables[0].schema.equals(tables[1].schema)
     assert tables[0].num_rows > 1_000

@@ -185,7 +185,7 @@ assert_type(cordwood.mask_crc(1), int)
 assert_type(cordwood.unmask_crc(1), int)
 assert_type(cordwood.__version__, str)
 
-report = cordwood.verify("example.log", threads=2, on_corruption="salvage", start=0, end=None, verify_checksums=True)
+report = cordwood.verify("example.log", threads=2, start=0, end=None, verify_checksums=True)
 assert_type(report, Report)
 assert_type(cordwood.salvage(io.BytesIO(), Path("clean.log"), record_len_max=1), Report)
 assert_type((report.ok, report.record_count, report.salvaged_count, report.payload_len), tuple[bool, int, int, int])

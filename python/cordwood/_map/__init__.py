@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from os import PathLike
 from os.path import basename
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cordwood._native import Reader
-from cordwood.types import LogFormat
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable, ReadableBuffer
 
 
@@ -54,9 +53,9 @@ def map(  # noqa: A001 - as the verb of the command
 ) -> LogMap:
     """Draws a log: where its records are, and where the damage is.
 
-    It reads the log several times with the policy `"salvage"`, which takes about a second per GiB, and no more memory
-    for a long log. The picture is that of `cordwood map --svg`: it needs no script and no other file, and is as wide as
-    the page allows.
+    It reads the log twice with the policy `"salvage"`, which takes about a second per GiB, and no more memory for a
+    long log. The picture is that of `cordwood map --svg`: it needs no script and no other file, and is as wide as the
+    page allows.
 
     Args:
         source: A path or a URL; the content of a file in memory; a file in a store. Not an open file.
@@ -85,14 +84,14 @@ def map(  # noqa: A001 - as the verb of the command
     from cordwood._map.drawing import picture_of
     from cordwood._map.svg import FRAGMENTS_MAX, document
 
-    with Reader(source, dialect=dialect, log_number=log_number, compression=compression) as reader:
+    log: dict[str, Any] = {"dialect": dialect, "log_number": log_number, "compression": compression}
+    with Reader(source, **log) as reader:
         path = reader.path
-        log = LogFormat(reader.dialect, reader.log_number, reader.compression)
     picture = picture_of(lambda: source, log, basename(path or "log"), FRAGMENTS_MAX)  # noqa: PTH119
-    totals = picture.cells.totals
+    cells, totals = picture.cells, picture.cells.totals
     damaged_len = totals[Category.DAMAGE] + totals[Category.LOST]
     return LogMap(
-        path, log.dialect, picture.cells.file_len, damaged_len, totals[Category.TORN], document([picture.drawing])
+        path, cells.log.dialect, cells.file_len, damaged_len, totals[Category.TORN], document([picture.drawing])
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cordwood._native import runs
 from cordwood._text import quantity
@@ -95,6 +95,9 @@ class Cells:
         zeros_inside_len: Bytes of zeros that a record follows.
         zeros_offset: Where the zeros at the end of the log begin; `None` if it does not end in zeros.
         has_records: Whether the log has any.
+        salvaged_count: How many of its records are after damage in their block.
+        log: Which log it is.
+        other_log_number: The number of another log, if all of it belongs to that.
     """
 
     # Not a `dataclass`: importing `dataclasses` takes longer than drawing a small log.
@@ -111,6 +114,9 @@ class Cells:
         self.zeros_inside_len: int = 0
         self.zeros_offset: int | None = None
         self.has_records: bool = False
+        self.salvaged_count: int = 0
+        self.log: LogFormat = LogFormat("leveldb")
+        self.other_log_number: int | None = None
 
     @classmethod
     def of(cls, found: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
@@ -147,7 +153,7 @@ class Cells:
         self.totals[category] += end - begin
         self.file_len = max(self.file_len, end)
         while end > self.cell_len * self.count_max:
-            self._double()
+            self.double()
         while begin < end:
             index = begin // self.cell_len
             cell_end = min(end, (index + 1) * self.cell_len)
@@ -156,7 +162,8 @@ class Cells:
             self.sums[index][category] += cell_end - begin
             begin = cell_end
 
-    def _double(self) -> None:
+    def double(self) -> None:
+        """Doubles the length of the cells."""
         pairs = zip(self.sums[::2], [*self.sums[1::2], [0] * len(Category)], strict=False)
         self.sums = [[one + other for one, other in zip(*pair, strict=True)] for pair in pairs]
         self.cell_len *= 2
@@ -176,17 +183,23 @@ class Cells:
         return self.totals[Category.DAMAGE] + self.totals[Category.LOST] > 0
 
 
-def cells_of(source: Callable[[], Source], log: LogFormat, columns: int, row_count_max: int) -> tuple[Cells, int]:
-    """The cells of a log, and how many bytes are in a row: a block; more for a long log, less for a short one."""
+def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
+    """The cells of a log, for rows of this many: a row is a block; more for a long log, less for a short one.
 
-    def of(cell_len: int) -> Cells:
-        return Cells.of(runs(source(), **log._asdict()), cell_len=cell_len, count_max=columns * row_count_max)
-
-    cells = of(BLOCK_LEN // columns)
-    if cells.file_len <= BLOCK_LEN // 2:
-        short = max(-(-cells.file_len // columns), 1)
-        cells = of(1 << (short - 1).bit_length())
-    return cells, cells.cell_len * columns
+    Args:
+        source: The log, which is read once.
+        log: The options that say which log it is, as far as they are given.
+        columns: Cells in a row, a power of two.
+        row_count_max: The maximum number of rows.
+    """
+    found = runs(source, **log)
+    cells = Cells.of(found, cell_len=1, count_max=columns * row_count_max)
+    row_len = BLOCK_LEN if cells.file_len > BLOCK_LEN // 2 else cells.file_len
+    while cells.cell_len * columns < row_len:
+        cells.double()
+    dialect, log_number, compression, cells.other_log_number, cells.salvaged_count = found.found
+    cells.log = LogFormat(dialect, log_number, compression)
+    return cells
 
 
 def category_of_cell(sums: list[int]) -> Category:

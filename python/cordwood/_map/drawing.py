@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cordwood._map import svg
 from cordwood._map.cells import Cells, category_of, cells_of
@@ -25,21 +25,22 @@ class Picture(NamedTuple):
     """Fragments that are drawn individually; 0 if there are too many."""
 
 
-def picture_of(source: Callable[[], Source], log: LogFormat, title: str, fragments_max: int) -> Picture:
+def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fragments_max: int) -> Picture:
     """The picture of a log. If there are more fragments than `fragments_max`, cells are drawn in their place.
 
     Args:
         source: Opens the log, as often as it is called.
-        log: Which log it is.
+        log: The options that say which log it is, as far as they are given.
         title: The heading above it.
         fragments_max: How many fragments are drawn individually.
     """
-    cells, row_len = cells_of(source, log, svg.COLUMNS, svg.ROW_COUNT_MAX)
-    boxes = _fragment_boxes(source, log, fragments_max)
+    cells = cells_of(source(), log, svg.COLUMNS, svg.ROW_COUNT_MAX)
+    boxes = _fragment_boxes(source, cells.log, fragments_max)
     count = len(boxes or [])
     if boxes is None:
         boxes = list(svg.boxes_of_cells(cells, svg.COLUMNS))
-    return Picture(cells, svg.draw(cells, boxes, title=title, dialect=log.dialect, row_len=row_len), count)
+    row_len = cells.cell_len * svg.COLUMNS
+    return Picture(cells, svg.draw(cells, boxes, title=title, dialect=cells.log.dialect, row_len=row_len), count)
 
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[svg.Box] | None:

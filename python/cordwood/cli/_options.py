@@ -83,9 +83,14 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options for how a log is read."""
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
+    add_range_arguments(parser)
+    add_record_len_max_argument(parser)
+
+
+def add_range_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--start` and `--end`."""
     add_start_argument(parser)
     parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
-    add_record_len_max_argument(parser)
 
 
 def add_record_len_max_argument(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +106,7 @@ def add_record_len_max_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
-    """`--on-corruption`, for verbs that do not end at damage."""
+    """`--on-corruption`, for verbs that print records: `cat` and `convert`."""
     parser.add_argument(
         "--on-corruption",
         choices=("skip", "stop", "salvage"),

@@ -40,7 +40,7 @@ def without_fragment(file: Named) -> str | None:
     # A flipped bit in the only record of a log must not hide that it is one.
     if is_valid:
         return None
-    report = cordwood.verify(name, on_corruption="salvage")
+    report = cordwood.verify(name)
     if report.outcome.zeros_offset == 0:
         return ONLY_ZEROS
     return None if _has_flipped_bit(report) else NO_FRAGMENT
@@ -80,7 +80,7 @@ def _may_be_damaged_log(path: str) -> bool:
     """
     if is_engine_name(path):
         return True
-    report = cordwood.verify(path, on_corruption="salvage")
+    report = cordwood.verify(path)
     if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:
         # A short text can look like one, but the header of a record is hardly ever text.
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import

@@ -1,33 +1,24 @@
-"""What a verb says about a log: its state, its damage, and what could still be read."""
+"""How verbs print what was found in a log: on stdout, on stderr, and as JSON."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import cordwood
 from cordwood._text import quantity
 from cordwood.cli._expansion import is_one_file
 from cordwood.cli._messages import REPORTED_MAX, Status, complain, with_options
-from cordwood.cli._named import Named, display_name, is_stream
-from cordwood.cli._options import processor_count
+from cordwood.cli._named import Named, display_name
 from cordwood.cli._output import print_json
 from cordwood.cli._recognition import NO_FRAGMENT
 from cordwood.cli._sources import Tally, for_each_source
-from cordwood.cli._terminal import WIDTH, print_folded, red
-from cordwood.cli._zeros import ZerosAtEnd, zeros_at_end, zeros_inside, zeros_inside_text
-
-if TYPE_CHECKING:
-    from cordwood.typing import Source
-
-
-def format_of(read: cordwood.Reader | cordwood.Report | cordwood.Stat) -> cordwood.LogFormat:
-    """Which log was read."""
-    return cordwood.LogFormat(read.dialect, read.log_number, read.compression)
+from cordwood.cli._summary import LogSummary
+from cordwood.cli._terminal import print_folded, red
+from cordwood.cli._zeros import ZerosAtEnd, zeros_inside_text
 
 
 def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
@@ -52,11 +43,11 @@ def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
 
 def state_of_log(
     end: cordwood.Outcome,
+    zeros: ZerosAtEnd | None,
     *,
     ok: bool,
+    has_zeros_inside: bool,
     must_be_complete: bool = False,
-    has_zeros_inside: bool = False,
-    zeros: ZerosAtEnd | None = None,
 ) -> str:
     """Whether a log is damaged, in a few words, for stdout. `zeros` are those at its end."""
     if not ok:
@@ -122,79 +113,16 @@ def print_repaired(report: cordwood.Report) -> None:
 
 
 NO_DIALECT = "nothing shows its dialect, so it was read as leveldb: if it is another, name it with --dialect"
-"""What is said of a damaged log for which `is_undetected` is true."""
+"""What is said of a damaged log whose dialect nothing shows."""
 
 
-def is_undetected(
-    name: str,
-    dialect: str,
-    count: int,
-    regions: Iterable[cordwood.SkippedRegion],
-    *,
-    ok: bool,
-    options: argparse.Namespace,
-) -> bool:
-    """Whether nothing in a damaged log shows its dialect: it may be in another than the one it was read in.
-
-    In another dialect, headers have other lengths, and the same bytes can look as if a bit of a length had been
-    flipped. A flipped bit elsewhere shows the dialect. For what can be read only once, `False` is returned.
-
-    Args:
-        name: The name of the log.
-        dialect: The one it was read in.
-        count: How many records were read.
-        regions: What was not returned.
-        ok: Whether there was no damage.
-        options: Only `dialect` is used, if the verb has it.
-    """
-    if ok or count or dialect != "leveldb" or getattr(options, "dialect", None) or is_stream(name):
-        return False
-    with contextlib.suppress(OSError, cordwood.CordwoodError):
-        if cordwood.detect(name) is None:
-            flips = (region.bit_flip for region in regions)
-            return not any(flip and flip.part != cordwood.FragmentPart.LENGTH for flip in flips)
-    return False
-
-
-class Skipped(NamedTuple):
-    """What a reader has not returned so far."""
-
-    regions: Sequence[cordwood.SkippedRegion]
-    """The first 100,000 regions."""
-    skipped_len: int
-    """Bytes in all regions, listed or not."""
-    ok: bool
-    """Whether no region is damage, listed or not."""
-    is_torn: bool
-    """Whether the log ends with an incomplete record."""
-    zeros: Sequence[cordwood.SkippedRegion]
-    """The listed regions of zeros that a record follows."""
-    zeros_at_end: ZerosAtEnd | None
-    """The zeros at the end of the file, unless they are padding."""
-
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether `--strict` fails on the log, damaged or not."""
-        return self.is_torn or bool(self.zeros) or self.zeros_at_end is not None
-
-
-def skipped_by(reader: cordwood.Reader, record_count: int) -> Skipped:
-    """What a reader, which has returned this many records, has not returned so far."""
-    regions, end = reader.skipped, reader.outcome
-    is_torn = end.kind == cordwood.OutcomeKind.TORN_TAIL
-    zeros = zeros_at_end(end, record_count)
-    if zeros and zeros.is_padding:
-        zeros = None
-    return Skipped(regions, reader.skipped_len, reader.ok, is_torn, zeros_inside(regions, reader.tell()), zeros)
-
-
-def report_skipped(name: str, skipped: Skipped, *, names_flips: bool = True) -> Status:
-    """Reports the regions that contain something that was not returned. Damage decides the exit status."""
+def _report_skipped(name: str, summary: LogSummary) -> None:
+    """Reports the regions that contain something that was not returned, and the zeros at the end."""
     # There may be 100,000: what is the same for each is looked up once.
     info, unknown_version = cordwood.Severity.INFO, cordwood.Reason.UNKNOWN_VERSION
-    zeros = {region.offset for region in skipped.zeros}
+    zeros = {region.offset for region in summary.zeros_inside}
     count, rest_len = 0, 0
-    for region in skipped.regions:
+    for region in summary.regions:
         is_zeros = region.offset in zeros
         if region.reason is unknown_version:
             complain(f"{display_name(name)}: {reason_text(region)}; its records are read")
@@ -202,7 +130,7 @@ def report_skipped(name: str, skipped: Skipped, *, names_flips: bool = True) -> 
             continue
         count += 1
         if count <= REPORTED_MAX:
-            reason = reason_text(region, names_flip=names_flips)
+            reason = reason_text(region, names_flip=not summary.has_no_dialect)
             what = zeros_text(region) if is_zeros else f"{place_text(region)} left out, {reason}"
             complain(f"{display_name(name)}: {what}")
         else:
@@ -210,21 +138,11 @@ def report_skipped(name: str, skipped: Skipped, *, names_flips: bool = True) -> 
     if count > REPORTED_MAX:
         rest = f"{quantity(count - REPORTED_MAX, 'more region')}, {quantity(rest_len, 'byte')} left out"
         complain(f"{display_name(name)}: {rest}; to list them: cordwood verify")
-    if skipped.zeros_at_end:
-        complain(f"{display_name(name)}: {skipped.zeros_at_end}")
-    if (skipped.is_torn or not skipped.ok) and sum(map(len, skipped.regions)) < skipped.skipped_len:
-        regions = quantity(len(skipped.regions), "region")
+    if summary.zeros_at_end and not summary.zeros_at_end.is_padding:
+        complain(f"{display_name(name)}: {summary.zeros_at_end}")
+    if (summary.is_torn or not summary.ok) and sum(map(len, summary.regions)) < summary.skipped_len:
+        regions = quantity(len(summary.regions), "region")
         complain(f"{display_name(name)}: more than {regions} were left out; for the totals: cordwood verify --json")
-    return Status.CLEAN if skipped.ok else Status.DAMAGE
-
-
-def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
-    """The number of another log, if the file begins with a fragment of it."""
-    if log.log_number is None:
-        return None
-    first = next(iter(cordwood.fragments(source, **log._asdict())), None)
-    is_stale = first is not None and first.reason == cordwood.Reason.STALE
-    return first.log_number if first and is_stale else None
 
 
 def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -> str:
@@ -242,40 +160,6 @@ def report_other_log(name: str, own: int | None, number: int | None, options: ar
     """Reports such a file on stderr. With `None` there is nothing to report."""
     if number is not None:
         complain(other_log_text(name, own, number, is_named=options.log_number is not None))
-
-
-def salvageable_count(
-    name: str,
-    count: int,
-    *,
-    threads: int,
-    policy: str,
-    log: cordwood.LogFormat,
-    record_len_max: int,
-    start: int = 0,
-    end: int | None = None,
-    on_read: Callable[[int], object] | None = None,
-) -> int | None:
-    """How many more records than `count` the policy "salvage" reads from a log that is damaged.
-
-    The log is read again for this. `None` if that cannot be done, as with a pipe. `on_read` is called with the number
-    of bytes of each read.
-    """
-    if policy == "salvage":
-        return 0
-    if name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
-        return None
-    report = cordwood.verify(
-        name,
-        threads=threads,
-        on_corruption="salvage",
-        record_len_max=record_len_max,
-        start=start,
-        end=end,
-        progress=on_read,
-        **log._asdict(),
-    )
-    return max(0, report.record_count - count)
 
 
 def sha256_of(name: str, length: int | None, on_read: Callable[[int], object] | None = None) -> str | None:
@@ -303,49 +187,38 @@ def sha256_of(name: str, length: int | None, on_read: Callable[[int], object] | 
 _HASHED_LEN = 1 << 20
 
 
-def report_left_out(
-    name: str, log: cordwood.LogFormat, count: int, skipped: Skipped, options: argparse.Namespace, *, end: int | None
-) -> Status:
-    """Reports what a verb left out of a log from which it read `count` records, and what would return more.
+def report_left_out(name: str, summary: LogSummary, options: argparse.Namespace) -> Status:
+    """Reports what a verb left out of a log, and what would return more.
 
-    Reading ended at the file offset `end`, if that is given. The status is `DAMAGE` also if all of the file was left
-    out because it belongs to another log.
+    The status is `DAMAGE` also if all of the file was left out because it belongs to another log.
     """
-    has_no_dialect = is_undetected(name, log.dialect, count, skipped.regions, ok=skipped.ok, options=options)
-    status = report_skipped(name, skipped, names_flips=not has_no_dialect)
-    if has_no_dialect:
+    _report_skipped(name, summary)
+    if summary.has_no_dialect:
         complain(f"{display_name(name)}: {NO_DIALECT}")
-    if status == Status.DAMAGE:
-        more = salvageable_count(
-            name,
-            count,
-            threads=processor_count(),
-            policy=options.on_corruption,
-            log=log,
-            record_len_max=options.record_len_max,
-            start=options.start,
-            end=end,
-        )
-        complain(f"{display_name(name)}: {policy_note(options.on_corruption, more)}")
+    if not summary.ok:
+        complain(f"{display_name(name)}: {_policy_note(options.on_corruption, summary.left_out_count)}")
     # Nothing is wrong with a range that contains only an older log.
-    if not (count or options.start or is_stream(name)) and (other := other_log(name, log)) is not None:
-        report_other_log(name, log.log_number, other, options)
+    if summary.other_log_number is not None and not (summary.record_count or options.start):
+        report_other_log(name, summary.log.log_number, summary.other_log_number, options)
         return Status.DAMAGE
-    return status
+    return Status.CLEAN if summary.ok else Status.DAMAGE
 
 
-def policy_note(policy: str, more: int | None) -> str:
-    """How damage was treated, and what more the policy "salvage" would read: `more` is from `salvageable_count`."""
+def _policy_note(policy: str, left_out_count: int) -> str:
+    """How damage was treated, and what the policy "salvage" would add."""
     note = f"read with the policy {policy}"
-    if more is None:
+    if policy == "stop":
         return f"{note}; --on-corruption salvage may return more records"
-    return f"{note}; --on-corruption salvage returns {quantity(more, 'more record')}" if more else note
+    return (
+        f"{note}; --on-corruption salvage returns {quantity(left_out_count, 'more record')}" if left_out_count else note
+    )
 
 
-def print_policy(policy: str, more: int | None) -> None:
-    """The same on stdout."""
-    note = f"  {policy_note(policy, more)}"
-    print(note if len(note) <= WIDTH else note.replace("; ", "\n  "))
+def salvaged_text(count: int) -> str:
+    """What is said of the records that were found after damage in their block."""
+    if count == 1:
+        return "1 record follows damage in its block: LevelDB's rule drops it"
+    return f"{count:,} records follow damage in their blocks: LevelDB's rule drops them"
 
 
 class Totals:

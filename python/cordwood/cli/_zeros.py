@@ -49,11 +49,11 @@ class ZerosAtEnd(NamedTuple):
         return f"at {self.offset:,}: {quantity(self.length, 'zero')} at the end: {what}"
 
 
-def zeros_at_end(end: cordwood.Outcome, record_count: int) -> ZerosAtEnd | None:
-    """The zeros at the end of a log that contains this many records, if there are any."""
+def zeros_at_end(end: cordwood.Outcome, *, has_records: bool) -> ZerosAtEnd | None:
+    """The zeros at the end of a log, if there are any."""
     offset, file_len = end.zeros_offset, end.offset
     if offset is None:
         return None
     length = file_len - offset
-    is_padding = record_count > 0 and length < cordwood.BLOCK_LEN and file_len % cordwood.BLOCK_LEN == 0
+    is_padding = has_records and length < cordwood.BLOCK_LEN and file_len % cordwood.BLOCK_LEN == 0
     return ZerosAtEnd(offset, length, is_padding, is_all=offset == 0)

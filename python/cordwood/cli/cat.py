@@ -13,18 +13,18 @@ import os
 import stat
 import sys
 
-import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status
 from cordwood.cli._named import stdin_or_path
-from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
+from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import format_of, report_left_out, skipped_by
+from cordwood.cli._reports import report_left_out
 from cordwood.cli._sources import for_each_source
+from cordwood.cli._summary import reader_of, summary_of_reader
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -52,17 +52,13 @@ def run(options: argparse.Namespace) -> Status:
         if selection.is_full:
             selection.report_stop(name, None, "record")
             return Status.CLEAN
-        start, end = options.start, options.end
         file_len = _file_len(name)
-        reader = cordwood.Reader(
-            stdin_or_path(name), on_corruption=options.on_corruption, start=start, end=end, **reading_options(options)
-        )
+        reader = reader_of(options, stdin_or_path(name), options.end)
         status = Status.CLEAN
-        position, count = start, 0
+        position, count = options.start, 0
         with reader, Progress(name, prints_records=True) as progress:
-            log = format_of(reader)
             if options.json or options.payload or selection.is_active:
-                print_record = printer(options, name, log.dialect, selection)
+                print_record = printer(options, name, reader.dialect, selection)
                 for record in reader.records():
                     print_record(record)
                     progress(record.end_offset - position)
@@ -70,7 +66,6 @@ def run(options: argparse.Namespace) -> Status:
                     count += 1
                     if selection.is_full:
                         selection.report_stop(name, position, "record")
-                        end = position
                     if selection.is_full or position >= file_len:
                         break
                 print_record.close()
@@ -87,7 +82,7 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            damage = report_left_out(name, log, count, skipped_by(reader, count), options, end=end)
+            damage = report_left_out(name, summary_of_reader(reader, count), options)
         return max(status, damage)
 
     tally = for_each_source(

@@ -22,7 +22,7 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
-from cordwood.cli._reports import other_log, other_log_parts
+from cordwood.cli._reports import other_log_parts
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -126,8 +126,17 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
         if detected is None:
             return True
         log = detected if options.log_number is None else detected._replace(log_number=options.log_number)
-    number = other_log(options.source, log)
+    number = _other_log(options.source, log)
     if number is not None:
         _, says, hint = other_log_parts(log.log_number, number, is_named=options.log_number is not None)
         complain(f"{options.source}: no record so far: it begins with log {number}; {says}; {hint}")
     return True
+
+
+def _other_log(path: str, log: cordwood.LogFormat) -> int | None:
+    """The number of another log, if the file begins with a fragment of it."""
+    if log.log_number is None:
+        return None
+    first = next(iter(cordwood.fragments(path, **log._asdict())), None)
+    is_stale = first is not None and first.reason == cordwood.Reason.STALE
+    return first.log_number if first and is_stale else None

@@ -1,9 +1,9 @@
 """List the fragments of logs, with what is wrong with them.
 
 One line for each fragment, and for each part of a block that is not one; together they cover the whole file. For what
-the reader skips, the line ends with the reason; damage is treated with the policy "salvage". The payload length is the
-one that the header states, right or wrong, and the checksum is that of the header, without its mask: --json also has
-the computed one, and more. Exit status 3 if there is damage.
+the reader skips, the line ends with the reason. The payload length is the one that the header states, right or wrong,
+and the checksum is that of the header, without its mask: --json also has the computed one, and more. Exit status 3 if
+there is damage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cordwood.cli._named import display_name, source_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import print_json
 from cordwood.cli._reopenable import reopenable
-from cordwood.cli._reports import policy_note, report_other_log
+from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source
 from cordwood.cli._terminal import red
 
@@ -46,7 +46,6 @@ def run(options: argparse.Namespace) -> Status:
         damaged_len = 0
         with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **log_options(options))
-            has_records = False
             # What cannot be read has no heading.
             first = list(islice(fragments, 1))
             has_heading = options.json
@@ -54,7 +53,6 @@ def run(options: argparse.Namespace) -> Status:
                 _print_heading(name)
                 has_heading = True
             for fragment in chain(first, fragments):
-                has_records = has_records or fragment.record_offset is not None
                 is_damage = fragment.severity == cordwood.Severity.CORRUPTION
                 if is_damage:
                     damaged_len += len(fragment)
@@ -68,12 +66,12 @@ def run(options: argparse.Namespace) -> Status:
                 else:
                     line = _line(fragment)
                     print(red(line) if is_damage else line)
-            if not has_records and first and first[0].reason == cordwood.Reason.STALE:
-                own = cordwood.Reader(source.open(), **log_options(options)).log_number
-                report_other_log(name, own, first[0].log_number, options)
+            _, own, _, other, salvaged_count = fragments.found
+            report_other_log(name, own, other, options)
         if not damaged_len:
             return Status.CLEAN
-        complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")
+        rule = f"; {salvaged_text(salvaged_count)}" if salvaged_count else ""
+        complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged{rule}")
         return Status.DAMAGE
 
     return for_each_source(options.sources, list_fragments, dialect=options.dialect).status

@@ -2,7 +2,7 @@
 
 For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records contain,
 how many there are, when they were logged, how much is damaged, and the commands that show more. Among several logs, the
-first ten runs have a line each. All logs are read, with the policy "salvage". Exit status 3 if one is damaged.
+first ten runs have a line each. All logs are read. Exit status 3 if one is damaged.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
-from cordwood.cli._reports import NO_DIALECT, is_undetected
+from cordwood.cli._reports import NO_DIALECT, salvaged_text
 from cordwood.cli._sources import Tally, for_each_source
+from cordwood.cli._summary import summary_of_report
 from cordwood.cli._terminal import print_folded, red
-from cordwood.cli._zeros import ZEROS_ARE, ZerosAtEnd, zeros_at_end, zeros_inside, zeros_inside_text
+from cordwood.cli._zeros import ZEROS_ARE, ZerosAtEnd, zeros_inside_text
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -85,7 +86,7 @@ def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cor
         raise SourceFailure("info takes files and folders, not stdin: copy it to a file; ./- is a file")
     if is_stream(path):
         raise SourceFailure("info reads a log more than once, and this is a pipe or a device: copy it to a file")
-    return cordwood.verify(path, threads=threads, on_corruption="salvage", progress=progress)
+    return cordwood.verify(path, threads=threads, progress=progress)
 
 
 class _Logs:
@@ -105,11 +106,10 @@ class _Logs:
         zeros: Those at the ends of the logs.
     """
 
-    def __init__(self, read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace) -> None:
+    def __init__(self, read_ahead: ReadAhead[cordwood.Report]) -> None:
         self._read_ahead = read_ahead
-        self._options = options
         names = (
-            *("record_count", "payload_len", "file_len", "damaged_len", "torn_count"),
+            *("record_count", "salvaged_count", "payload_len", "file_len", "damaged_len", "torn_count"),
             *("zeros_count", "zeros_len", "zeros_inside_len"),
         )
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
@@ -126,9 +126,8 @@ class _Logs:
     def add(self, path: str) -> Status:
         """Reads a log, and adds what it contains."""
         report = self._read_ahead.result(path)
-        if is_undetected(
-            path, report.dialect, report.record_count, report.skipped, ok=report.ok, options=self._options
-        ):
+        summary = summary_of_report(report)
+        if summary.has_no_dialect:
             complain(f"{display_name(path)}: {NO_DIALECT}")
         payload = self._payload(path, report)
         if payload:
@@ -144,12 +143,13 @@ class _Logs:
         self.dialects[report.dialect] = self.dialects.get(report.dialect, 0) + 1
         counts = self.counts
         counts["record_count"] += report.record_count
+        counts["salvaged_count"] += report.salvaged_count
         counts["payload_len"] += report.payload_len
         counts["file_len"] += report.file_len or 0
         counts["damaged_len"] += report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
-        counts["torn_count"] += report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
-        counts["zeros_inside_len"] += sum(map(len, zeros_inside(report.skipped, report.outcome.offset)))
-        if zeros := zeros_at_end(report.outcome, report.record_count):
+        counts["torn_count"] += summary.is_torn
+        counts["zeros_inside_len"] += sum(map(len, summary.zeros_inside))
+        if zeros := summary.zeros_at_end:
             self.zeros.append(zeros)
             counts["zeros_count"] += not zeros.is_padding
             counts["zeros_len"] += 0 if zeros.is_padding else zeros.length
@@ -180,7 +180,7 @@ def _describe(
     name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace
 ) -> Status:
     as_json = options.json
-    logs = _Logs(read_ahead, options)
+    logs = _Logs(read_ahead)
     tally = for_each_source([name], logs.add, files=files, as_json=as_json, has_totals=True)
     if not tally.log_count:
         if as_json and not tally.failed_count:
@@ -232,6 +232,8 @@ def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) ->
         found, should = total(logs.entities), total(logs.stated_entities)
         _print("export", _export(found, should), is_damage=found != should)
     _print("damage", _damage(tally.damaged_count, fields), is_damage=tally.damaged_count > 0)
+    if salvaged_count := fields["salvaged_count"]:
+        _print("", salvaged_text(salvaged_count))
     if inside_len := fields["zeros_inside_len"]:
         _print("zeros", zeros_inside_text(inside_len))
     if zeros := _zeros(logs.zeros, fields):
@@ -311,9 +313,7 @@ def _listed(counts: dict[str, int]) -> str:
 
 def _damage(damaged_count: int, counts: dict[str, Any]) -> str:
     damage = (
-        f"{quantity(counts['damaged_len'], 'byte')} in {quantity(damaged_count, 'log')}; read with the policy salvage"
-        if damaged_count
-        else "none"
+        f"{quantity(counts['damaged_len'], 'byte')} in {quantity(damaged_count, 'log')}" if damaged_count else "none"
     )
     torn = quantity(counts["torn_count"], "log")
     end = "ends in an incomplete record" if counts["torn_count"] == 1 else "end in incomplete records"

@@ -42,12 +42,12 @@ from cordwood.cli._recognition import may_be_log
 from cordwood.cli._reports import (
     Totals,
     for_each_source_with_totals,
-    format_of,
     other_log_parts,
     region_fields,
     sha256_of,
 )
 from cordwood.cli._sources import report_same
+from cordwood.cli._summary import format_of, summary_of_report
 from cordwood.cli._terminal import print_folded
 from cordwood.cli.verify import print_report
 
@@ -159,7 +159,7 @@ def run(options: argparse.Namespace) -> Status:
         fields = (
             {**_repair_fields(report), **_new_log(destination), "not_kept": report.not_kept} if options.json else None
         )
-        print_report(name, report, options, policy="salvage", more=0, sha256=sha256, fields=fields)
+        print_report(name, report, summary_of_report(report), options, sha256=sha256, fields=fields)
         if not options.json:
             _print_written(destination, report)
         is_opened = "version_edit" not in report.not_kept

@@ -18,7 +18,6 @@ from cordwood.cli._messages import Status
 from cordwood.cli._named import display_name, source_name, stdin_or_path
 from cordwood.cli._options import (
     add_dialect_argument,
-    add_on_corruption_argument,
     add_record_len_max_argument,
     add_source_arguments,
     add_threads_argument,
@@ -29,11 +28,9 @@ from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
     Totals,
     for_each_source_with_totals,
-    format_of,
     outcome_fields,
-    print_policy,
     report_other_log,
-    salvageable_count,
+    salvaged_text,
     state_of_log,
 )
 from cordwood.cli._sources import report_same
@@ -48,6 +45,7 @@ EXAMPLES = """\
 
 COUNTS = (
     "record_count",
+    "salvaged_count",
     "payload_len",
     "record_len_min",
     "record_len_mean",
@@ -69,7 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `stat`."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    add_on_corruption_argument(parser)
     add_record_len_max_argument(parser)
     add_threads_argument(parser)
     parser.add_argument(
@@ -81,29 +78,11 @@ def run(options: argparse.Namespace) -> Status:
     """Counts what is in each source."""
     totals = Totals()
 
-    def read(name: str, threads: int, progress: Callable[[int], object]) -> tuple[cordwood.Stat, int | None]:
-        stat = cordwood.stat(
-            stdin_or_path(name),
-            threads=threads,
-            on_corruption=options.on_corruption,
-            progress=progress,
-            **reading_options(options),
-        )
-        more: int | None = 0
-        if stat.damaged_len:
-            more = salvageable_count(
-                name,
-                stat.record_count,
-                threads=threads,
-                policy=options.on_corruption,
-                log=format_of(stat),
-                record_len_max=options.record_len_max,
-                on_read=lambda _: progress(0),
-            )
-        return stat, more
+    def read(name: str, threads: int, progress: Callable[[int], object]) -> cordwood.Stat:
+        return cordwood.stat(stdin_or_path(name), threads=threads, progress=progress, **reading_options(options))
 
     def count(name: str) -> Status:
-        stat, more = read_ahead.result(name)
+        stat = read_ahead.result(name)
         totals.add(stat, stat.damaged_len)
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         counts = {field: getattr(stat, field) for field in COUNTS}
@@ -111,12 +90,9 @@ def run(options: argparse.Namespace) -> Status:
         if options.json:
             numbers = {"log_number": stat.log_number, "other_log_number": stat.other_log_number}
             fields = {"dialect": stat.dialect, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
-            policy = {"on_corruption": options.on_corruption, "more_with_salvage": more}
-            print_json({"source": source_name(name), **fields, **policy})
-            return status
-        _print_text(name, stat)
-        if stat.damaged_len:
-            print_policy(options.on_corruption, more)
+            print_json({"source": source_name(name), **fields})
+        else:
+            _print_text(name, stat)
         return status
 
     files = named_files(options.sources, same=report_same)
@@ -125,11 +101,11 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:
-    """Prints the counts in four lines, and one for zeros."""
+    """Prints the counts in four lines, and what else there is to say."""
     file_len = "not read to its end" if stat.file_len is None else quantity(stat.file_len, "byte")
     blocks = "" if stat.block_count is None else f" in {quantity(stat.block_count, 'block')}"
-    zeros = zeros_at_end(stat.outcome, stat.record_count)
-    state = state_of_log(stat.outcome, ok=not stat.damaged_len, has_zeros_inside=stat.zeros_inside_len > 0, zeros=zeros)
+    zeros = zeros_at_end(stat.outcome, has_records=stat.record_count > 0)
+    state = state_of_log(stat.outcome, zeros, ok=not stat.damaged_len, has_zeros_inside=stat.zeros_inside_len > 0)
     print(f"{display_name(name)}: {state}, {stat.dialect}, {file_len}{blocks}")
     lengths = ""
     if stat.record_len_mean is not None:
@@ -148,3 +124,5 @@ def _print_text(name: str, stat: cordwood.Stat) -> None:
         print_folded(f"  zeros      {zeros_inside_text(stat.zeros_inside_len)}")
     if zeros:
         print_folded(f"  zeros      {zeros}")
+    if stat.salvaged_count:
+        print_folded(f"  {salvaged_text(stat.salvaged_count)}")

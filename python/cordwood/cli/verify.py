@@ -9,6 +9,9 @@ record at the end is what a crash leaves. Zeros before more records, or at the e
 padding, or data that was lost: LevelDB silently skips them. Neither is damage, but with --strict the exit status is
 then 3. Zeros that fill the block of the last record, in a file of whole blocks, are taken for padding.
 
+After damage, records in the same block are found and counted, too: what is listed is the damage itself. LevelDB drops
+these records, and so do cat and convert, unless --on-corruption says otherwise; a line says how many there are.
+
 In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
 totals are printed.
 """
@@ -25,7 +28,9 @@ from cordwood.cli._expansion import named_files
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._named import display_name, source_name, stdin_or_path
 from cordwood.cli._options import (
-    add_reading_arguments,
+    add_dialect_argument,
+    add_range_arguments,
+    add_record_len_max_argument,
     add_source_arguments,
     add_strict_argument,
     add_threads_argument,
@@ -39,26 +44,23 @@ from cordwood.cli._reports import (
     NO_DIALECT,
     Totals,
     for_each_source_with_totals,
-    format_of,
     is_listed,
-    is_undetected,
     other_log_parts,
     outcome_fields,
     place_text,
     print_more,
-    print_policy,
     print_repaired,
     reason_text,
     region_fields,
     report_other_log,
-    salvageable_count,
+    salvaged_text,
     sha256_of,
     state_of_log,
     zeros_text,
 )
 from cordwood.cli._sources import report_same
-from cordwood.cli._terminal import print_folded
-from cordwood.cli._zeros import zeros_at_end, zeros_inside
+from cordwood.cli._summary import LogSummary, summary_of_report
+from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
   cordwood verify 000003.log
@@ -72,7 +74,9 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `verify`."""
     add_source_arguments(parser)
-    add_reading_arguments(parser)
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    add_range_arguments(parser)
+    add_record_len_max_argument(parser)
     add_threads_argument(parser)
     add_strict_argument(parser)
     parser.add_argument(
@@ -84,8 +88,6 @@ class _Read(NamedTuple):
     """What was read from a log."""
 
     report: cordwood.Report
-    more: int | None
-    """How many more records the policy "salvage" reads."""
     sha256: str | None
     """The SHA-256 of what was read, for JSON."""
 
@@ -99,43 +101,29 @@ def run(options: argparse.Namespace) -> Status:
         report = cordwood.verify(
             stdin_or_path(name),
             threads=threads,
-            on_corruption=options.on_corruption,
             start=options.start,
             end=options.end,
             progress=progress,
             **reading_options(options),
         )
-        more: int | None = 0
-        if not report.ok:
-            more = salvageable_count(
-                name,
-                report.record_count,
-                threads=threads,
-                policy=options.on_corruption,
-                log=format_of(report),
-                record_len_max=options.record_len_max,
-                start=options.start,
-                end=options.end,
-                on_read=lambda _: progress(0),
-            )
         sha256 = sha256_of(name, report.file_len, lambda _: progress(0)) if options.json else None
-        return _Read(report, more, sha256)
+        return _Read(report, sha256)
 
     def check(name: str) -> Status:
-        report, more, sha256 = read_ahead.result(name)
+        report, sha256 = read_ahead.result(name)
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
+        summary = summary_of_report(report)
         print_report(
             name,
             report,
+            summary,
             options,
-            policy=options.on_corruption,
-            more=more,
             sha256=sha256,
             # Nothing is wrong with a range that contains only an older log.
             names_other_log=not options.start,
             must_be_complete=options.strict,
         )
-        if not report.ok or (options.strict and _is_incomplete(report)):
+        if not report.ok or (options.strict and summary.is_incomplete):
             return Status.DAMAGE
         if report.other_log_number is None or options.start:
             return Status.CLEAN
@@ -148,24 +136,12 @@ def run(options: argparse.Namespace) -> Status:
         return for_each_source_with_totals(options, check, totals, files=files, names_others=True, damaged=damaged)
 
 
-def _is_incomplete(report: cordwood.Report) -> bool:
-    """Whether a log ends with an incomplete record, or has zeros before a record or at its end that are no padding."""
-    is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
-    zeros = zeros_at_end(report.outcome, report.record_count)
-    return is_torn or bool(_zeros_inside(report)) or (zeros is not None and not zeros.is_padding)
-
-
-def _zeros_inside(report: cordwood.Report) -> list[cordwood.SkippedRegion]:
-    return zeros_inside(report.skipped, report.outcome.offset)
-
-
 def print_report(
     name: str,
     report: cordwood.Report,
+    summary: LogSummary,
     options: argparse.Namespace,
     *,
-    policy: str,
-    more: int | None,
     sha256: str | None,
     names_other_log: bool = True,
     must_be_complete: bool = False,
@@ -176,20 +152,16 @@ def print_report(
     Args:
         name: The name of the log.
         report: What `verify` or `salvage` returned.
-        options: Only `json`, `dialect` and `log_number` are used.
-        policy: How damage was treated.
-        more: How many more records the policy "salvage" reads.
+        summary: What the report says.
+        options: Only `json` and `log_number` are used.
         sha256: The SHA-256 of what was read, for JSON.
         names_other_log: Whether to say that all of the file belongs to another log.
         must_be_complete: Whether an incomplete record at the end, or zeros, are an error.
         fields: Further fields for the end of the JSON object.
     """
     other = report.other_log_number if names_other_log else None
-    has_no_dialect = is_undetected(
-        name, report.dialect, report.record_count, report.skipped, ok=report.ok, options=options
-    )
     if options.json:
-        if has_no_dialect:
+        if summary.has_no_dialect:
             complain(f"{display_name(name)}: {NO_DIALECT}")
         report_other_log(name, report.log_number, other, options)
         print_json(
@@ -198,7 +170,7 @@ def print_report(
                 "dialect": report.dialect,
                 "log_number": report.log_number,
                 "other_log_number": report.other_log_number,
-                "ok": report.ok and not (must_be_complete and _is_incomplete(report)),
+                "ok": report.ok and not (must_be_complete and summary.is_incomplete),
                 "record_count": report.record_count,
                 "salvaged_count": report.salvaged_count,
                 "payload_len": report.payload_len,
@@ -207,9 +179,7 @@ def print_report(
                 "skipped_len": report.skipped_len,
                 "len_by_severity": report.len_by_severity,
                 "len_by_reason": report.len_by_reason,
-                "on_corruption": policy,
-                "more_with_salvage": more,
-                "skipped": [region_fields(region) for region in report.skipped],
+                "skipped": [region_fields(region) for region in summary.regions],
                 "sha256": sha256,
                 "version": cordwood.__version__,
                 **(fields or {}),
@@ -220,26 +190,25 @@ def print_report(
     records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
     payload = quantity(report.payload_len, "byte")
     advice = None
-    zeros = {region.offset for region in _zeros_inside(report)}
-    last_zeros = zeros_at_end(report.outcome, report.record_count)
+    zeros, last_zeros = {region.offset for region in summary.zeros_inside}, summary.zeros_at_end
     if other is None:
         state = state_of_log(
             report.outcome,
+            last_zeros,
             ok=report.ok,
-            must_be_complete=must_be_complete,
             has_zeros_inside=bool(zeros),
-            zeros=last_zeros,
+            must_be_complete=must_be_complete,
         )
         content = quantity(last_zeros.length, "byte") if last_zeros and last_zeros.is_all else f"{records}, {payload}"
         print(f"{display_name(name)}: {state}, {content}")
     else:
         # Not "ok": it may be a log that was renamed, in which readers find nothing.
-        state = "" if report.ok else f"{state_of_log(report.outcome, ok=False)}, "
+        state = "" if report.ok else f"{red('DAMAGED')}, "
         is_named = options.log_number is not None
         why, says, advice = other_log_parts(report.log_number, other, is_named=is_named)
         print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
-    listed = [region for region in report.skipped if is_listed(region) or region.offset in zeros]
+    listed = [region for region in summary.regions if is_listed(region) or region.offset in zeros]
     for region in listed[:LISTED_MAX]:
         if region.reason == cordwood.Reason.STALE:
             print_folded(f"  {place_text(region)}, left over from another log{own}")
@@ -247,16 +216,15 @@ def print_report(
             print_folded(f"  {zeros_text(region)}")
         else:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
-            print_folded(
-                f"  {place_text(region)}, {reason_text(region, names_flip=not has_no_dialect)}", is_damage=is_damage
-            )
+            reason = reason_text(region, names_flip=not summary.has_no_dialect)
+            print_folded(f"  {place_text(region)}, {reason}", is_damage=is_damage)
     print_more(report, len(listed))
     print_repaired(report)
     if last_zeros:
         print_folded(f"  {last_zeros}")
     if advice:
         print(f"  {advice}")
-    if has_no_dialect:
+    if summary.has_no_dialect:
         print_folded(f"  {NO_DIALECT}")
-    if not report.ok:
-        print_policy(policy, more)
+    if report.salvaged_count:
+        print_folded(f"  {salvaged_text(report.salvaged_count)}")

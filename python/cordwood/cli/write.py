@@ -146,7 +146,7 @@ def _report_written(options: argparse.Namespace, begin: int) -> None:
     if not os.path.isfile(options.destination):  # noqa: PTH113 - pathlib is slow to import
         return
     with contextlib.suppress(OSError, cordwood.CordwoodError):
-        found = cordwood.verify(options.destination, on_corruption="skip", start=begin, **log_options(options))
+        found = cordwood.verify(options.destination, start=begin, **log_options(options))
         count = quantity(found.record_count, "record")
         verb = "is" if found.record_count == 1 else "are"
         complain(f"{options.destination}: {count} from stdin {verb} in the log, which ends at {found.outcome.offset:,}")

@@ -6,6 +6,7 @@ use std::vec;
 
 use cordwood::read::StreamSource;
 use cordwood::{OnCorruption, ReadOptions, Reader, verbs};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
@@ -14,7 +15,7 @@ use crate::error::{check_signals, to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;
 use crate::named;
-use crate::options::format_options;
+use crate::options::{compression_name, format_options};
 use crate::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
 
 /// The maximum number of fragments found per step, with the interpreter released.
@@ -83,6 +84,17 @@ impl Fragments {
         let _owner = self.0.may_run_python();
         let Some(fragments) = &mut *state else { return Ok(None) };
         Ok(fragments.next(py)?.map(Fragment::from))
+    }
+
+    /// What was found in the log so far.
+    ///
+    /// A tuple: its dialect, its number, its compression, the number of another log to which all of
+    /// it belongs, and how many of its records begin after damage in the same block.
+    #[getter]
+    fn found(&self, py: Python<'_>) -> PyResult<Found> {
+        let mut state = self.0.lock(py)?;
+        let _owner = self.0.may_run_python();
+        state.as_mut().ok_or_else(cleared)?.summary(py)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -166,6 +178,14 @@ impl Runs {
         Ok(Some((first.offset, end, first.kind.as_str(), reason, severity, count)))
     }
 
+    /// As `Fragments.found`.
+    #[getter]
+    fn found(&self, py: Python<'_>) -> PyResult<Found> {
+        let mut state = self.0.lock(py)?;
+        let _owner = self.0.may_run_python();
+        state.as_mut().ok_or_else(cleared)?.0.summary(py)
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self.0.try_lock().as_deref() {
             Some(Some((fragments, _))) => fragments.traverse(&visit),
@@ -177,6 +197,15 @@ impl Runs {
         let cleared = self.0.try_lock().and_then(|mut state| state.take());
         drop(cleared);
     }
+}
+
+/// The dialect, the log number and the compression of a log; the number of another log to which all
+/// of it belongs; and how many records begin after damage.
+type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
+
+/// The garbage collector has cleared an iterator that somebody still uses.
+fn cleared() -> PyErr {
+    PyRuntimeError::new_err("the iterator was cleared")
 }
 
 /// One of two readers of the same source.
@@ -206,6 +235,8 @@ struct FragmentReader {
     found: vec::IntoIter<verbs::Fragment>,
     /// The error that came after the fragments found.
     failed: Option<cordwood::Error>,
+    /// Records after damage, in what was found.
+    salvaged_count: u64,
 }
 
 impl FragmentReader {
@@ -251,7 +282,21 @@ impl FragmentReader {
             referents: [referent, also_referent],
             found: Vec::new().into_iter(),
             failed: None,
+            salvaged_count: 0,
         })
+    }
+
+    fn summary(&mut self, py: Python<'_>) -> PyResult<Found> {
+        let format = py.detach(|| self.fragments.format());
+        let format = format.map_err(|error| to_python(py, error, self.path.as_deref()))?;
+        let other = self.fragments.info().other_log_number;
+        Ok((
+            format.dialect.name(),
+            format.log_number,
+            compression_name(format),
+            other,
+            self.salvaged_count,
+        ))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -274,6 +319,7 @@ impl FragmentReader {
             check_signals(py)?;
             let mut found = vec_for(BATCH_MAX)?;
             let (fragments, failed) = (&mut self.fragments, &mut self.failed);
+            let is_salvaged = |found: &&verbs::Fragment| found.is_salvaged && found.record_offset == Some(found.offset);
             py.detach(|| {
                 while found.len() < BATCH_MAX {
                     match fragments.next().transpose() {
@@ -286,6 +332,7 @@ impl FragmentReader {
                     }
                 }
             });
+            self.salvaged_count += found.iter().filter(is_salvaged).count() as u64;
             self.found = found.into_iter();
         }
         // Ctrl-C is raised at once. What was found is returned by the next step.

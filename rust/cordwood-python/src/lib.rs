@@ -102,6 +102,8 @@ mod native {
     #[pymodule_export]
     use crate::outcome::Outcome;
     #[pymodule_export]
+    use crate::reader::{leave_out_salvaged, left_out_count};
+    #[pymodule_export]
     use crate::record::Record;
     #[pymodule_export]
     use crate::record_batch::RecordBatch;

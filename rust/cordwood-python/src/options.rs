@@ -132,20 +132,6 @@ pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
     name.parse().map_err(|_| unknown_name(ON_CORRUPTION, name))
 }
 
-const REPORT_POLICY: &str = "on_corruption must be 'skip', 'stop' or 'salvage' for a report";
-
-pub(crate) fn report_policy_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, REPORT_POLICY)
-}
-
-/// The policy with this name for a report, which does not raise for damage.
-pub(crate) fn report_policy_of(name: &str) -> PyResult<OnCorruption> {
-    match name.parse() {
-        Ok(OnCorruption::Fail) | Err(_) => Err(unknown_name(REPORT_POLICY, name)),
-        Ok(policy) => Ok(policy),
-    }
-}
-
 pub(crate) const MODE: &str = "mode must be 'r', 'w', 'x' or 'a' to open a log";
 const SYNC: &str = "sync must be 'never', 'close' or 'append'";
 const FLUSH: &str = "flush must be 'append' or 'close'";

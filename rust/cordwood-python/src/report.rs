@@ -42,6 +42,7 @@ pub(crate) struct Report {
 /// The plain numbers of a [`Report`].
 #[derive(PartialEq, Eq, Hash)]
 struct Counts {
+    dialect_known: bool,
     record_count: u64,
     salvaged_count: u64,
     repaired_count: u64,
@@ -66,6 +67,7 @@ impl Report {
         Ok(Report {
             format: report.format,
             counts: Counts {
+                dialect_known: report.is_dialect_known,
                 record_count: report.record_count,
                 salvaged_count: report.salvaged_count,
                 repaired_count: report.repaired_count,
@@ -94,7 +96,7 @@ impl Report {
     #[pyo3(signature = (
         *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None,
         salvaged_count = 0, repaired_count = 0, skipped = None, repaired = None, len_by_reason = None, other_log_number = None,
-        not_kept = None, path = None
+        not_kept = None, dialect_known = true, path = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -113,6 +115,7 @@ impl Report {
         len_by_reason: Option<BTreeMap<String, u64>>,
         other_log_number: Option<u32>,
         not_kept: Option<Vec<String>>,
+        dialect_known: bool,
         path: Option<PathBuf>,
     ) -> PyResult<Self> {
         let skipped = skipped.unwrap_or_default();
@@ -130,6 +133,7 @@ impl Report {
         Ok(Report {
             format: format_of(dialect, log_number, compression)?,
             counts: Counts {
+                dialect_known,
                 record_count,
                 salvaged_count,
                 repaired_count,
@@ -164,6 +168,7 @@ impl Report {
                 "len_by_reason",
                 "other_log_number",
                 "not_kept",
+                "dialect_known",
                 "path",
             ],
         )
@@ -173,6 +178,14 @@ impl Report {
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dialect_name(py, self.format.dialect)
+    }
+
+    /// Whether the dialect was named, or detected.
+    ///
+    /// If not, nothing in the file shows it, and the log was read as `"leveldb"`.
+    #[getter]
+    fn dialect_known(&self) -> bool {
+        self.counts.dialect_known
     }
 
     /// The number of the log; `None` if the dialect has none or if it is not known.
@@ -201,7 +214,9 @@ impl Report {
         self.counts.record_count
     }
 
-    /// Returned records that begin after damage in the same block, under the policy `"salvage"`.
+    /// Returned records that begin after damage in the same block.
+    ///
+    /// LevelDB and the policy `"skip"` drop these, and return the others.
     #[getter]
     fn salvaged_count(&self) -> u64 {
         self.counts.salvaged_count

@@ -22,7 +22,7 @@ use crate::value::{Reduced, reduced, shown, shown_crc};
 /// ...     _ = file.seek(7), file.write(b"X")
 /// >>> region = cordwood.verify("example.log").skipped[0]
 /// >>> region.offset, region.end_offset, region.reason.value, region.severity.value
-/// (0, 20, 'checksum_mismatch', 'corruption')
+/// (0, 10, 'checksum_mismatch', 'corruption')
 #[pyclass(frozen, module = "cordwood", eq, hash, from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SkippedRegion {

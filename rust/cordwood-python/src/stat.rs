@@ -46,6 +46,9 @@ pub(crate) struct Stat {
     /// Records that were returned.
     #[pyo3(get)]
     record_count: u64,
+    /// Returned records that begin after damage in the same block: as `Report.salvaged_count`.
+    #[pyo3(get)]
+    salvaged_count: u64,
     /// Bytes of data in the records.
     #[pyo3(get)]
     payload_len: u64,
@@ -105,6 +108,7 @@ impl Stat {
         Stat {
             format: stat.format,
             record_count: stat.record_count,
+            salvaged_count: stat.salvaged_count,
             payload_len: stat.payload_len,
             stored_len: stat.stored_len,
             header_len: stat.header_len,
@@ -130,7 +134,7 @@ impl Stat {
 impl Stat {
     #[new]
     #[pyo3(signature = (
-        *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None, stored_len = 0,
+        *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None, salvaged_count = 0, stored_len = 0,
         header_len = 0, record_len_min = None, record_len_max = None, full_count = 0, first_count = 0, middle_count = 0, last_count = 0, trailer_len = 0,
         skipped_len = 0, damaged_len = 0, zeros_inside_len = 0, other_log_number = None, path = None
     ))]
@@ -143,6 +147,7 @@ impl Stat {
         outcome: Outcome,
         log_number: Option<u32>,
         compression: Option<&str>,
+        salvaged_count: u64,
         stored_len: u64,
         header_len: u64,
         record_len_min: Option<u64>,
@@ -161,6 +166,7 @@ impl Stat {
         Ok(Stat {
             format: format_of(dialect, log_number, compression)?,
             record_count,
+            salvaged_count,
             payload_len,
             stored_len,
             header_len,
@@ -192,6 +198,7 @@ impl Stat {
                 "outcome",
                 "log_number",
                 "compression",
+                "salvaged_count",
                 "stored_len",
                 "header_len",
                 "record_len_min",

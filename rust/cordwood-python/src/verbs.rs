@@ -14,7 +14,7 @@ use crate::arguments::{refuse_url, required_path};
 use crate::error::{os_error, to_python};
 use crate::manifest::lacks_an_edit;
 use crate::named;
-use crate::options::{format_options, range_of, report_policy_name, report_policy_of};
+use crate::options::{format_options, range_of};
 use crate::report::Report;
 use crate::source::{Opened, OpenedReader, open, open_reader, source_at};
 use crate::stat::Stat;
@@ -22,7 +22,9 @@ use crate::watched::{Watch, Watched, watched};
 
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
 ///
-/// Damage is not an error here.
+/// Damage is not an error here. It is treated as under the policy `"salvage"`, so that what is
+/// reported is the damage itself, and not the rest of its block. `Report.salvaged_count` says how
+/// many of the records LevelDB and the policy `"skip"` would drop.
 ///
 /// A log with a number in which damage is found is read a second time, if the source can seek, and
 /// the report is of the second reading: while RocksDB or Pebble writes such a log over an older one,
@@ -31,13 +33,11 @@ use crate::watched::{Watch, Watched, watched};
 /// Args:
 ///     source: As for `Reader`.
 ///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
-///         Only one thread is used for an object with `read`, a log with log numbers, a file of
-///         less than about 2 MiB per thread, and anything under the policy `"stop"`. Default: 1.
+///         Only one thread is used for an object with `read`, a log with log numbers, and a file of
+///         less than about 2 MiB per thread. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
-///     on_corruption: After damage, continue at the next block (`"skip"`), stop (`"stop"`), or
-///         search for valid records in the same block (`"salvage"`). Default: `"skip"`.
 ///     start: As for `Reader`: a file offset in bytes. Default: 0.
 ///     end: As for `Reader`: a file offset in bytes. Default: `None`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
@@ -64,7 +64,7 @@ use crate::watched::{Watch, Watched, watched};
 /// (True, 2, 6, 20)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, log_number = None, compression = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, start = 0, end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
@@ -74,7 +74,6 @@ pub(crate) fn verify(
     dialect: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = report_policy_name)] on_corruption: &str,
     #[pyo3(from_py_with = named::start)] start: u64,
     #[pyo3(from_py_with = named::end)] end: Option<u64>,
     #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
@@ -82,9 +81,7 @@ pub(crate) fn verify(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
-    let on_corruption = report_policy_of(on_corruption)?;
     let mut options = ReadOptions::default()
-        .with_on_corruption(on_corruption)
         .with_range(range_of(start, end))
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
@@ -130,7 +127,7 @@ fn readers(
     let reader = |_| {
         let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
         let source = watched(source_at(input, 0)?, watch, Some(0));
-        Ok(cordwood::Reader::with_source(source, options.clone()).with_path(path.clone()))
+        Ok(whole.beside(source, options.clone()))
     };
     let readers = (0..threads.get()).map(reader).collect::<io::Result<_>>();
     Ok((readers.map_err(|error| os_error(error, path.as_deref()))?, parts, path))
@@ -238,7 +235,9 @@ pub(crate) fn salvage(
     Report::of(py, report, lacks_an_edit.then_some("version_edit"), path)
 }
 
-/// Reads a log to its end, and counts what is in it. Damage is not an error here.
+/// Reads a log to its end, and counts what is in it.
+///
+/// Damage is not an error here: it is treated as by `verify`.
 ///
 /// Args:
 ///     source: As for `Reader`.
@@ -246,7 +245,6 @@ pub(crate) fn salvage(
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
-///     on_corruption: As for `verify`. Default: `"skip"`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: As for `verify`. Default: `None`.
@@ -269,7 +267,7 @@ pub(crate) fn salvage(
 /// (2, 60000, 1, 1)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, log_number = None, compression = None, on_corruption = "skip", verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
@@ -279,14 +277,12 @@ pub(crate) fn stat(
     dialect: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = report_policy_name)] on_corruption: &str,
     #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
     #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
     let py = source.py();
     let mut options = ReadOptions::default()
-        .with_on_corruption(report_policy_of(on_corruption)?)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;

@@ -126,6 +126,12 @@ pub fn records(events: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
     records.collect()
 }
 
+/// The records that the policy `salvage` does not mark: those that `skip` returns.
+pub fn unmarked(salvaged: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
+    let is_marked = |event: &Event| matches!(event, Event::Record { is_salvaged: true, .. });
+    records(salvaged.into_iter().filter(|event| !is_marked(event)).collect())
+}
+
 /// Asserts "The promise": the spans ascend and do not overlap, and only trailers lie between them,
 /// or after the last.
 ///

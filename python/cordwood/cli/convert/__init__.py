@@ -70,7 +70,7 @@ from cordwood.cli._recognition import check_no_log
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import check_url, report_same
-from cordwood.cli.convert.log_rows import reader_of
+from cordwood.cli._summary import reader_of
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed

@@ -18,11 +18,11 @@ from cordwood.cli._named import is_stream
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._recognition import without_fragment
-from cordwood.cli._reports import format_of, other_log, skipped_by
 from cordwood.cli._sources import Tally
+from cordwood.cli._summary import reader_of, summary_of_reader
 from cordwood.cli.convert.arrow_table import ArrowTable
 from cordwood.cli.convert.columns import origin_value, report_conflicts
-from cordwood.cli.convert.log_rows import BATCH_LEN, reader_of
+from cordwood.cli.convert.log_rows import BATCH_LEN
 from cordwood.errors import PayloadError
 
 _BEGINNING_LEN = 1 << 16
@@ -105,7 +105,7 @@ class _AtOnce:
             self._names.append(name)
             if batch is None:
                 # The reason why a file has no record at all has to be reported.
-                if other_log(name, format_of(reader)) is not None:
+                if reader.other_log_number is not None:
                     raise _Again
             elif not self.found.learn(batch, _refuse):
                 raise _Again
@@ -140,7 +140,7 @@ class _AtOnce:
                     yield EntityRecords(batch, first, _refuse, self.found)
                     progress(reader.tell() - position)
                     position = reader.tell()
-                if not reader.ok or reader.outcome.kind != "clean" or skipped_by(reader, count).is_incomplete:
+                if not reader.ok or summary_of_reader(reader, count).is_incomplete:
                     raise _Again
 
 

@@ -13,10 +13,10 @@ from cordwood._tables.schema import TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
 from cordwood.cli._named import display_name
-from cordwood.cli._options import reading_options
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
-from cordwood.cli._reports import Skipped, format_of, report_left_out
+from cordwood.cli._reports import report_left_out
 from cordwood.cli._selection import Selection
+from cordwood.cli._summary import LogSummary, summary_of_reader
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 # A batch of rows has this many rows, or is made from this many bytes of records, or from a single longer one.
 BATCH_COUNT = 1 << 16
 BATCH_LEN = 4 << 20
-
-
-def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
-    """A reader of the log `source`, as the options say, up to the file offset `end`."""
-    return cordwood.Reader(
-        source, on_corruption=options.on_corruption, start=options.start, end=end, **reading_options(options)
-    )
 
 
 class Read(NamedTuple):
@@ -95,6 +88,10 @@ class LogRows:
         self._left_out = {"record": 0, "value": 0}
         self.is_other_kind: bool = False
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
+
+    def summary(self) -> LogSummary:
+        """What was found in the log: after the last row."""
+        return summary_of_reader(self.reader, self.read.record_count)
 
     @property
     def status(self) -> Status:
@@ -234,12 +231,10 @@ def _no_columns(error: TooManyColumnsError) -> Failure:
     return Failure(f"{error}; --to ndjson has no columns")
 
 
-def report_damage(options: argparse.Namespace, log_rows: LogRows, skipped: Skipped) -> Status:
+def report_damage(options: argparse.Namespace, log_rows: LogRows, summary: LogSummary) -> Status:
     """Reports what was skipped in a log, and what would return more of it."""
-    end = options.end if log_rows.end is None else log_rows.end
-    log, count = format_of(log_rows.reader), log_rows.read.record_count
-    status = report_left_out(log_rows.source, log, count, skipped, options, end=end)
+    status = report_left_out(log_rows.source, summary, options)
     is_lost = max(status, log_rows.status) == Status.DAMAGE and not log_rows.is_other_kind
     if options.payload == "live-files" and is_lost:
         complain(f"{display_name(log_rows.source)}: {LOST_EDITS}")
-    return Status.DAMAGE if options.strict and skipped.is_incomplete else status
+    return Status.DAMAGE if options.strict and summary.is_incomplete else status

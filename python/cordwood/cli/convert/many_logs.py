@@ -17,8 +17,8 @@ from cordwood.cli._output import new_file
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import changed_meanwhile
-from cordwood.cli._reports import Skipped, skipped_by
 from cordwood.cli._sources import Tally, for_each_source
+from cordwood.cli._summary import LogSummary, reader_of
 from cordwood.cli.convert.columns import (
     columns_found,
     columns_to_learn,
@@ -27,7 +27,7 @@ from cordwood.cli.convert.columns import (
     selection_of,
     takes_records,
 )
-from cordwood.cli.convert.log_rows import LogRows, Read, reader_of, report_damage
+from cordwood.cli.convert.log_rows import LogRows, Read, report_damage
 from cordwood.cli.convert.one_log import write_held_back, write_rows
 from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
 
@@ -71,7 +71,7 @@ class _First(NamedTuple):
     end: int
     """How far the log was read: what was appended since stays out of the table."""
     read: Read
-    skipped: Skipped
+    summary: LogSummary
     """What is torn at that end is damage in the middle to a reader that ends there."""
 
 
@@ -105,7 +105,7 @@ class _Logs:
                 log_rows = self._rows_of(name, reader, found, is_native=is_native)
                 for _ in log_rows:
                     pass
-                self.firsts[name] = _First(reader.tell(), log_rows.read, skipped_by(reader, log_rows.read.record_count))
+                self.firsts[name] = _First(reader.tell(), log_rows.read, log_rows.summary())
             return Status.CLEAN
 
         status = self._for_each(find).status
@@ -163,8 +163,8 @@ class _Logs:
                 position = reader.tell()
             if first and log_rows.read != first.read:
                 raise changed_meanwhile(name, "rewritten")
-            skipped = first.skipped if first else skipped_by(reader, log_rows.read.record_count)
-            return max(log_rows.status, report_damage(self._options, log_rows, skipped))
+            summary = first.summary if first else log_rows.summary()
+            return max(log_rows.status, report_damage(self._options, log_rows, summary))
 
     def _for_each(self, work: Callable[[str], Status]) -> Tally:
         return for_each_source(

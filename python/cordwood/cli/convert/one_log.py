@@ -14,10 +14,10 @@ from cordwood.cli._named import display_name, source_name
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile
-from cordwood.cli._reports import skipped_by
 from cordwood.cli._selection import Selection
+from cordwood.cli._summary import reader_of
 from cordwood.cli.convert.columns import columns_found, columns_to_learn, is_native_table, selection_of, takes_records
-from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, reader_of, report_damage
+from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, report_damage
 from cordwood.cli.convert.writers import Table, open_table
 
 
@@ -27,7 +27,7 @@ def convert_once(options: argparse.Namespace, form: str, known: dict[str, Column
     with reader_of(options, source, options.end) as reader:
         log_rows = LogRows(options, options.source, reader, selection)
         _write_table(options, form, known, log_rows)
-        return max(log_rows.status, report_damage(options, log_rows, skipped_by(reader, log_rows.read.record_count)))
+        return max(log_rows.status, report_damage(options, log_rows, log_rows.summary()))
 
 
 def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
@@ -41,7 +41,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
         for _ in first:
             pass
         # What was torn here is reported as such.
-        end, skipped = reader.tell(), skipped_by(reader, first.read.record_count)
+        end, summary = reader.tell(), first.summary()
     selection.check_names()
     columns = columns_found(options.payload, found, form)
     with reader_of(options, source.open(), end) as reader:
@@ -49,7 +49,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
         is_native = is_native_table(options.payload, selection, columns, form)
         log_rows = LogRows(options, options.source, reader, selection_of(options), is_native=is_native)
         _write_table(options, form, columns, log_rows, first.read)
-        return max(log_rows.status, report_damage(options, log_rows, skipped))
+        return max(log_rows.status, report_damage(options, log_rows, summary))
 
 
 def _write_table(

@@ -22,7 +22,7 @@ from cordwood.cli._options import add_dialect_argument, add_source_arguments, co
 from cordwood.cli._output import check_destination, new_file
 from cordwood.cli._recognition import check_no_log
 from cordwood.cli._reopenable import reopenable
-from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
+from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source
 from cordwood.cli._terminal import has_color, print_folded, terminal_width
 from cordwood.cli._zeros import zeros_at_end, zeros_inside_text
@@ -64,27 +64,24 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("--overwrite goes with --svg")
     drawn_count = 0
 
-    def draw(name: str, source: Callable[[], Source], log: cordwood.LogFormat) -> Cells:
+    def draw(name: str, source: Callable[[], Source]) -> Cells:
         nonlocal drawn_count
+        columns = terminal.cells_per_row(terminal_width())
+        cells = cells_of(source(), log_options(options), columns, terminal.ROW_COUNT_MAX)
         if drawn_count:
             print()
         drawn_count += 1
-        return _print_text(name, source, log)
+        _print_text(name, cells, columns)
+        return cells
 
     return _draw_each(options, draw)
 
 
-def _draw_each(
-    options: argparse.Namespace, draw: Callable[[str, Callable[[], Source], cordwood.LogFormat], Cells]
-) -> Status:
+def _draw_each(options: argparse.Namespace, draw: Callable[[str, Callable[[], Source]], Cells]) -> Status:
     def work(name: str) -> Status:
         with reopenable(name) as source:
-            log = format_of(cordwood.Reader(source.open(), **log_options(options)))
-            cells = draw(name, source.open, log)
-            # The first fragment is checked before all of them are read.
-            if other_log(source.open(), log) is not None:
-                other = cordwood.stat(source.open(), **log._asdict()).other_log_number
-                report_other_log(name, log.log_number, other, options)
+            cells = draw(name, source.open)
+        report_other_log(name, cells.log.log_number, cells.other_log_number, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     return for_each_source(options.sources, work, dialect=options.dialect).status
@@ -106,15 +103,16 @@ def _draw_svg(options: argparse.Namespace) -> Status:
     drawings: list[svg.Drawing] = []
     fragments_max = svg.FRAGMENTS_MAX
 
-    def draw(name: str, source: Callable[[], Source], log: cordwood.LogFormat) -> Cells:
+    def draw(name: str, source: Callable[[], Source]) -> Cells:
         nonlocal fragments_max
         title = display_name(name)
-        picture = picture_of(source, log, os.path.basename(title) if is_one else title, fragments_max)  # noqa: PTH119
+        heading = os.path.basename(title) if is_one else title  # noqa: PTH119 - pathlib is slow to import
+        picture = picture_of(source, log_options(options), heading, fragments_max)
         fragments_max -= picture.fragment_count
         drawings.append(picture.drawing)
         if picture.cells.is_damaged:
-            complain(f"{title}: {damage_summary(picture.cells)}; {policy_note('salvage', 0)}")
-        for text in _zeros(picture.cells):
+            complain(f"{title}: {damage_summary(picture.cells)}")
+        for text in _notes(picture.cells):
             complain(f"{title}: {text}")
         return picture.cells
 
@@ -125,28 +123,25 @@ def _draw_svg(options: argparse.Namespace) -> Status:
     return status
 
 
-def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat) -> Cells:
-    columns = terminal.cells_per_row(terminal_width())
-    cells, _ = cells_of(source, log, columns, terminal.ROW_COUNT_MAX)
+def _print_text(name: str, cells: Cells, columns: int) -> None:
     lines = terminal.draw(
         cells,
         title=display_name(name),
-        dialect=log.dialect,
+        dialect=cells.log.dialect,
         columns=columns,
         color=has_color(),
         unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
     )
     print("\n".join(lines))
-    for text in _zeros(cells):
+    for text in _notes(cells):
         print_folded(text)
-    if cells.is_damaged:
-        print(policy_note("salvage", 0))
-    return cells
 
 
-def _zeros(cells: Cells) -> list[str]:
-    """What is said of the zeros in a log."""
-    found = [zeros_inside_text(cells.zeros_inside_len)] if cells.zeros_inside_len else []
+def _notes(cells: Cells) -> list[str]:
+    """What is said of the records after damage, and of zeros."""
+    notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
+    if cells.zeros_inside_len:
+        notes.append(zeros_inside_text(cells.zeros_inside_len))
     end = cordwood.Outcome(kind="clean", offset=cells.file_len, zeros_offset=cells.zeros_offset)
-    zeros = zeros_at_end(end, record_count=int(cells.has_records))
-    return [*found, str(zeros)] if zeros else found
+    zeros = zeros_at_end(end, has_records=cells.has_records)
+    return [*notes, str(zeros)] if zeros else notes

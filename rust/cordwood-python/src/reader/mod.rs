@@ -443,6 +443,25 @@ impl Reader {
         dialect_name(py, self.format(py)?.dialect)
     }
 
+    /// Whether the dialect was named, or can be detected.
+    ///
+    /// If not, nothing in the file shows it, and the log is read as `"leveldb"`. If it has to be
+    /// detected, the source is read.
+    ///
+    /// Raises:
+    ///     DialectError: The source is not a log.
+    ///     OSError: The source cannot be read.
+    ///     ClosedError: The reader is closed.
+    #[getter]
+    fn dialect_known(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_state(py, |state| {
+            let _owner = self.state.may_run_python();
+            let format = py.detach(|| state.reader.detect());
+            let format = format.map_err(|error| to_python(py, error, self.path.as_deref()))?;
+            Ok(format.is_some())
+        })
+    }
+
     /// The number of the log; `None` if the dialect has none or it is not known.
     ///
     /// If it has to be detected, the source is read.
@@ -467,6 +486,18 @@ impl Reader {
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.format(py)?))
+    }
+
+    /// The number of another log, if everything read so far belongs to that log; else `None`.
+    ///
+    /// The file's name or `log_number` states a different number: the file was recycled and nothing
+    /// has been written to the log with that number yet, or the file was renamed or copied.
+    ///
+    /// Raises:
+    ///     ClosedError: The reader is closed.
+    #[getter]
+    fn other_log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        self.with_state(py, |state| Ok(state.reader.info().other_log_number))
     }
 
     /// The path, the URL, or the `name` of an object with `read_range`; otherwise `None`.
@@ -755,6 +786,35 @@ impl Reader {
         })?;
         Err(error)
     }
+}
+
+/// Makes a reader with the policy `"salvage"` leave out the records that it would mark.
+///
+/// The others are those that the policy `"skip"` returns. Must be called before anything is read;
+/// not for `record_batches` in threads.
+///
+/// Args:
+///     reader: The reader.
+#[pyfunction]
+#[pyo3(signature = (reader, /))]
+pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()> {
+    reader.with_state(py, |state| {
+        state.reader.leave_out_salvaged();
+        Ok(())
+    })
+}
+
+/// How many records a reader has left out because of `leave_out_salvaged`.
+///
+/// Args:
+///     reader: The reader.
+///
+/// Returns:
+///     Their number so far.
+#[pyfunction]
+#[pyo3(signature = (reader, /))]
+pub(crate) fn left_out_count(py: Python<'_>, reader: &Reader) -> PyResult<u64> {
+    reader.with_state(py, |state| Ok(state.reader.left_out_count()))
 }
 
 impl FastNext for Reader {

@@ -279,6 +279,11 @@ impl Decoder {
         self.salvaged.part.clone()
     }
 
+    /// Sets what is done with damage that has not been reported yet.
+    pub(crate) fn set_policy(&mut self, on_corruption: OnCorruption) {
+        self.policy.on_corruption = on_corruption;
+    }
+
     /// Sets whether the file is still being written.
     pub(crate) fn set_growth(&mut self, growth: Growth) {
         self.policy.growth = growth;

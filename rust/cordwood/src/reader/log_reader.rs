@@ -49,6 +49,8 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) undetected: Option<ReadOptions>,
     /// Detection ran, and nothing showed the dialect.
     pub(super) is_unclear: bool,
+    /// How many salvaged records were left out, if they are to be.
+    left_out_count: Option<u64>,
     fails: bool,
     range_end: Option<u64>,
     end: Option<End>,
@@ -117,11 +119,7 @@ impl Reader<StreamSource<FileReader>> {
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
         let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
-        let source = source.map_err(|source| Error::Io {
-            path: self.path.clone(),
-            source,
-        })?;
-        Ok(Reader::with_source(source, options).with_path(self.path.clone()))
+        Ok(self.beside(source.map_err(|source| self.io(source))?, options))
     }
 }
 
@@ -165,7 +163,6 @@ impl<S: SeekSource> Reader<S> {
         self.fails = options.on_corruption == OnCorruption::Fail;
         self.range_end = options.end;
         self.end = None;
-        self.is_unclear = false;
         self.undetected = options.must_look().then_some(options);
         Ok(())
     }
@@ -188,6 +185,7 @@ impl<R: Read> Reader<StreamSource<R>> {
             path,
             undetected,
             is_unclear,
+            left_out_count,
         } = self;
         Reader {
             source: change(source),
@@ -198,6 +196,7 @@ impl<R: Read> Reader<StreamSource<R>> {
             path,
             undetected,
             is_unclear,
+            left_out_count,
         }
     }
 }
@@ -214,7 +213,18 @@ impl<S: Source> Reader<S> {
             end: None,
             path: None,
             is_unclear: false,
+            left_out_count: None,
             undetected: options.must_look().then_some(options),
+        }
+    }
+
+    /// A reader of another source of the same log, such as another range of the same file.
+    /// `options` must name the dialect.
+    #[doc(hidden)]
+    pub fn beside<T: Source>(&self, source: T, options: ReadOptions) -> Reader<T> {
+        Reader {
+            is_unclear: self.is_unclear,
+            ..Reader::with_source(source, options).with_path(self.path.clone())
         }
     }
 
@@ -371,7 +381,7 @@ impl<S: Source> Reader<S> {
         if self.undetected.is_some() && !self.is_detected()? {
             return Ok(Step::NeedMore);
         }
-        match self.decoder.step(self.source.window()) {
+        match self.next_not_left_out() {
             Step::Skipped(region) if self.fails && region.reason.severity() == Severity::Corruption => {
                 Err(Error::Corruption {
                     path: self.path.clone(),
@@ -388,6 +398,49 @@ impl<S: Source> Reader<S> {
                 None => Ok(Step::NeedMore),
             },
             step => Ok(step),
+        }
+    }
+
+    /// The next step of the decoder, except salvaged records that are to be left out.
+    #[inline]
+    fn next_not_left_out(&mut self) -> Step {
+        loop {
+            match (self.decoder.step(self.source.window()), &mut self.left_out_count) {
+                (Step::Record(span), Some(count)) if span.is_salvaged => *count += 1,
+                (step, _) => return step,
+            }
+        }
+    }
+
+    /// Leaves out, and counts, the records that [`OnCorruption::Salvage`] marks. The others are
+    /// those that [`OnCorruption::Skip`] returns.
+    #[doc(hidden)]
+    pub fn leave_out_salvaged(&mut self) {
+        self.left_out_count.get_or_insert(0);
+    }
+
+    /// How many records have been [left out](Self::leave_out_salvaged).
+    #[doc(hidden)]
+    pub fn left_out_count(&self) -> u64 {
+        self.left_out_count.unwrap_or(0)
+    }
+
+    /// Runs `work` with [`OnCorruption::Salvage`] in place of [`OnCorruption::Fail`].
+    pub(crate) fn without_failing<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        if !self.fails {
+            return work(self);
+        }
+        self.set_fails(false, OnCorruption::Salvage);
+        let done = work(self);
+        self.set_fails(true, OnCorruption::Fail);
+        done
+    }
+
+    fn set_fails(&mut self, fails: bool, policy: OnCorruption) {
+        self.fails = fails;
+        self.decoder.set_policy(policy);
+        if let Some(options) = &mut self.undetected {
+            options.on_corruption = policy;
         }
     }
 

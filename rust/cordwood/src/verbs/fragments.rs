@@ -14,6 +14,7 @@ use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::LogFormat;
 use crate::error::Error;
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
+use crate::wal_metadata::LogInfo;
 
 /// The fragments of a log, one by one: see [`fragments`].
 #[derive(Debug)]
@@ -159,6 +160,11 @@ impl<S: Source> Fragments<S> {
     /// As [`Reader::format`].
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         self.ahead.format()
+    }
+
+    /// What the fragments returned so far, and some after them, say about the log.
+    pub fn info(&self) -> &LogInfo {
+        self.ahead.info()
     }
 
     /// The next fragment, or `None` at the end.

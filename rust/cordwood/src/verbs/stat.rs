@@ -24,6 +24,9 @@ pub struct Stat {
     pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
+    /// How many of them begin after damage in the same block: as
+    /// [`Report::salvaged_count`](super::Report::salvaged_count).
+    pub salvaged_count: u64,
     /// Bytes of data in the records.
     pub payload_len: u64,
     /// Bytes of payload in all fragments of the records. It differs from `payload_len` only in a
@@ -71,6 +74,7 @@ impl Stat {
         Stat {
             format: Dialect::LEVELDB.into(),
             record_count: 0,
+            salvaged_count: 0,
             payload_len: 0,
             stored_len: 0,
             header_len: 0,
@@ -100,6 +104,7 @@ impl Stat {
         Stat {
             format: self.format,
             record_count: self.record_count + next.record_count,
+            salvaged_count: self.salvaged_count + next.salvaged_count,
             payload_len: self.payload_len + next.payload_len,
             stored_len: self.stored_len + next.stored_len,
             header_len: self.header_len + next.header_len,
@@ -173,8 +178,8 @@ impl Stat {
 }
 
 /// Reads to the end, from the position of `reader`, and counts records, fragments and bytes. Damage
-/// is not an error here: it is counted. Like [`verify`](super::verify), it holds no record in
-/// memory.
+/// is not an error here: it is counted, as [`verify`](super::verify) reports it. Like that function,
+/// it holds no record in memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -189,7 +194,7 @@ impl Stat {
 ///
 /// As [`Reader::next_event`], but never [`Error::Corruption`].
 pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
-    reader.without_data(count)
+    reader.without_failing(|reader| reader.without_data(count))
 }
 
 fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
@@ -210,6 +215,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
         let (begin, end) = match reader.step() {
             Ok(Step::Record(span)) => {
                 stat.add(reader, span);
+                stat.salvaged_count += u64::from(span.is_salvaged);
                 (span.offset, span.end_offset)
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {

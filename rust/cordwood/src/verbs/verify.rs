@@ -11,7 +11,7 @@ use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::Error;
 use crate::names::shows_name;
-use crate::reader::{Reader, SeekSource, Source};
+use crate::reader::{Reader, SeekSource, SliceSource, Source};
 
 /// What is in a log, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,10 +19,13 @@ use crate::reader::{Reader, SeekSource, Source};
 pub struct Report {
     /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
+    /// Whether the dialect was named, or detected. If not, nothing in the file shows it, and the
+    /// log was read as [`Dialect::LEVELDB`].
+    pub is_dialect_known: bool,
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of them begin after damage in the same block: nonzero only under
-    /// [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
+    /// How many of them begin after damage in the same block. LevelDB's reader, and
+    /// [`OnCorruption::Skip`](crate::OnCorruption::Skip), drop these, and return the others.
     pub salvaged_count: u64,
     /// How many records are in the new log only because a bit of one of their fragments was flipped
     /// back: nonzero only after [`salvage`](super::salvage) with
@@ -52,6 +55,7 @@ impl Report {
     fn new() -> Self {
         Report {
             format: Dialect::LEVELDB.into(),
+            is_dialect_known: false,
             record_count: 0,
             salvaged_count: 0,
             repaired_count: 0,
@@ -145,8 +149,9 @@ shows_name!(NotKept);
 /// time. After an [`Error::Io`] inside a record, reading resumes where that record begins, which
 /// for a stream requires a [`seek`](Reader::seek).
 ///
-/// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail) does the same as
-/// [`OnCorruption::Skip`](crate::OnCorruption::Skip).
+/// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
+/// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that what is
+/// reported is the damage itself and not the rest of its block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -157,12 +162,12 @@ shows_name!(NotKept);
 /// assert!(report.is_ok());
 /// assert_eq!((report.record_count, report.payload_len, report.file_len), (2, 6, Some(20)));
 ///
-/// file[12] ^= 0x10;
+/// file[2] ^= 0x10;
 /// let report = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
 /// assert!(!report.is_ok());
-/// assert_eq!((report.record_count, report.findings.len_by("checksum_mismatch")), (1, 10));
+/// assert_eq!((report.findings.len_by("checksum_mismatch"), report.record_count, report.salvaged_count), (10, 1, 1));
 /// let flip = report.findings.listed()[0].bit_flip.unwrap();
-/// assert_eq!((flip.offset, flip.bit, flip.part), (12, 4, FragmentPart::Checksum));
+/// assert_eq!((flip.offset, flip.bit, flip.part), (2, 4, FragmentPart::Checksum));
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
 ///
@@ -170,7 +175,7 @@ shows_name!(NotKept);
 ///
 /// As [`Reader::next_event`], but never [`Error::Corruption`].
 pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
-    reader.without_data(|reader| report(reader, |_, _| Ok(())))
+    reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
 
 /// [`verify`], with a callback for each step, while its bytes are in memory.
@@ -205,6 +210,7 @@ pub(super) fn report<S: Source>(
             Ok(Step::NeedMore) => {}
             Ok(Step::End(end)) => {
                 report.format = reader.format()?;
+                report.is_dialect_known = reader.detect()?.is_some();
                 report.end = end;
                 report.other_log_number = reader.info().other_log_number;
                 report.file_len = reader.file_len();
@@ -264,8 +270,8 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 /// As [`Reader::next_event`], but never [`Error::Corruption`]. Also [`Error::Io`] if a thread cannot
 /// be started.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
-    let format = Reader::from_slice(file, options.clone()).format()?;
-    let options = options.clone().with_format(format);
+    let mut whole = Reader::from_slice(file, options.clone());
+    let options = options.clone().with_format(whole.format()?);
     let parts = Parts::for_threads(&options, Some(file.len() as u64), threads.get(), Parts::LENS);
     let count = if parts.are_worth(threads.get()) {
         threads.get()
@@ -273,7 +279,9 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
         1
     };
     verify_parts(
-        (0..count).map(|_| Reader::from_slice(file, options.clone())).collect(),
+        (0..count)
+            .map(|_| whole.beside(SliceSource::new(file), options.clone()))
+            .collect(),
         &parts,
     )
 }
