@@ -310,9 +310,11 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 /// read to its end, where the older one followed, just before more of it was written. A source that
 /// cannot seek is read once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
+    // That of the beginning: what is found later applies from there on.
+    let format = reader.format()?;
     let report = verify(reader)?;
-    let may_be_live = !report.is_ok() && report.format.log_number.is_some();
-    if may_be_live && reader.restart(options.clone().with_format(report.format)).is_ok() {
+    let may_be_live = !report.is_ok() && format.log_number.is_some();
+    if may_be_live && reader.restart(options.clone().with_format(format)).is_ok() {
         return verify(reader);
     }
     Ok(report)
