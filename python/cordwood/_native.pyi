@@ -1979,6 +1979,9 @@ def detect(source: Source, /) -> LogFormat | None:
     LogFormat(dialect='leveldb', log_number=None, compression=None)
     """
 
+def is_log_name(path: str | PathLike[str], /) -> bool:
+    """Whether a file has the name of a log, or of a copy of one."""
+
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """The CRC-32C of some bytes.
 

@@ -166,7 +166,7 @@ def fragments(
         left = BLOCK_LEN - begin % BLOCK_LEN
         rest = view[begin : begin + left]  # Shorter than `left` if the file ends in this block.
         metadata = metadata_at(rest) if detected else None
-        verdict = judge_rest(rest, left, verify_checksums=verify_checksums)
+        verdict = judge_rest(rest, left, verify_checksums=verify_checksums, is_first=begin == 0, detected=detected)
         if repair and verdict in LEAVES_THE_BLOCK and metadata is None:
             repaired = repaired_fragment(rest, left, detected=detected)
             if repaired is not None:
@@ -225,7 +225,7 @@ def metadata_at(rest: memoryview) -> tuple[int, str] | None:
     return None
 
 
-def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool) -> str:
+def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool, is_first: bool, detected: bool) -> str:
     """Lines 1 to 6: why the rest is skipped. "zero_trailer" is not an event; "whole" means lines 7 and 8 decide."""
     if left < HEADER_LEN:  # line 1
         return "nonzero_trailer" if any(rest) else "zero_trailer"
@@ -235,7 +235,8 @@ def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool) -> str:
     if HEADER_LEN + length > left:  # line 3
         return "bad_length"
     if HEADER_LEN + length > len(rest):  # line 4
-        return "bad_length" if length_is_proved_wrong(rest) else "torn_tail"
+        is_torn = may_be_torn(rest, left, is_first=is_first, detected=detected) and not length_is_proved_wrong(rest)
+        return "torn_tail" if is_torn else "bad_length"
     if kind == 0 and length == 0:  # line 5
         return "zero_header" if any(rest) else "zero_fill"
     return "checksum_mismatch" if verify_checksums and not checksum_is_right(rest) else "whole"  # line 6
@@ -247,8 +248,22 @@ def checksum_is_right(rest: memoryview) -> bool:
     return crc32c(rest[HEADER_LEN - 1 : HEADER_LEN + length]) == unmask(stored)
 
 
+def may_be_torn(rest: memoryview, left: int, *, is_first: bool, detected: bool) -> bool:
+    """Line 4: the length goes past the end of the file; whether a writer writes such a header there."""
+    _, length, kind = HEADER.unpack_from(rest)
+    if kind == 0:  # The sector with the type, and those after it, were not written.
+        return not any(rest[HEADER_LEN:])
+    if kind in (FIRST, MIDDLE) and left - HEADER_LEN - length >= HEADER_LEN:  # (d) the rest is in the next block
+        return False
+    if detected and kind in TIMESTAMP_SIZES:
+        return length > 0 and length % 6 == 0
+    if detected and kind in PREDECESSOR:
+        return length == 24
+    return kind in ((FULL, FIRST) if is_first else KINDS)  # (c), (e)
+
+
 def length_is_proved_wrong(rest: memoryview) -> bool:
-    """Line 4: the length goes past the end of the file; whether that is damage, not a write that was cut short."""
+    """Line 4: whether what follows the header shows that it is damaged, and not from a write that was cut short."""
     stored = unmask(HEADER.unpack_from(rest)[0])
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
     crcs = accumulate(rest[HEADER_LEN:], lambda crc, byte: crc32c(bytes([byte]), crc), initial=crc_of_kind)

@@ -8,21 +8,11 @@ import re
 _ENGINE_NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}
 """How databases name their logs, by what their records are."""
 
-_LOG_NAME = (
-    r"(?is)(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+(?:[^a-z0-9].*)?"
-)
-"""The names of logs, and of their copies: `000003.log`, `app.log.1`, `MANIFEST-000002`, `run-1.wandb`, `output-0`."""
 
-
-def is_log_name(path: str) -> bool:
-    """Whether a file has the name of a log, or of a copy of one."""
-    return re.fullmatch(_LOG_NAME, os.path.basename(path)) is not None  # noqa: PTH119 - pathlib is slow to import
-
-
-def is_engine_name(path: str, payload: str | None = None) -> bool:
-    """Whether a file has the name that a database gives to its logs, or to those with this payload."""
-    base = os.path.basename(path)  # noqa: PTH119
-    return any(re.fullmatch(name, base) for kind, name in _ENGINE_NAMES.items() if payload in (None, kind))
+def is_engine_name(path: str, payload: str) -> bool:
+    """Whether a file has the name that a database gives to its logs with this payload."""
+    name = _ENGINE_NAMES.get(payload)
+    return name is not None and re.fullmatch(name, os.path.basename(path)) is not None  # noqa: PTH119 - slow to import
 
 
 LIST_SUFFIX = ".export_metadata"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from cordwood.cli._names import is_log_name
+from cordwood._native import is_log_name
 from cordwood.cli._progress import Progress
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import re
 from typing import get_args
 
 import cordwood
+from cordwood._native import is_log_name
 from cordwood.cli._named import Named
-from cordwood.cli._names import is_engine_name, is_log_name
 from cordwood.typing import DialectName
 
 NO_FRAGMENT = "no valid fragment"
@@ -51,7 +51,7 @@ def check_no_log(destination: str, what: str, advice: str = "") -> None:
 
     Raises:
         ValueError: It is one, or may be one: a flipped bit explains why nothing at its beginning is valid, its only
-            record is incomplete, or it has the name that a database gives to a log.
+            record is incomplete, or it has the name of a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
     # detect() raises for a file that is not a log or cannot be read; either may be replaced.
@@ -76,9 +76,9 @@ def may_be_log(path: str) -> bool:
 def _may_be_damaged_log(path: str) -> bool:
     """Whether a file that nothing was detected in may be a log.
 
-    It is named as one of a database, its only record is incomplete, or one bit is wrong.
+    It has the name of a log, its only record is incomplete, or one bit is wrong.
     """
-    if is_engine_name(path):
+    if is_log_name(path):
         return True
     report = cordwood.verify(path)
     if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:

@@ -1,6 +1,7 @@
 //! The function `detect`.
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use cordwood::ReadOptions;
 use cordwood::verbs::DETECT_LEN;
@@ -55,4 +56,12 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         compression_name(format),
     );
     class.run(values).map(Some)
+}
+
+/// Whether a file has the name of a log, or of a copy of one.
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+#[expect(clippy::needless_pass_by_value, reason = "what PyO3 converts a path to")]
+pub(crate) fn is_log_name(path: PathBuf) -> bool {
+    cordwood::verbs::is_log_name(&path)
 }

@@ -84,7 +84,7 @@ mod native {
     #[pymodule_export]
     use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
-    use crate::detect::detect;
+    use crate::detect::{detect, is_log_name};
     #[pymodule_export]
     use crate::entity::decode_entity;
     #[pymodule_export]

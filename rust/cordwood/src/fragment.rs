@@ -165,7 +165,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
         return rest(if is_zero { Reason::ZeroFill } else { Reason::TornTail }, None);
     };
     let bad_length = Reason::BadLength { len: header.len };
-    let end = format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+    let end = stated_end(format, header);
     if format.is_end_trailer(bytes) {
         return Found::EndTrailer { len: end };
     }
@@ -175,7 +175,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
         let is_at_end = bytes.len() < left;
         return if !is_at_end {
             rest(bad_length, rest_len)
-        } else if end > left || length_is_proved_wrong(format, header, bytes) {
+        } else if !may_be_torn(format, header, bytes, left) || length_is_proved_wrong(format, header, bytes) {
             rest(bad_length, None)
         } else {
             rest(Reason::TornTail, None)
@@ -193,6 +193,37 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
             rest_len,
         )
     })
+}
+
+/// Whether a header whose length extends past the end of the file may be that of a torn write.
+///
+/// After the end of a log with a number there may be the rest of an older log, in which any header
+/// is possible. A header whose type is in the next sector, which was not written, is followed by
+/// zeros.
+fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) -> bool {
+    let is_cut_before_type = || header.kind == 0 && bytes[HEADER_LEN..].iter().all(|&byte| byte == 0);
+    stated_end(format, header) <= left
+        && (format.log_number.is_some() || is_written(format, header, left) || is_cut_before_type())
+}
+
+/// Whether the dialect's writers write this header where `left` bytes of the block are left.
+pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> bool {
+    let end = stated_end(format, header);
+    match format.dialect.meaning(header.kind).role {
+        // No header follows such a part of a record in its block, except that a part of a
+        // compressed one ends where its compressor filled a buffer.
+        Role::Fragment(Kind::First | Kind::Middle) if !format.is_zstd() => {
+            left.checked_sub(end).is_some_and(|rest| rest < HEADER_LEN)
+        }
+        Role::Fragment(_) => end <= left,
+        Role::Metadata(metadata) => end <= left && metadata.may_have_len(header.len),
+        Role::Unknown | Role::Ignorable => false,
+    }
+}
+
+/// Where the fragment with this header ends, counted from its first byte.
+pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
+    format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
 
 /// Whether the bytes after a header whose length extends past the end of the file prove that the

@@ -44,6 +44,11 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
             Foreign::GitLfs,
             b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123\n".to_vec(),
         ),
+        (Foreign::GitAnnex, b"/annex/objects/SHA256E-s123--00.wandb\n".to_vec()),
+        (
+            Foreign::NetEase,
+            b"\x80\x1d\x30\x01\x5e\x11\x2c\x0a\x93\x40\x77\x2f".to_vec(),
+        ),
         (
             Foreign::InfoLog,
             b"2026/01/31-23:59:59.999999 7f00 RocksDB version: 9.8.4\n".to_vec(),
@@ -128,14 +133,16 @@ fn a_named_dialect_wins() {
 #[test]
 fn what_cannot_be_detected_is_unclear() {
     let fragments = [
-        Wire::Plain.full(b"foo"),
-        Wire::Recyclable(1).full(b"foo"),
-        Wire::Synced(1, 0).full(b"foo"),
-        Wire::Ieee.full(b"foo"),
+        (Wire::Plain.full(b"foo"), None),
+        (Wire::Recyclable(1).full(b"foo"), Some(Dialect::RECYCLABLE)),
+        (Wire::Synced(1, 0).full(b"foo"), Some(Dialect::PEBBLE)),
+        (Wire::Ieee.full(b"foo"), None),
     ];
-    for fragment in fragments {
+    for (fragment, shown) in fragments {
         for len in 0..fragment.len() {
-            assert_eq!(detect(&fragment[..len]), Ok(None));
+            // Only the type in a complete header shows anything.
+            let shown = shown.filter(|_| len >= 7).map(LogFormat::new);
+            assert_eq!(detect(&fragment[..len]), Ok(shown), "{len}");
         }
         assert!(matches!(detect(&fragment), Ok(Some(_))));
     }
@@ -446,7 +453,7 @@ fn a_valid_fragment_outranks_what_is_before_it() {
             let file = [vec![byte; blocks * 32_768], Wire::Plain.full(b"foo")].concat();
             assert_may_be_log(&file);
             let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("a.log");
+            let path = folder.path().join("a.bin");
             std::fs::write(&path, &file).unwrap();
             assert!(Reader::open(&path, ReadOptions::default()).unwrap().format().is_ok());
             std::fs::write(&path, &file[..file.len() - 1]).unwrap();
@@ -485,12 +492,17 @@ fn text_outranks_a_header_that_may_be_torn() {
     }
 }
 
-/// A file with the name of an engine's log is damaged rather than not a log, unless it has another
-/// known format.
+/// A file with the name of a log is damaged rather than not a log, unless it has another known
+/// format.
 #[test]
-fn a_name_of_an_engine_is_believed() {
+fn the_name_of_a_log_is_believed() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, is_believed) in [("000123.log", true), ("MANIFEST-000001", true), ("file.log", false)] {
+    for (name, is_believed) in [
+        ("000123.log", true),
+        ("run-1.wandb", true),
+        ("output-0", true),
+        ("file.bin", false),
+    ] {
         let path = folder.path().join(name);
         std::fs::write(&path, [0x4d, 0xff].repeat(1000)).unwrap();
         let open = || Reader::open(&path, ReadOptions::default()).unwrap();

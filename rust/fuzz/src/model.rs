@@ -194,7 +194,7 @@ fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Ran
                 ..
             })
         );
-        let (mut len, what) = one(rest, left, is_inside, verifies);
+        let (mut len, what) = one(rest, left, p == 0, is_inside, verifies);
         if salvages && what.as_ref().is_some_and(can_salvage_after) {
             let block = Some(p / BLOCK);
             let lost = lost_len(rest, left, searched != block);
@@ -215,7 +215,7 @@ fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Ran
 }
 
 /// The table: how many bytes of `rest` are decided on, and what they are. `None` is a trailer.
-fn one(rest: &[u8], left: usize, is_inside: bool, verifies: bool) -> (usize, Option<What<'_>>) {
+fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, verifies: bool) -> (usize, Option<What<'_>>) {
     let avail = rest.len();
     let is_zero = rest.iter().all(|&byte| byte == 0);
     let skip = |len, reason, leveldb_len, ends_leveldb| {
@@ -254,9 +254,20 @@ fn one(rest: &[u8], left: usize, is_inside: bool, verifies: bool) -> (usize, Opt
     }
     // Line 4.
     if HEADER + length > avail {
-        return match is_proved_wrong(rest) {
-            true => skip(avail, Reason::BadLength { len: length as u16 }, None, true),
-            false => skip(avail, Reason::TornTail, None, true),
+        // Of the block, at most a trailer is left.
+        let ends_block = left - (HEADER + length) < HEADER;
+        let is_possible = match kind {
+            // The type was in a sector that was never written.
+            0 => rest[HEADER..].iter().all(|&byte| byte == 0),
+            FULL => true,
+            FIRST => ends_block,
+            MIDDLE => ends_block && !is_first,
+            LAST => !is_first,
+            _ => false,
+        };
+        return match is_possible && !is_proved_wrong(rest) {
+            true => skip(avail, Reason::TornTail, None, true),
+            false => skip(avail, Reason::BadLength { len: length as u16 }, None, true),
         };
     }
     // Line 5.

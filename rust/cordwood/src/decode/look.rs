@@ -7,8 +7,8 @@ use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Refused, Step, Store
 use crate::assemble::{Interruption, Part, Pushed};
 use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::dialect::{Form, Metadata};
-use crate::format::{HEADER_LEN, KIND_AT, Kind};
+use crate::dialect::{Form, LogFormat, Metadata, Role};
+use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 use crate::fragment::{Found, find};
 use crate::trace::trace;
 
@@ -116,7 +116,7 @@ impl Decoder {
         {
             Some(Step::NeedMore)
         } else {
-            self.other(self.with_torn_zeros(found), bytes, window)
+            self.other(self.at_its_place(found, bytes), bytes, window)
         }
     }
 
@@ -183,24 +183,40 @@ impl Decoder {
         (self.policy.growth == Growth::SkipFaults).then_some(Step::NeedMore)
     }
 
+    /// Whether this header cannot be where the decoder is: nothing precedes the first fragment of a
+    /// file, so it does not continue a record.
+    pub(crate) fn is_misplaced(&self, header: Header) -> bool {
+        let LogFormat {
+            dialect, log_number, ..
+        } = self.format;
+        let continues = matches!(
+            dialect.meaning(header.kind).role,
+            Role::Fragment(Kind::Middle | Kind::Last)
+        );
+        // With a number, it may be left from an older log.
+        continues && self.offset == dialect.prefix.len() as u64 && log_number.is_none()
+    }
+
+    /// Corrects what the bytes alone show, by what precedes them.
+    ///
     /// Zeros that are too few for a header, at the end of the file after FIRST or MIDDLE, are the
     /// torn rest of that record, not padding. Only in the same block, so that a range that begins
     /// with this block reports the same.
-    fn with_torn_zeros(&self, found: Found) -> Found {
-        match found {
-            Found::Fault {
-                reason: Reason::ZeroFill,
-                len,
-                leveldb_len,
-            } if len < HEADER_LEN && self.is_inside && self.offset > self.format.dialect.block_begin(self.offset) => {
-                Found::Fault {
-                    reason: Reason::TornTail,
-                    len,
-                    leveldb_len,
+    fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
+        if let Found::Fault { reason, len, .. } = &mut found {
+            let is_in_block = self.offset > self.format.dialect.block_begin(self.offset);
+            let header = bytes.first_chunk().map(Header::decode);
+            match (*reason, header) {
+                (Reason::ZeroFill, _) if *len < HEADER_LEN && self.is_inside && is_in_block => {
+                    *reason = Reason::TornTail;
                 }
+                (Reason::TornTail, Some(header)) if self.is_misplaced(header) => {
+                    *reason = Reason::BadLength { len: header.len };
+                }
+                _ => {}
             }
-            found => found,
         }
+        found
     }
 
     /// Processes a fragment inside the range.
@@ -417,6 +433,7 @@ impl Decoder {
         let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
         let is_believed = metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
         let is_canonical = is_believed && self.info.apply(metadata, payload);
+        self.format.compression = self.format().compression;
         self.update_assembler();
         is_canonical
     }

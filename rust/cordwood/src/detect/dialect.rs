@@ -6,8 +6,8 @@ use super::file_header::{nearest_file_header, of_damaged_file_header, of_file_he
 use super::foreign::Foreign;
 use super::fragment::{after_damage, of_empty_log, of_fragment};
 use super::no_log::no_log;
-use crate::dialect::{Dialect, Form, LogFormat};
-use crate::format::{BLOCK_LEN, Header};
+use crate::dialect::{Dialect, LogFormat};
+use crate::format::BLOCK_LEN;
 
 /// [`detect`] in a part of a file: `bytes`, which begin at the file offset `offset`. `is_last` says
 /// whether the file ends where they end.
@@ -64,7 +64,6 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     }
     match after_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, format)| format) {
         Some(format) if !format.dialect.prefix.is_empty() => of_damaged_file_header(format.dialect, head, is_all),
-        None if is_cut_recyclable(head) => Detection::Log(Dialect::RECYCLABLE.into()),
         Some(format) => with_compression(format, head, true),
         None => match (no_log(head), nearest_file_header(head)) {
             // Neither another format nor text.
@@ -102,12 +101,4 @@ fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) ->
         };
     }
     Detection::Log(format)
-}
-
-/// Whether `head` is all of a log that was truncated in the header of an empty recyclable record,
-/// which LevelDB takes for a complete fragment.
-fn is_cut_recyclable(head: &[u8]) -> bool {
-    let header = head.first_chunk().map(Header::decode);
-    let form = header.map(|header| (header.len, Dialect::RECYCLABLE.meaning(header.kind).form));
-    form == Some((0, Form::Recyclable)) && head.len() < Form::Recyclable.header_len()
 }

@@ -44,6 +44,10 @@ pub enum Foreign {
     Png,
     /// A Git LFS pointer to a file that was not fetched.
     GitLfs,
+    /// A git-annex pointer to a file that was not fetched.
+    GitAnnex,
+    /// A file that NetEase's edition of Minecraft has encrypted.
+    NetEase,
     /// The info log of LevelDB or RocksDB, the file `LOG`: lines of text.
     InfoLog,
     /// A table (`.ldb`, `.sst`) of LevelDB, or an old one of RocksDB.
@@ -79,6 +83,8 @@ impl Foreign {
             Foreign::Elf => "ELF",
             Foreign::Png => "PNG",
             Foreign::GitLfs => "Git LFS pointer",
+            Foreign::GitAnnex => "git-annex pointer",
+            Foreign::NetEase => "encrypted by NetEase",
             Foreign::InfoLog => "info log",
             Foreign::LevelDbTable => "LevelDB table",
             Foreign::RocksDbTable => "RocksDB table",
@@ -108,6 +114,10 @@ impl Foreign {
             Foreign::Elf => "an ELF program or library, which `readelf` reads",
             Foreign::Png => "a PNG image, which an image viewer shows",
             Foreign::GitLfs => "a Git LFS pointer: `git lfs pull` fetches the file itself",
+            Foreign::GitAnnex => "a git-annex pointer: `git annex get` fetches the file itself",
+            Foreign::NetEase => {
+                "a file encrypted by NetEase's edition of Minecraft: decrypt it first, as docs/guides/rescue.md says"
+            }
             Foreign::InfoLog => "an info log, the messages of an engine, which a text editor shows",
             Foreign::LevelDbTable => "a LevelDB table, which LevelDB reads together with its database",
             Foreign::RocksDbTable => "a RocksDB table, which `sst_dump` of RocksDB reads",
@@ -155,6 +165,8 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
         (b"\x89PNG\r\n\x1a\n", Foreign::Png),
         (b"\xfd7zXZ\0", Foreign::Xz),
         (b"version https://git-lfs.github.com/spec/", Foreign::GitLfs),
+        (b"/annex/objects/", Foreign::GitAnnex),
+        (b"\x80\x1d\x30\x01", Foreign::NetEase),
     ]
     .into_iter()
     .find(|(magic, _)| head.starts_with(magic));

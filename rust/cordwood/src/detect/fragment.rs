@@ -6,6 +6,7 @@ use super::file_header::{nearest_file_header, of_file_header};
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind};
+use crate::fragment::is_written;
 
 /// The format of the log to which the valid fragment at the beginning of `block` belongs; `find`
 /// looks for the fragment in a given dialect. For a recyclable fragment, [`Dialect::RECYCLABLE`].
@@ -44,7 +45,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     (1..block.len()).find_map(|begin| {
         let rest = &block[begin..];
         // Most bytes are not a type, and need no checksum.
-        if !rest.get(KIND_AT).copied().is_some_and(is_written) {
+        if !rest.get(KIND_AT).copied().is_some_and(is_written_kind) {
             return None;
         }
         let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
@@ -62,7 +63,7 @@ pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// Whether any dialect writes fragments of this type.
-pub(super) fn is_written(kind: u8) -> bool {
+pub(super) fn is_written_kind(kind: u8) -> bool {
     const IS_WRITTEN: [bool; 256] = {
         let mut is_written = [false; 256];
         let mut index = 0;
@@ -77,19 +78,15 @@ pub(super) fn is_written(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// The form and the length of the first fragment of a file, by its header, in each dialect in which
-/// it can begin a record. `left` bytes of its block are left.
-pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Form, usize)> {
+/// The dialects in which this header can be the first of a file, with the form and the length that
+/// the fragment has there. `left` bytes of its block are left.
+pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
         let end = meaning.form.header_len() + usize::from(header.len);
-        let fits = match meaning.role {
-            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= left,
-            // The first part of a record extends to the end of its block.
-            Role::Fragment(Kind::First) => end == left,
-            _ => false,
-        };
-        fits.then_some((meaning.form, end))
+        let begins = !matches!(meaning.role, Role::Fragment(Kind::Middle | Kind::Last));
+        let is_written = begins && is_written(&LogFormat::new(*dialect), header, left);
+        is_written.then_some((*dialect, meaning.form, end))
     })
 }
 
@@ -107,7 +104,7 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
         Some(header) if written_len >= HEADER_LEN => {
             let left = BLOCK_LEN - metadata_len % BLOCK_LEN;
             let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
-            !is_whole && first_fragments(header, left).any(|(_, end)| end > written_len)
+            !is_whole && first_fragments(header, left).any(|(.., end)| end > written_len)
         }
         // Only metadata.
         _ => metadata_len > 0,
@@ -161,7 +158,7 @@ fn has_fragment_in(block: &[u8]) -> bool {
     let scanner = Scanner::new(block);
     (0..block.len().saturating_sub(KIND_AT)).any(|begin| {
         let rest = &block[begin..];
-        is_written(rest[KIND_AT]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
+        is_written_kind(rest[KIND_AT]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
     })
 }
 

@@ -7,7 +7,8 @@ use super::detection::{DETECT_LEN, Detection};
 use super::dialect::detect_at;
 use super::foreign::Foreign;
 use super::fragment::after_damage;
-use super::number::{is_named_by_engine, log_number_of};
+use super::name::is_log_name;
+use super::number::log_number_of;
 use crate::dialect::{Compression, Dialect, GivenFormat, LogFormat, Metadata, Role, ZSTD};
 use crate::format::HEADER_LEN;
 
@@ -99,9 +100,8 @@ pub(crate) fn identify(named: GivenFormat, path: Option<&Path>, bytes: &[u8], of
             log_number: format.log_number.filter(|_| offset > 0),
             ..format
         })),
-        // Its name says that an engine wrote it as a log, so it is more likely a damaged log.
-        Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
-        Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => Detection::Longer(None),
+        Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_log_name) => Detection::Unclear,
+        Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_log_name) => Detection::Longer(None),
         detection => detection,
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use super::detection::{DETECT_LEN, Detection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
-use super::fragment::{first_fragments, grid_offsets, has_fragment, is_written, of_empty_log, of_fragment};
+use super::fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
 use crate::dialect::{Dialect, Form};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 
@@ -27,14 +27,14 @@ pub(super) fn no_log(head: &[u8]) -> Detection {
         return Detection::Foreign(foreign);
     }
     let is_text = is_text(head, is_whole);
-    if !is_text && may_be_torn(header, is_whole.then_some(head.len())) {
-        return Detection::Unclear;
+    if !is_text && let Some(detection) = torn_first(header, is_whole.then_some(head.len())) {
+        return detection;
     }
     let kind = header.kind;
     let weak = if is_text {
         Some(Foreign::Text)
     } else {
-        (kind != 0 && !is_written(kind)).then_some(Foreign::Unknown)
+        (kind != 0 && !is_written_kind(kind)).then_some(Foreign::Unknown)
     };
     if is_whole {
         footer(head).or(weak).map_or(Detection::Unclear, Detection::Foreign)
@@ -43,10 +43,23 @@ pub(super) fn no_log(head: &[u8]) -> Detection {
     }
 }
 
-/// Whether this can be the first header of an incomplete record. One with a log number may be
-/// followed by the rest of an older log; any other record is torn at the end of the file.
-fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
-    first_fragments(header, BLOCK_LEN).any(|(form, end)| form != Form::Plain || file_len.is_some_and(|len| end >= len))
+/// What a file is whose first header can be that of an incomplete record: a log in the first dialect
+/// in which the file ends in that record. (The header of one in LevelDB's dialect shows nothing.)
+///
+/// One with a log number may be followed by the rest of an older log.
+fn torn_first(header: Header, file_len: Option<usize>) -> Option<Detection> {
+    let fragments: Vec<_> = first_fragments(header, BLOCK_LEN).collect();
+    let torn = fragments
+        .iter()
+        .find(|(.., end)| file_len.is_some_and(|len| *end > len));
+    match torn {
+        Some((dialect, ..)) if *dialect != Dialect::LEVELDB => Some(Detection::Log((*dialect).into())),
+        Some(_) => Some(Detection::Unclear),
+        None => fragments
+            .iter()
+            .any(|(_, form, end)| *form != Form::Plain || file_len == Some(*end))
+            .then_some(Detection::Unclear),
+    }
 }
 
 /// Whether the first fragment is valid except for one or more wrong bits in its type, or is, except
@@ -55,7 +68,7 @@ fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
 fn has_wrong_type(head: &[u8]) -> bool {
     let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
     let kind = block[KIND_AT];
-    let is_fragment = (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
+    let is_fragment = (0..=u8::MAX).filter(|&kind| is_written_kind(kind)).any(|kind| {
         block[KIND_AT] = kind;
         of_fragment(&block, |dialect| dialect.valid(&block, true)).is_some()
     });
@@ -95,7 +108,7 @@ pub(crate) fn of_rest(
     for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {
         for begin in grid_offsets.iter().map(|grid_offset| block + grid_offset) {
             let mut header = [0; HEADER_LEN];
-            if read_at(begin, &mut header)? < HEADER_LEN || !is_written(header[KIND_AT]) {
+            if read_at(begin, &mut header)? < HEADER_LEN || !is_written_kind(header[KIND_AT]) {
                 continue;
             }
             let len = header_len_max + usize::from(Header::decode(&header).len);

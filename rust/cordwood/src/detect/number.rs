@@ -35,13 +35,6 @@ pub(crate) fn check_number(named: Option<u32>, number: u32) -> io::Result<()> {
     }
 }
 
-/// Whether this is an engine's name for a log: `000123.log`, or `MANIFEST-000001`.
-pub(super) fn is_named_by_engine(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_manifest = |number: &str| number.len() >= 6 && is_digits(number);
-    log_number_of(path).is_some() || name.strip_prefix("MANIFEST-").is_some_and(is_manifest)
-}
-
 fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }

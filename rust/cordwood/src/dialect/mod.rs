@@ -370,6 +370,19 @@ pub(crate) enum Metadata {
     Predecessor,
 }
 
+impl Metadata {
+    /// Whether an engine writes such a record with a payload of this length.
+    pub(crate) const fn may_have_len(self, len: u16) -> bool {
+        match self {
+            Metadata::SetCompression => len == 4,
+            Metadata::LateSetCompression => false,
+            // Pairs of a column family and a length.
+            Metadata::TimestampSizes => len > 0 && len.is_multiple_of(6),
+            Metadata::Predecessor => len == 24,
+        }
+    }
+}
+
 /// The role of a type byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {

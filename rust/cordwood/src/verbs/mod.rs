@@ -11,6 +11,8 @@ mod salvage;
 mod stat;
 mod verify;
 
+#[doc(hidden)]
+pub use crate::detect::is_log_name;
 pub use crate::detect::{DETECT_LEN, Foreign, detect, detect_named};
 pub use fragment::Fragment;
 #[cfg(feature = "fs")]

@@ -10,10 +10,11 @@ use super::tail::Tail;
 use super::unsynced;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::{DETECT_LEN, Detection, Foreign, identify, of_rest};
+use crate::detect::{DETECT_LEN, Detection, Foreign, identify, is_text, of_rest};
 use crate::dialect::{Dialect, GivenFormat, LogFormat, Role};
 use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
+use crate::fragment::is_written;
 use crate::reader::{Reader, Source, StreamSource};
 
 /// Where the next record goes, and what followed the last complete one.
@@ -228,18 +229,13 @@ impl LogBefore<'_> {
             && self.options.dialect.is_some()
             && self.foreign.is_none()
             && tail.is_torn();
-        let is_log =
-            tail.has_fragment || !tail.has_data || may_be_log || self.is_torn_first(self.dialect, tail.begin)?;
+        let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.is_torn_first(tail.begin)?;
         if !is_log {
-            return Err(match tail.damage {
-                Some(region) => Error::Corruption { path, region },
-                None if self.is_torn_first(Dialect::RECYCLABLE, tail.begin)? => Error::NeverAppended {
+            return Err(match (self.foreign, tail.damage) {
+                (None, Some(region)) => Error::Corruption { path, region },
+                (foreign, _) => Error::Foreign {
                     path,
-                    format: Box::new(Dialect::RECYCLABLE.into()),
-                },
-                None => Error::Foreign {
-                    path,
-                    foreign: Foreign::Unknown,
+                    foreign: foreign.unwrap_or(Foreign::Text),
                 },
             });
         }
@@ -281,11 +277,14 @@ impl LogBefore<'_> {
 
     /// Whether everything from `begin` on can be the beginning of one record: a truncated header,
     /// or one whose record extends to the end of the file or past it.
-    fn is_torn_first(&self, dialect: Dialect, begin: u64) -> Result<bool, Error> {
+    fn is_torn_first(&self, begin: u64) -> Result<bool, Error> {
+        /// A longer text is hardly ever the beginning of a header by chance, and is more likely the
+        /// whole of a small file that is not a log.
+        const TEXT_LEN_MAX: usize = 4;
         let left = self.file_len - begin;
         let bytes = read_at_most(self.storage, begin, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
         let Some(header) = bytes.first_chunk().map(Header::decode) else {
-            return Ok(true);
+            return Ok(begin > 0 || bytes.len() <= TEXT_LEN_MAX || !is_text(&bytes, true));
         };
         if header.kind == 0 && left <= BLOCK_LEN as u64 {
             // A header that was cut short before its type, and padded with zeros.
@@ -293,16 +292,11 @@ impl LogBefore<'_> {
             let rest = read_at_most(self.storage, rest, left).map_err(|source| self.failed(source))?;
             return Ok(rest.iter().all(|&byte| byte == 0));
         }
-        let meaning = dialect.meaning(header.kind);
+        let meaning = self.dialect.meaning(header.kind);
+        let begins = matches!(meaning.role, Role::Fragment(Kind::Full | Kind::First));
+        let block_left = self.dialect.block_left(begin);
         let len = meaning.form.header_len() + usize::from(header.len);
-        let block_left = dialect.block_left(begin);
-        let may_be = match meaning.role {
-            Role::Fragment(Kind::Full) => len <= block_left,
-            // The first fragment of a record extends to the end of its block.
-            Role::Fragment(Kind::First) => len == block_left,
-            _ => false,
-        };
-        Ok(may_be && len as u64 >= left)
+        Ok(begins && is_written(&self.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
     /// Whether there is at most a trailer between the checkpoint and `first`, the beginning of what

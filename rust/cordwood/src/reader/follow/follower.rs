@@ -14,6 +14,8 @@ use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Ste
 use crate::detect::log_number_of;
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, refusal, unsupported};
+use crate::format::Header;
+use crate::fragment::stated_end;
 use crate::reader::Record;
 use crate::trace::trace;
 
@@ -429,9 +431,16 @@ impl Follower {
             region: None,
             is_identified: matches!(self.state, State::Reading),
         };
-        let Step::Skipped(region) = step else {
+        let Step::Skipped(mut region) = step else {
             return (step, Some(rest));
         };
+        // The checksum is not that of the data if some of it is still to be written.
+        if let Reason::ChecksumMismatch { .. } = region.reason
+            && let Some(header) = window.at(at, there).first_chunk().map(Header::decode)
+            && stated_end(&self.decoder.format(), header) > there
+        {
+            region.reason = Reason::BadLength { len: header.len };
+        }
         rest.region = Some(part(region, end, block_end));
         (Step::Skipped(part(region, region.begin, end)), Some(rest))
     }

@@ -11,9 +11,9 @@ use super::live_file::FileStatus;
 use super::poll::WaitReason::{self, Idle, Incomplete, Stale, Suspect, Zeros};
 use crate::damage::resync::written_len;
 use crate::detect::{DETECT_LEN, ends_in_first_fragment};
-use crate::dialect::{Dialect, Form, Role};
+use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
-use crate::fragment::{Found, find};
+use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
 /// The maximum number of blocks that one poll probes, so that no poll takes long: 8 MiB. From the
@@ -60,7 +60,7 @@ struct Place {
     is_part_of_header: bool,
     /// A header of type 0 and length 0.
     is_hole: bool,
-    /// A header whose length extends past the written bytes, but not past the block.
+    /// A header that the dialect's writers write there, whose length extends past the written bytes.
     is_part_of_fragment: bool,
     /// What an older log may have left, in a log with a number: only a later fragment of this log
     /// shows whether it is damage.
@@ -232,8 +232,9 @@ impl Follower {
         let header = written.first_chunk().map(Header::decode);
         let is_edge = left < HEADER_LEN || bytes.is_empty();
         let is_part_of_header = !is_edge && !written.is_empty() && header.is_none();
-        let is_part_in = |dialect: &Dialect| {
-            !is_edge && header.is_some_and(|header| is_part_of_fragment(dialect, header, written.len(), left))
+        let is_part_in = |format: &LogFormat| {
+            let is_part = |header| is_part_of_fragment(format, header, written.len(), left);
+            !is_edge && header.is_some_and(|header| is_part(header) && !self.decoder.is_misplaced(header))
         };
         let is_undetected = matches!(self.state, State::Identifying) && self.options.dialect.is_none();
         Ok(Place {
@@ -241,13 +242,16 @@ impl Follower {
                 && self.last == Last::Nothing
                 && (ends_in_first_fragment(bytes)
                     || is_part_of_header
-                    || [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_part_in)),
+                    || [Dialect::ROCKSDB, Dialect::PEBBLE]
+                        .map(LogFormat::new)
+                        .iter()
+                        .any(is_part_in)),
             is_in_record: self.decoder.has_parts(),
             is_edge,
             is_zero: written.is_empty(),
             is_part_of_header,
             is_hole: header.is_some_and(is_hole),
-            is_part_of_fragment: is_part_in(dialect),
+            is_part_of_fragment: is_part_in(&format),
             ..place
         })
     }
@@ -330,12 +334,17 @@ fn is_hole(header: Header) -> bool {
 }
 
 /// Whether more of a fragment than `written_len` bytes is to come, in a block of which `left` bytes
-/// are left. Its type may have two headers.
-fn is_part_of_fragment(dialect: &Dialect, header: Header, written_len: usize, left: usize) -> bool {
-    let forms = [Some(dialect.meaning(header.kind).form), dialect.other_form(header.kind)];
-    let is_part = |form: Form| {
-        let len = form.header_len() + usize::from(header.len);
-        written_len < len && len <= left
+/// are left. An unknown type, where there may be types to come, may have two headers.
+fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
+    let LogFormat { dialect, .. } = format;
+    let is_to_come = || {
+        let forms = [Some(dialect.meaning(header.kind).form), dialect.other_form(header.kind)];
+        let mut ends = forms
+            .into_iter()
+            .flatten()
+            .map(|form| form.header_len() + usize::from(header.len));
+        let is_unknown = matches!(dialect.meaning(header.kind).role, Role::Unknown | Role::Ignorable);
+        is_unknown && dialect.has_log_numbers() && !is_hole(header) && ends.any(|end| written_len < end && end <= left)
     };
-    !is_hole(header) && forms.into_iter().flatten().any(is_part)
+    (written_len < stated_end(format, header) && is_written(format, header, left)) || is_to_come()
 }
