@@ -832,7 +832,7 @@ fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage() {
             fs::write(&path, &damaged).unwrap();
             let mut reported = Vec::new();
             let not_yet = drain(&mut Follower::open(&path, options.clone()).unwrap(), &mut reported);
-            assert_eq!(records(&reported), [b"first"]);
+            assert_eq!(records(&reported[..1]), [b"first"]);
             assert_eq!(reported.len() > 1, is_damage, "{at}: {reported:?}");
             let waits = (not_yet.offset, not_yet.reason) == (begin as u64, WaitReason::Stale);
             assert_eq!(waits, !is_damage, "{at}: {not_yet:?}");
