@@ -64,9 +64,11 @@ def test_a_short_read_is_not_the_end():
 
 def test_a_log_cut_at_any_length_can_be_read():
     """LevelDB before 1.16 could not open a database whose log was torn (issue 160)."""
-    file = ONE + fragment(FIRST, b"first") + fragment(MIDDLE, b"middle") + fragment(LAST, b"last")
-    for length in range(len(file)):
-        assert read(file[:length], "raise")[0] == ([b"one"] if length >= len(ONE) else [])
+    first = bytes(BLOCK_LEN - 2 * HEADER_LEN - 5)
+    file = reference.encode([first, b"first, last"])  # The second is cut after five bytes, at the end of the block.
+    begin = HEADER_LEN + len(first)
+    for length in [*range(20), *range(begin - 20, len(file))]:
+        assert read(file[:length], "raise")[0] == ([first] if length >= begin else [])
 
 
 # Records that were never written ---------------------------------------------------------------
@@ -129,7 +131,7 @@ def test_a_changed_type_is_damage_and_neither_the_end_nor_a_hang(kind, is_first)
 def test_an_unknown_type_with_a_right_checksum_costs_itself_and_no_more(kind):
     """LevelDB uses types 5 and 6 as internal codes, so such a fragment ends the log. goleveldb drops the block."""
     file = ONE + fragment(kind, b"?") + TWO
-    assert read(file) == ([b"one", b"two"], [(10, 18, "unknown_kind")])
+    assert read(file, dialect="leveldb") == ([b"one", b"two"], [(10, 18, "unknown_kind")])
 
 
 # Where fragments end ---------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def test_random_bytes_are_hardly_ever_a_torn_record(tmp_path):
     assert len(ok) <= count * 0.02, ok
 
 
-NUMBERED = ("pebble/", "rocksdb/recycled/", "rocksdb/compressed/", "corpus:")
+NUMBERED = ("pebble/", "rocksdb/recycled", "rocksdb/late-timestamps-", "rocksdb/compressed/", "corpus:")
 """After the end of these logs, random bytes may be the rest of an older log."""
 
 
