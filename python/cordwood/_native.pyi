@@ -43,6 +43,7 @@ __all__ = [
     "decode_wandb",
     "detect",
     "fragments",
+    "is_log_name",
     "leave_out_salvaged",
     "left_out_count",
     "mask_crc",

@@ -8,8 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cordwood._remote import is_url, local_path
@@ -199,13 +198,14 @@ def _mode_of(sources: Iterable[Named]) -> int:
 
     It is that of a single file, as with `cp`; of several, what all of them allow.
     """
-    modes: list[int] = []
+    allowed: int | None = None
     for source in sources:
         if source.name != "-" and not source.what and (path := local_path(source.name)) is not None:
             # What cannot be read is reported elsewhere.
             with contextlib.suppress(OSError, ValueError):
-                modes.append(os.stat(path).st_mode)  # noqa: PTH116
-    return reduce(and_, modes) & _PERMISSIONS if modes else 0o666
+                mode = os.stat(path).st_mode & _PERMISSIONS  # noqa: PTH116
+                allowed = mode if allowed is None else allowed & mode
+    return 0o666 if allowed is None else allowed
 
 
 _PERMISSIONS = 0o777
