@@ -98,10 +98,11 @@ impl Decoder {
         }
     }
 
-    /// The fragments repaired since the last call.
-    pub(crate) fn take_repairs(&mut self) -> Findings {
+    /// The fragments repaired since the last call, if any. Nearly always none, and then nothing is
+    /// moved: this is called for each record.
+    pub(crate) fn take_repairs(&mut self) -> Option<Findings> {
         self.repairs.settle(self.offset);
-        std::mem::take(&mut self.repairs.findings)
+        (!self.repairs.findings.is_empty()).then(|| std::mem::take(&mut self.repairs.findings))
     }
 
     /// The bytes of the last fragment that was repaired, if it begins at `begin`.

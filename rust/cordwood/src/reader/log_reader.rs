@@ -600,7 +600,7 @@ impl<S: Source> Reader<S> {
 
     /// The fragments repaired since the last call: those of the record that was returned last, or
     /// of the region.
-    pub(crate) fn take_repairs(&mut self) -> Findings {
+    pub(crate) fn take_repairs(&mut self) -> Option<Findings> {
         self.decoder.take_repairs()
     }
 

@@ -188,21 +188,23 @@ pub(super) fn report<S: Source>(
         match reader.step() {
             Ok(Step::Record(span)) => {
                 report.record(span, reader.data_len(span));
-                let repaired = reader.take_repairs();
-                report.repaired_count += u64::from(!repaired.is_empty());
-                report.repaired.append(repaired);
+                if let Some(repaired) = reader.take_repairs() {
+                    report.repaired_count += 1;
+                    report.repaired.append(repaired);
+                }
                 on_step(reader, Step::Record(span))?;
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
                 let is_listed = report.findings.lists(region);
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
-                let repaired = reader.take_repairs();
                 // Other regions are lost, even if some of their fragments could be repaired.
-                if matches!(
-                    region.reason,
-                    Reason::Metadata { .. } | Reason::FileHeader | Reason::EndTrailer
-                ) {
+                if let Some(repaired) = reader.take_repairs()
+                    && matches!(
+                        region.reason,
+                        Reason::Metadata { .. } | Reason::FileHeader | Reason::EndTrailer
+                    )
+                {
                     report.repaired.append(repaired);
                 }
                 on_step(reader, Step::Skipped(region))?;
