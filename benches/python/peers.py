@@ -51,10 +51,10 @@ def cordwood_read(path: Path) -> Iterable[bytes]:
     return cordwood.open(path)
 
 
-def cordwood_read_batches(path: Path) -> Iterable[list[bytes]]:
+def cordwood_read_batches(path: Path) -> Iterable[Iterable[bytes]]:
     import cordwood
 
-    return cordwood.open(path).batches()
+    return cordwood.open(path).record_batches()
 
 
 def cordwood_read_records(path: Path) -> Iterable[object]:
@@ -405,7 +405,7 @@ PEERS = (
         read=cordwood_read_batches,
         in_batches=True,
         write=cordwood_extend,
-        note="`for batch in reader.batches(): for record in batch`; one `extend` of a list",
+        note="`for batch in reader.record_batches(): for record in batch`; one `extend` of a list",
     ),
     Peer(
         name="cordwood records()",

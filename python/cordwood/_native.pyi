@@ -307,8 +307,8 @@ class Reader:
         ValueError: An option has an invalid value; a log number or a compression is given for a
             dialect that has none; or fsspec does not know the file system of a URL.
 
-    Each step of an iteration over the reader, or over what `records`, `batches` and
-    `record_batches` return, may raise:
+    Each step of an iteration over the reader, or over what `records` and `record_batches` return,
+    may raise:
 
     * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
     * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
@@ -358,28 +358,6 @@ class Reader:
         >>> with cordwood.open("example.log") as reader:
         ...     [(record.offset, record.data) for record in reader.records()]
         [(0, b'one'), (10, b'two')]
-        """
-    def batches(self, *, len_max: int = 262144) -> Iterator[list[bytes]]:
-        """Iterates over lists of records. The iterator shares the reader's position.
-
-        Args:
-            len_max: The maximum total length of the records in a list, in bytes; a longer record is
-                in a list of its own. A list may be shorter, and contains at most 65,536 records.
-                Default: 256 KiB, which stays in the processor's cache.
-
-        Returns:
-            An iterator of lists of `bytes`, none of them empty.
-
-        Raises:
-            ClosedError: The reader is closed.
-            ValueError: `len_max` is negative or too large.
-
-        >>> with cordwood.open("example.log", "w") as writer:
-        ...     writer.extend([b"one", b"two"])
-        2
-        >>> with cordwood.open("example.log") as reader:
-        ...     list(reader.batches())
-        [[b'one', b'two']]
         """
     def record_batches(self, *, target_len: int = 262144, threads: int = 1) -> Iterator[RecordBatch]:
         """Iterates over record batches: many records in a few buffers, without an object for each.

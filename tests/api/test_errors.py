@@ -330,7 +330,7 @@ def test_what_begins_after_the_end_of_a_file(path, start, dialect):
     for source in (path, FILE, io.BytesIO(FILE)):
         for read in (
             list,
-            lambda reader: list(reader.batches()),
+            lambda reader: list(reader.record_batches()),
             lambda reader: list(reader.record_batches(threads=2)),
         ):
             if isinstance(source, io.BytesIO):
@@ -373,7 +373,6 @@ def test_numbers_that_methods_refuse(path, number):
     with cordwood.open(FILE) as reader:
         for use in [
             lambda: reader.seek(number),
-            lambda: reader.batches(len_max=number),
             lambda: reader.record_batches(target_len=number),
             lambda: cordwood.verify(FILE, start=number),
             lambda: cordwood.stat(FILE, record_len_max=number),
@@ -444,16 +443,14 @@ def test_classes_that_only_the_package_makes():
 
 def test_a_closed_reader():
     reader = cordwood.open(FILE)
-    records, batches, packs = reader.records(), reader.batches(), reader.record_batches()
+    records, packs = reader.records(), reader.record_batches()
     reader.close()
     for use in [
         lambda: next(packs),
         reader.record_batches,
         lambda: next(reader),
         lambda: next(records),
-        lambda: next(batches),
         reader.records,
-        reader.batches,
         reader.tell,
         lambda: reader.seek(0),
         reader.__enter__,
@@ -610,7 +607,7 @@ def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
         assert reader.outcome.kind == "clean"
 
 
-@pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.batches, cordwood.Reader.record_batches])
+@pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.record_batches])
 def test_what_read_raises_loses_no_record(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]
@@ -622,9 +619,7 @@ def test_what_read_raises_loses_no_record(take):
 
 
 @pytest.mark.parametrize("error", [StopIteration("mine"), StopAsyncIteration()], ids=repr)
-@pytest.mark.parametrize(
-    "take", [iter, cordwood.Reader.records, cordwood.Reader.batches, cordwood.Reader.record_batches]
-)
+@pytest.mark.parametrize("take", [iter, cordwood.Reader.records, cordwood.Reader.record_batches])
 def test_a_source_that_raises_stop_iteration_does_not_end_the_log(take, error):
     """As in a generator (PEP 479)."""
     with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
@@ -701,8 +696,8 @@ def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
             try:
                 is_reading = True
                 signal.setitimer(signal.ITIMER_REAL, 0.01)
-                # One list of all records: the alarm goes off while it grows.
-                for batch in reader.batches(len_max=1 << 40):
+                # One batch of all records: the alarm goes off while it grows.
+                for batch in reader.record_batches(target_len=1 << 40):
                     found += batch
                 is_reading = False
             except AlarmError:
@@ -770,7 +765,7 @@ def test_read_that_gives_too_much():
 
 
 @pytest.mark.parametrize(
-    "use", [next, lambda reader: next(reader.batches()), cordwood.Reader.tell, cordwood.Reader.close]
+    "use", [next, lambda reader: next(reader.record_batches()), cordwood.Reader.tell, cordwood.Reader.close]
 )
 def test_a_reader_is_not_used_by_its_own_source(use):
     class Knot:
@@ -779,7 +774,7 @@ def test_a_reader_is_not_used_by_its_own_source(use):
 
     source = Knot()
     with cordwood.open(source) as source.reader:
-        for take in [next, lambda reader: next(reader.batches())]:
+        for take in [next, lambda reader: next(reader.record_batches())]:
             with pytest.raises(RuntimeError, match="already in use by this thread"):
                 take(source.reader)
 
@@ -1002,13 +997,11 @@ def test_one_record_is_not_taken_for_several(value):
 
 def uses_of_reader(source):
     reader = cordwood.open(source)
-    steps = [
-        partial(next, step) for step in (iter(reader), reader.records(), reader.batches(), reader.record_batches())
-    ]
+    steps = [partial(next, step) for step in (iter(reader), reader.records(), reader.record_batches())]
     reader.close()
     return reader, [
         *steps,
-        *(reader.records, reader.batches, reader.record_batches, reader.tell, reader.__enter__),
+        *(reader.records, reader.record_batches, reader.tell, reader.__enter__),
         *(lambda: next(reader), lambda: iter(reader), lambda: reader.seek(0), lambda: reader.dialect),
     ]
 

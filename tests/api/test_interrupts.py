@@ -26,7 +26,6 @@ CALLS = {
     "stat, 2 threads": "cordwood.stat(path, threads=2)",
     "salvage": "cordwood.salvage(path, path + '.salvaged')",
     "iterate": "list(cordwood.Reader(path))",
-    "batches": "list(cordwood.Reader(path).batches())",
     "record_batches": "list(cordwood.Reader(path).record_batches())",
     "record_batches, 2 threads": "list(cordwood.Reader(path).record_batches(threads=2))",
     "fragments": "sum(1 for _ in cordwood.fragments(path))",
@@ -107,7 +106,7 @@ def test_ctrl_c_ends_an_arrow_stream(hole, name):
 
 
 PIPE_CALLS = {
-    **{name: CALLS[name] for name in ("verify", "stat", "iterate", "batches", "record_batches")},
+    **{name: CALLS[name] for name in ("verify", "stat", "iterate", "record_batches")},
     "detect": "cordwood.detect(path)",
     "dialect": "cordwood.Reader(path).dialect",
     "start": "list(cordwood.Reader(path, start=1 << 20))",
@@ -247,7 +246,6 @@ class Interrupted:
 
 ITERATIONS = {
     "records": lambda reader: (record.data for record in reader.records()),
-    "batches": lambda reader: (record for batch in reader.batches(len_max=1 << 30) for record in batch),
     "record_batches": lambda reader: (record for pack in reader.record_batches(target_len=1 << 30) for record in pack),
     "next": iter,
 }
@@ -255,21 +253,19 @@ ITERATIONS = {
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("after", ITERATIONS)
-@pytest.mark.parametrize("before", ["batches", "record_batches"])
-def test_an_interrupt_inside_of_a_batch_is_raised_at_once(before, after, error):
+def test_an_interrupt_inside_of_a_batch_is_raised_at_once(after, error):
     reader = cordwood.Reader(Interrupted(error))
     with pytest.raises(error):
-        next(ITERATIONS[before](reader))
+        next(reader.record_batches(target_len=1 << 30))
     assert reader.tell() == 0
     assert list(ITERATIONS[after](reader)) == RECORDS
     assert reader.tell() == len(LOG)
 
 
-@pytest.mark.parametrize("before", ["batches", "record_batches"])
-def test_what_an_interrupt_left_is_handed_out_one_by_one(before):
+def test_what_an_interrupt_left_is_handed_out_one_by_one():
     reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        next(ITERATIONS[before](reader))
+        next(reader.record_batches(target_len=1 << 30))
     with cordwood.Reader(LOG) as other:
         for expected in other.records():
             found = next(reader.records())
@@ -278,8 +274,7 @@ def test_what_an_interrupt_left_is_handed_out_one_by_one(before):
     assert list(reader) == []
 
 
-@pytest.mark.parametrize("before", ["batches", "record_batches"])
-def test_a_record_before_a_block_trailer_ends_where_it_ends(before):
+def test_a_record_before_a_block_trailer_ends_where_it_ends():
     # Six bytes are left in the first block, three in the second one.
     file = reference.encode([*[bytes(4_088)] * 7, bytes(4_090), *[bytes(4_088)] * 7, bytes(4_093), b"last"])
     expected = [(event.offset, event.end_offset) for event in reference.events(file) if hasattr(event, "data")]
@@ -291,22 +286,20 @@ def test_a_record_before_a_block_trailer_ends_where_it_ends(before):
     source.pieces = [file[:-1], None, file[-1:]]
     reader = cordwood.Reader(source)
     with pytest.raises(KeyboardInterrupt):
-        next(ITERATIONS[before](reader))
+        next(reader.record_batches(target_len=1 << 30))
     assert [(record.offset, record.end_offset) for record in reader.records()] == expected
 
 
-@pytest.mark.parametrize("step", ["batches", "record_batches"])
-def test_an_error_of_the_source_comes_after_the_records_before_it(step):
+def test_an_error_of_the_source_comes_after_the_records_before_it():
     reader = cordwood.Reader(Interrupted(TimeoutError()))
-    records = ITERATIONS[step](reader)
+    records = ITERATIONS["record_batches"](reader)
     assert [next(records) for _ in range(30)] == RECORDS[:30]
     with pytest.raises(TimeoutError):
         next(records)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
-@pytest.mark.parametrize("step", ["batches", "record_batches"])
-def test_ctrl_c_inside_of_a_batch_from_a_pipe(step, ctrl_c):
+def test_ctrl_c_inside_of_a_batch_from_a_pipe(ctrl_c):
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
         sink.write(LOG[:500])
@@ -320,7 +313,7 @@ def test_ctrl_c_inside_of_a_batch_from_a_pipe(step, ctrl_c):
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            next(reader.batches(len_max=10**9) if step == "batches" else reader.record_batches(target_len=10**9))
+            next(reader.record_batches(target_len=10**9))
         thread.join()
         assert reader.tell() == 0
         sink.write(LOG[600:])

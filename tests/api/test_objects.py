@@ -219,7 +219,6 @@ READERS = {
     "reader": cordwood.Reader,
     "iterator": lambda source: iter(cordwood.Reader(source)),
     "records": lambda source: cordwood.Reader(source).records(),
-    "batches": lambda source: cordwood.Reader(source).batches(),
     "record_batches": lambda source: cordwood.Reader(source).record_batches(threads=2),
     "fragments": cordwood.fragments,
     "runs": _native.runs,
@@ -258,7 +257,6 @@ def test_weak_references_to_what_reads(tmp_path):
         reader,
         iter(reader),
         reader.records(),
-        reader.batches(),
         reader.record_batches(),
         next(reader.record_batches()),
     ):

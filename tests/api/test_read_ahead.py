@@ -264,7 +264,7 @@ def test_other_ways_of_reading_come_between(logs):
             if batch is None:
                 break
             found += batch
-            found += next(reader.batches(), [])
+            found += next(reader.record_batches(), [])
             found += next(others, [])
             found += (record.data for record in itertools.islice(reader.records(), 10))
             record = next(reader, None)

@@ -48,42 +48,13 @@ def test_records_of_each_length_around_the_pieces_in_which_they_are_copied():
 
 def test_all_ways_of_reading_share_one_position():
     with cordwood.open(FILE) as reader:
-        records, batches = reader.records(), reader.batches(len_max=0)
+        records, batches = reader.records(), reader.record_batches(target_len=0)
         assert next(reader) == RECORDS[0]
         assert next(records).data == RECORDS[1]
-        assert next(batches) == [RECORDS[2]]
+        assert list(next(batches)) == [RECORDS[2]]
         assert next(reader.records()).data == RECORDS[3]
         assert next(reader) == RECORDS[4]
         assert [*reader, *records, *batches] == []
-
-
-@pytest.mark.parametrize(
-    ("len_max", "lengths"),
-    [(0, [1] * 10), (100, [1] * 10), (199, [1] * 10), (200, [2] * 5), (300, [3, 3, 3, 1]), (1 << 60, [10])],
-)
-def test_a_batch_holds_as_many_records_as_fit(len_max, lengths):
-    records = [bytes(100)] * 10
-    with cordwood.open(reference.encode(records)) as reader:
-        assert [len(batch) for batch in reader.batches(len_max=len_max)] == lengths
-
-
-def test_batches_are_long_also_where_records_cross_blocks_and_windows():
-    records = [PAYLOAD[:1000]] * 4000
-    with cordwood.open(reference.encode(records)) as reader:
-        batches = list(reader.batches())
-    assert [record for batch in batches for record in batch] == records
-    assert [len(batch) for batch in batches] == [262] * 15 + [4000 - 15 * 262]
-
-
-@pytest.mark.parametrize("longer", [51, 100, 100_000])
-def test_a_record_longer_than_a_batch_comes_alone(longer):
-    records = [b"a", bytes(longer), b"", b"b", b"c"]
-    with cordwood.open(reference.encode(records)) as reader:
-        assert list(reader.batches(len_max=50)) == [[b"a"], [bytes(longer)], [b"", b"b", b"c"]]
-
-
-def test_batches_of_an_empty_file():
-    assert list(cordwood.open(b"").batches()) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +68,7 @@ def test_batches_of_an_empty_file():
 )
 def test_a_batch_before_damage_is_given_and_then_the_damage_raised(before):
     with cordwood.open(before + wrong(fragment(FULL, b"two"))) as reader:
-        batches = reader.batches()
+        batches = reader.record_batches()
         assert len(next(batches)) == 1
         with pytest.raises(cordwood.CorruptionError):
             next(batches)
@@ -154,11 +125,11 @@ def test_seek_begins_skipped_and_end_anew():
 def test_seek_forgets_what_the_last_batch_met(ends_with):
     file = SHORT if ends_with == "nothing more" else SHORT + fragment(80, b"")
     with cordwood.open(file) as reader:
-        assert next(reader.batches()) == [b"one", b"two"]
+        assert list(next(reader.record_batches())) == [b"one", b"two"]
         reader.seek(10)
         assert next(reader) == b"two"
         reader.seek(0)
-        assert next(reader.batches()) == [b"one", b"two"]
+        assert list(next(reader.record_batches())) == [b"one", b"two"]
 
 
 def test_seek_back_before_the_start():
@@ -179,7 +150,6 @@ def test_seek_into_the_middle_of_a_record_is_damage():
     "step",
     [
         pytest.param(next, id="next"),
-        pytest.param(lambda reader: next(reader.batches()), id="batches"),
         pytest.param(lambda reader: next(reader.record_batches()), id="record_batches"),
     ],
 )

@@ -425,7 +425,7 @@ def test_a_body_that_is_not_whole(fault, message, how, short_ranges):
             parts = cordwood.fragments(source)
         else:
             reader = stack.enter_context(cordwood.open(source))
-            parts = reader.records() if how == "iterate" else reader.batches()
+            parts = reader.records() if how == "iterate" else reader.record_batches()
         with pytest.raises(OSError, match=message) as caught:
             list(parts)
         assert caught.value.filename == "memory://bucket/x.log"

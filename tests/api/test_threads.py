@@ -57,7 +57,6 @@ def numbered(count, thread=0):
 TAKE = [
     list,
     lambda reader: [record.data for record in reader.records()],
-    lambda reader: [record for batch in reader.batches(len_max=10_000) for record in batch],
     lambda reader: [record for pack in reader.record_batches(target_len=10_000) for record in pack],
 ]
 
@@ -218,7 +217,7 @@ def wait_for_a_turn():
 # Sources and sinks are in memory: opening a file releases the interpreter, and these tests are about later calls.
 
 
-@pytest.mark.parametrize("take", [iter, cordwood.Reader.records, cordwood.Reader.batches])
+@pytest.mark.parametrize("take", [iter, cordwood.Reader.records, cordwood.Reader.record_batches])
 def test_other_threads_run_while_records_are_decoded(take, no_switches):
     file = reference.encode([PAYLOAD[:300_000], *numbered(300)] * 10)
     thread, start, done = wait_for_a_turn()
@@ -325,7 +324,7 @@ USES = [
     next,
     list,
     cordwood.Reader.tell,
-    cordwood.Reader.batches,
+    cordwood.Reader.record_batches,
     lambda reader: reader.seek(0),
     lambda reader: reader.skipped,
     lambda reader: reader.outcome,

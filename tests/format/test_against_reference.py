@@ -148,16 +148,6 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
         assert merged(plain_skipped(reader)) == merged(skipped)
 
 
-@given(files, options, st.integers(0, 100_000))
-def test_batches_hold_the_same_records_between_the_same_damage(file, options, len_max):
-    expected, _ = expected_events(file, **options)
-    found = []
-    with cordwood.open(file, dialect="leveldb", **options) as reader:
-        for item in step_on(reader.batches(len_max=len_max)):
-            found += item if isinstance(item, list) else [plain_error(item)]
-    assert found == [getattr(event, "data", event) for event in expected if is_reported(event)]
-
-
 @given(files, options, st.integers(0, 100_000), st.integers(1, 4))
 def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_max, threads):
     expected, end = expected_events(file, **options)
@@ -179,13 +169,6 @@ def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_
         assert merged(plain_skipped(reader)) == merged(skipped)
     assert found == [getattr(event, "data", event) for event in expected if is_reported(event)]
     assert offsets == [event.offset for event in expected if isinstance(event, reference.Record)]
-
-
-@given(files, st.one_of(st.integers(0, 50), st.integers(0, 100_000)))
-def test_batches_are_no_longer_than_asked_for(file, len_max):
-    with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
-        for batch in reader.batches(len_max=len_max):
-            assert len(batch) == 1 or (batch and sum(map(len, batch)) <= len_max)
 
 
 @given(files, options, st.integers(50, 70_000), st.sampled_from(["skip", "stop"]))

@@ -409,7 +409,6 @@ def look_at(path: Path, dialect: str, expected: list[bytes]) -> None:
 WAYS_TO_READ: dict[str, Callable[[Path], Iterator[bytes]]] = {
     "a reader": lambda path: iter(cordwood.open(path)),
     "records()": lambda path: (record.data for record in cordwood.open(path).records()),
-    "batches()": lambda path: itertools.chain.from_iterable(cordwood.open(path).batches(len_max=1 << 16)),
     "packs()": lambda path: (
         pack[index] for pack in cordwood.open(path).record_batches(target_len=1 << 16) for index in range(len(pack))
     ),

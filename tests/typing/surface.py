@@ -51,8 +51,6 @@ with cordwood.open("example.log") as reader:
     assert_type(next(reader), bytes)
     assert_type(list(reader), list[bytes])
     assert_type(reader.records(), Iterator[Record])
-    assert_type(reader.batches(), Iterator[list[bytes]])
-    assert_type(reader.batches(len_max=1 << 20), Iterator[list[bytes]])
     for pack in reader.record_batches(target_len=1 << 20):
         assert_type(pack, cordwood.RecordBatch)
         assert_type(pack.data, memoryview)

@@ -71,12 +71,11 @@ def run(options: argparse.Namespace) -> Status:
                 print_record.close()
                 status = print_record.status
             else:
-                is_raw = options.format == "raw"
-                for batch in reader.record_batches() if is_raw else reader.batches():
-                    if isinstance(batch, list):
-                        stdout().write(framed(batch, options.format))
-                    else:
+                for batch in reader.record_batches():
+                    if options.format == "raw":
                         sys.stdout.buffer.write(batch.data)
+                    else:
+                        stdout().write(framed(batch, options.format))
                     progress(reader.tell() - position)
                     position = reader.tell()
                     count += len(batch)

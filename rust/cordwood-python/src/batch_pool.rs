@@ -51,6 +51,11 @@ impl PooledBatch {
         PooledBatch { records, pool }
     }
 
+    /// Takes the records back: they are not released.
+    pub(crate) fn take(&mut self) -> cordwood::read::RecordBatch {
+        std::mem::take(&mut self.records)
+    }
+
     pub(crate) fn records(&self) -> &cordwood::read::RecordBatch {
         &self.records
     }
@@ -58,6 +63,7 @@ impl PooledBatch {
 
 impl Drop for PooledBatch {
     fn drop(&mut self) {
-        self.pool.put(std::mem::take(&mut self.records));
+        let records = self.take();
+        self.pool.put(records);
     }
 }

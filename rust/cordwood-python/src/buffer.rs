@@ -1,4 +1,4 @@
-//! Raw-memory access for buffers, `bytes` and lists. `unsafe` is used here, in `arrow.rs`,
+//! Raw-memory access for buffers and `bytes`. `unsafe` is used here, in `arrow.rs`,
 //! `fast_call.rs` and `kept_exception.rs`, and nowhere else in this crate.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
@@ -10,7 +10,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyString};
 
 use crate::batch_pool::PooledBatch;
 use crate::error::no_memory;
@@ -61,7 +61,7 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
             Some(Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked())
         };
     }
-    bytes_of_parts(py, std::iter::once(data))
+    bytes_of_pieces(py, std::iter::once(data))
 }
 
 /// The same with the exception as an error.
@@ -69,12 +69,12 @@ pub(crate) fn try_bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py
     new_bytes(py, data).ok_or_else(|| PyErr::fetch(py))
 }
 
-/// [`new_bytes`] for data in several parts. Their lengths must not change.
-pub(crate) fn bytes_of_parts<'a, 'py>(
+/// [`new_bytes`] for data in several pieces. Their lengths must not change.
+pub(crate) fn bytes_of_pieces<'a, 'py>(
     py: Python<'py>,
-    parts: impl Iterator<Item = &'a [u8]> + Clone,
+    pieces: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Option<Bound<'py, PyBytes>> {
-    let len: usize = parts.clone().map(<[u8]>::len).sum();
+    let len: usize = pieces.clone().map(<[u8]>::len).sum();
     // SAFETY:
     // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `len` of them,
     //   to which there is no other reference yet, so it may be written to; or null with an
@@ -86,7 +86,7 @@ pub(crate) fn bytes_of_parts<'a, 'py>(
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
         let mut target = ffi::PyBytes_AsString(object).cast::<u8>();
         let mut left = len;
-        for piece in parts.flat_map(|part| part.chunks(PIECE_LEN)) {
+        for piece in pieces.flat_map(|piece| piece.chunks(PIECE_LEN)) {
             let piece_len = piece.len().min(left);
             std::ptr::copy_nonoverlapping(piece.as_ptr(), target, piece_len);
             target = target.add(piece_len);
@@ -96,33 +96,6 @@ pub(crate) fn bytes_of_parts<'a, 'py>(
         std::ptr::write_bytes(target, 0, left);
         Some(bytes)
     }
-}
-
-/// Returns a list of what `object` makes from `items`, which is empty afterwards. `None`, with an
-/// exception set, if there is not enough memory: then `items` is unchanged.
-pub(crate) fn new_list<'py, T>(
-    py: Python<'py>,
-    items: &mut Vec<T>,
-    object: impl Fn(T) -> Py<PyBytes>,
-) -> Option<Bound<'py, PyList>> {
-    // SAFETY: the result is a new reference to a list with room for that many objects, or null with
-    // an exception set.
-    let list = unsafe {
-        let list = ffi::PyList_New(items.len() as isize);
-        Bound::from_owned_ptr_or_opt(py, list)?.cast_into_unchecked::<PyList>()
-    };
-    for (index, item) in items.drain(..).enumerate() {
-        let object = object(item).into_ptr();
-        // SAFETY: there is no other reference to the list, which has an empty slot at each `index`;
-        // the list takes over the reference. So it cannot fail.
-        unsafe {
-            #[cfg(not(feature = "abi3"))]
-            ffi::PyList_SET_ITEM(list.as_ptr(), index as isize, object);
-            #[cfg(feature = "abi3")]
-            ffi::PyList_SetItem(list.as_ptr(), index as isize, object);
-        }
-    }
-    Some(list)
 }
 
 /// An empty vector with room for `count` items.

@@ -152,7 +152,7 @@ impl Follower {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        Ok(self.next(py)?.map(|record| record.data))
+        self.next(py, |record| Ok(record.data))
     }
 
     fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -195,8 +195,8 @@ impl Follower {
     /// >>> with cordwood.follow("live.log") as follower:
     /// ...     follower.poll(), follower.poll()
     /// (Record(offset=0, end_offset=10, data=b'one'), None)
-    fn poll(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        Ok(self.take(py)?.ok())
+    fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        Ok(self.take(py, &|record| Py::new(py, record))?.ok())
     }
 
     /// The file offset after everything returned or skipped so far.
@@ -421,10 +421,11 @@ impl Follower {
         })
     }
 
-    /// The next record, or how long to wait for one (`None` if the end has been reached).
-    fn take(&self, py: Python<'_>) -> PyResult<Result<Record, Option<Duration>>> {
+    /// The next record, as converted by `make`, or how long to wait for one (`None` if the end has
+    /// been reached).
+    fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
-            match self.with_state(py, |state| state.take(py))? {
+            match self.with_state(py, |state| state.take(py, make))? {
                 Taken::Record(record) => return Ok(Ok(record)),
                 Taken::Skipped { region, is_logged } => {
                     if is_logged {
@@ -466,11 +467,11 @@ impl Follower {
     }
 
     /// Returns the next record as soon as there is one; `None` after the timeout or at the end.
-    fn next(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+    fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         // A deadline that the clock cannot represent means no deadline.
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let delay = match self.take(py)? {
+            let delay = match self.take(py, &make)? {
                 Ok(record) => return Ok(Some(record)),
                 Err(Some(delay)) => delay,
                 Err(None) => return Ok(None),
@@ -539,8 +540,8 @@ impl FollowerRecords {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        self.follower.get().next(py)
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        self.follower.get().next(py, |record| Py::new(py, record))
     }
 
     fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -10,7 +10,7 @@ use cordwood::{FollowOptions, OnCorruption};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::buffer::new_bytes;
+use crate::buffer::try_bytes;
 use crate::log::Logged;
 use crate::not_yet::NotYet;
 use crate::options::{name, unknown_name};
@@ -49,8 +49,8 @@ pub(crate) struct Open {
 const CHECK_LEN: u64 = 1 << 18;
 
 /// The result of a poll, made while no other thread may use the follower.
-pub(crate) enum Taken {
-    Record(Record),
+pub(crate) enum Taken<T> {
+    Record(T),
     Skipped {
         region: cordwood::damage::SkippedRegion,
         is_logged: bool,
@@ -100,7 +100,9 @@ pub(crate) fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
 }
 
 impl Open {
-    pub(crate) fn take(&mut self, py: Python<'_>) -> Taken {
+    /// The result of the next poll, with a record as converted by `make`. If that fails, the next
+    /// poll finds the same record. `make` must not run Python code.
+    pub(crate) fn take<T>(&mut self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> Taken<T> {
         self.waiting = None;
         if self.end.is_some() {
             return Taken::End;
@@ -112,19 +114,23 @@ impl Open {
             return Taken::Pause;
         }
         let Open { follower, .. } = self;
-        match py.detach(|| follower.poll()) {
+        match py.detach(|| follower.peek()) {
             Ok(Poll::Record(record)) => {
-                let offset = record.offset;
-                let Some(data) = new_bytes(py, record.data) else {
-                    follower.put_back(offset);
-                    return Taken::Raised(PyErr::fetch(py));
-                };
-                Taken::Record(Record {
-                    offset,
-                    end_offset: record.end_offset,
-                    data: data.unbind(),
-                    salvaged: record.is_salvaged,
-                })
+                let made = try_bytes(py, record.data).and_then(|data| {
+                    make(Record {
+                        offset: record.offset,
+                        end_offset: record.end_offset,
+                        data: data.unbind(),
+                        salvaged: record.is_salvaged,
+                    })
+                });
+                match made {
+                    Ok(made) => {
+                        follower.advance();
+                        Taken::Record(made)
+                    }
+                    Err(error) => Taken::Raised(error),
+                }
             }
             Ok(Poll::Skipped(region)) => {
                 self.skipped.add(region);
@@ -148,7 +154,7 @@ impl Open {
                 offset,
                 file_len,
             },
-            Ok(Poll::Rotated { offset, file_len }) => self.rotated(py, offset, file_len),
+            Ok(Poll::Rotated { offset, file_len }) => self.rotated(py, offset, file_len, make),
             Ok(Poll::End(end)) => {
                 self.end = Some(end);
                 Taken::End
@@ -167,7 +173,13 @@ impl Open {
     }
 
     /// The result of a poll that finds nothing when the path names another file, or none.
-    fn rotated(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+    fn rotated<T>(
+        &mut self,
+        py: Python<'_>,
+        offset: u64,
+        file_len: u64,
+        make: &impl Fn(Record) -> PyResult<T>,
+    ) -> Taken<T> {
         let rest_len = file_len.saturating_sub(offset);
         match self.on_rotation {
             OnRotation::Raise => {
@@ -186,7 +198,7 @@ impl Open {
             }
             OnRotation::Reopen => {
                 let Some(next) = self.next.take() else {
-                    return self.open_next(py, offset, file_len);
+                    return self.open_next(py, offset, file_len, make);
                 };
                 self.follower = next;
                 self.skipped.clear();
@@ -201,12 +213,18 @@ impl Open {
 
     /// Opens the file that the path names now, and then polls the old one again: a writer finishes
     /// with it before it creates the next.
-    fn open_next(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+    fn open_next<T>(
+        &mut self,
+        py: Python<'_>,
+        offset: u64,
+        file_len: u64,
+        make: &impl Fn(Record) -> PyResult<T>,
+    ) -> Taken<T> {
         let Open { path, options, .. } = self;
         match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {
             Ok(next) => {
                 self.next = Some(next);
-                self.take(py)
+                self.take(py, make)
             }
             Err(cordwood::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 self.waiting = Some(NotYet {

@@ -79,11 +79,16 @@ impl Fragments {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Fragment>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Fragment>>> {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
         let Some(fragments) = &mut *state else { return Ok(None) };
-        Ok(fragments.next(py)?.map(Fragment::from))
+        let Some(found) = fragments.peek(py)? else {
+            return Ok(None);
+        };
+        let fragment = Py::new(py, Fragment::from(found))?;
+        fragments.advance();
+        Ok(Some(fragment))
     }
 
     /// What was found in the log so far.
@@ -132,15 +137,17 @@ pub(crate) fn runs(
     #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Runs> {
-    Ok(Runs(Exclusive::new(Some((
-        FragmentReader::open(source, dialect, log_number, compression)?,
-        None,
-    )))))
+    let fragments = FragmentReader::open(source, dialect, log_number, compression)?;
+    Ok(Runs(Exclusive::new(Some((fragments, None)))))
 }
 
 /// The iterator that `runs` returns. A run does not cross the end of a block.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Runs(Exclusive<Option<(FragmentReader, Option<verbs::Fragment>)>>);
+pub(crate) struct Runs(Exclusive<Option<(FragmentReader, Option<Begun>)>>);
+
+/// The first fragment of a run that has not been returned, where the run ends so far, and the number
+/// of its fragments.
+type Begun = (verbs::Fragment, u64, u64);
 
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
@@ -153,29 +160,26 @@ impl Runs {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
-        let Some((fragments, met)) = &mut *state else {
+        let Some((fragments, begun)) = &mut *state else {
             return Ok(None);
         };
-        let first = match met.take() {
-            Some(first) => first,
-            None => match fragments.next(py)? {
-                Some(first) => first,
-                None => return Ok(None),
-            },
+        let kind = |fragment: verbs::Fragment| {
+            let reason = fragment.reason.map(cordwood::damage::Reason::as_str);
+            (fragment.block, fragment.kind, reason)
         };
-        let reason = first.reason.map(cordwood::damage::Reason::as_str);
-        let (mut end, mut count) = (first.end_offset, 1);
-        while let Some(next) = fragments.next(py)? {
-            let next_reason = next.reason.map(cordwood::damage::Reason::as_str);
-            if (next.block, next.kind, next_reason) != (first.block, first.kind, reason) {
-                *met = Some(next);
+        while let Some(next) = fragments.peek(py)? {
+            let (first, end, count) = begun.get_or_insert((next, next.offset, 0));
+            if kind(next) != kind(*first) {
                 break;
             }
-            end = next.end_offset;
-            count += 1;
+            (*end, *count) = (next.end_offset, *count + 1);
+            fragments.advance();
         }
-        let severity = first.reason.map(|reason| reason.severity().as_str());
-        Ok(Some((first.offset, end, first.kind.as_str(), reason, severity, count)))
+        Ok(begun.take().map(|(first, end, count)| {
+            let (_, name, reason) = kind(first);
+            let severity = first.reason.map(|reason| reason.severity().as_str());
+            (first.offset, end, name.as_str(), reason, severity, count)
+        }))
     }
 
     /// As `Fragments.found`.
@@ -306,15 +310,23 @@ impl FragmentReader {
             .try_for_each(|referent| visit.call(referent.as_ref()))
     }
 
+    /// The next fragment, without taking it.
     #[inline]
-    fn next(&mut self, py: Python<'_>) -> PyResult<Option<verbs::Fragment>> {
-        match self.found.next() {
-            Some(fragment) => Ok(Some(fragment)),
-            None => self.find(py),
+    fn peek(&mut self, py: Python<'_>) -> PyResult<Option<verbs::Fragment>> {
+        if self.found.as_slice().is_empty() {
+            self.find(py)?;
         }
+        Ok(self.found.as_slice().first().copied())
     }
 
-    fn find(&mut self, py: Python<'_>) -> PyResult<Option<verbs::Fragment>> {
+    /// Takes the fragment that [`peek`](Self::peek) has returned.
+    #[inline]
+    fn advance(&mut self) {
+        self.found.next();
+    }
+
+    /// Finds the next fragments. An error comes after those before it; Ctrl-C is raised at once.
+    fn find(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.failed.is_none() {
             check_signals(py)?;
             let mut found = vec_for(BATCH_MAX)?;
@@ -335,24 +347,13 @@ impl FragmentReader {
             self.salvaged_count += found.iter().filter(is_salvaged).count() as u64;
             self.found = found.into_iter();
         }
-        // Ctrl-C is raised at once. What was found is returned by the next step.
-        let is_interrupt = |error: &mut cordwood::Error| match error {
-            cordwood::Error::Io { source, .. } => source::is_interrupt(py, source),
-            _ => false,
-        };
-        if let Some(error) = self.failed.take_if(is_interrupt) {
-            return Err(to_python(py, error, self.path.as_deref()));
-        }
-        match (
-            self.found.next(),
-            self.failed.take_if(|_| self.found.as_slice().is_empty()),
-        ) {
-            (Some(fragment), failed) => {
-                self.failed = failed;
-                Ok(Some(fragment))
-            }
-            (None, Some(error)) => Err(to_python(py, error, self.path.as_deref())),
-            (None, None) => Ok(None),
+        let has_found = !self.found.as_slice().is_empty();
+        match self
+            .failed
+            .take_if(|error| !has_found || source::is_interrupt(py, error))
+        {
+            Some(error) => Err(to_python(py, error, self.path.as_deref())),
+            None => Ok(()),
         }
     }
 }

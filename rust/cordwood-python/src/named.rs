@@ -171,7 +171,7 @@ macro_rules! named {
 }
 
 named! {
-    PyValueError => checkpoint, end, len_max, offset, poll_interval, preallocate_len, record_len_max, repair_bit_flips, retry_polls,
+    PyValueError => checkpoint, end, offset, poll_interval, preallocate_len, record_len_max, repair_bit_flips, retry_polls,
         retry_time, start, sync, sync_interval, sync_len, target_len, timeout, verify_checksums;
     PyOverflowError => column_family, crc, log_number, masked, sequence, write_unix_time;
 }

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use cordwood::ReadOptions;
-use cordwood::codec::Step;
 use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
 use cordwood::pipeline::{Next, Pipeline};
+use cordwood::read::Found;
 use cordwood::verbs::Parts;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -44,8 +44,8 @@ pub(crate) fn batch_count_max(threads: NonZeroUsize, target_len: usize) -> usize
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What was read, in order.
-pub(crate) enum Found {
-    RecordBatch(cordwood::read::RecordBatch),
+pub(crate) enum Ahead {
+    Records(cordwood::read::RecordBatch),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
     /// Nothing more. The reader itself continues at this file offset.
@@ -55,7 +55,7 @@ pub(crate) enum Found {
 /// What was found in one part.
 #[derive(Default)]
 struct Part {
-    found: Vec<Found>,
+    found: Vec<Ahead>,
     /// The file offset up to which it was read: its end, or where a torn tail begins. `None` if a
     /// read failed or there was not enough memory: reading is to continue where the last item of
     /// `found` ends.
@@ -70,7 +70,7 @@ struct Part {
 pub(crate) struct ReadAhead {
     threads: NonZeroUsize,
     /// The rest of the part that was taken last.
-    found: VecDeque<Found>,
+    found: VecDeque<Ahead>,
     /// The greatest file offset up to which a part was read. The trailer of a block may lie between
     /// the last item of `found` and this.
     end_offset: Option<u64>,
@@ -114,7 +114,7 @@ impl ReadAhead {
     /// # Errors
     ///
     /// A signal handler has raised an exception.
-    pub(crate) fn next(&mut self, py: Python<'_>, reading: &Reading<'_>) -> PyResult<Option<Found>> {
+    pub(crate) fn next(&mut self, py: Python<'_>, reading: &Reading<'_>) -> PyResult<Option<Ahead>> {
         loop {
             if let Waited::Done(found) = self.wait(Some(py), reading) {
                 return Ok(found);
@@ -127,13 +127,13 @@ impl ReadAhead {
 
     /// [`next`](Self::next) for a file, whose threads need no interpreter: the calling thread may
     /// or may not hold it.
-    pub(crate) fn next_of_file(&mut self, reading: &Reading<'_>) -> Option<Found> {
+    pub(crate) fn next_of_file(&mut self, reading: &Reading<'_>) -> Option<Ahead> {
         loop {
             if let Waited::Done(found) = self.wait(None, reading) {
                 return found;
             }
             if let Err(source) = check_signals_in_main_thread() {
-                return Some(Found::Failed(source.into()));
+                return Some(Ahead::Failed(source.into()));
             }
         }
     }
@@ -146,7 +146,7 @@ impl ReadAhead {
             self.stop(py);
             match released(py, || self.start(reading)) {
                 Ok(pipeline) => self.pipeline = pipeline,
-                Err(source) => return Waited::Done(Some(Found::Failed(source.into()))),
+                Err(source) => return Waited::Done(Some(Ahead::Failed(source.into()))),
             }
             self.position = Some(reading.position);
         }
@@ -180,10 +180,10 @@ impl ReadAhead {
     }
 
     /// Where the reader itself continues, if not at `position`.
-    fn rest(&mut self, position: u64) -> Option<Found> {
+    fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
-        Some(Found::Rest(end_offset))
+        Some(Ahead::Rest(end_offset))
     }
 
     /// Ends the threads and discards what they have read. Without `py`, they must read a file.
@@ -251,7 +251,7 @@ impl ReadAhead {
 
 /// The result of [`ReadAhead::wait`].
 enum Waited {
-    Done(Option<Found>),
+    Done(Option<Ahead>),
     NotYet,
 }
 
@@ -274,13 +274,13 @@ fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) ->
 }
 
 /// The position of a reader after it has returned `found`.
-fn end_of(found: &Found) -> Option<u64> {
+fn end_of(found: &Ahead) -> Option<u64> {
     match found {
-        Found::RecordBatch(batch) => Some(batch.end_offset()),
-        Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. }) => Some(region.end),
+        Ahead::Records(batch) => Some(batch.end_offset()),
+        Ahead::Skipped(region) | Ahead::Failed(cordwood::Error::Corruption { region, .. }) => Some(region.end),
         // Tried again from the reader's position.
-        Found::Failed(_) => None,
-        Found::Rest(offset) => Some(*offset),
+        Ahead::Failed(_) => None,
+        Ahead::Rest(offset) => Some(*offset),
     }
 }
 
@@ -318,7 +318,7 @@ impl Worker {
             Ok(()) => self.read_all(&mut part),
             Err(error) => {
                 if part.found.try_reserve(1).is_ok() {
-                    part.found.push(Found::Failed(error));
+                    part.found.push(Ahead::Failed(error));
                 }
                 part.is_last = true;
             }
@@ -337,34 +337,41 @@ impl Worker {
                 part.is_last = true;
                 break;
             }
-            let step = match reader.record_batch_buffered(&mut batch, self.target_len) {
-                Ok(Step::NeedMore) => match reader.fill() {
-                    Ok(()) => continue,
-                    Err(error) => Err(error),
-                },
-                step => step,
-            };
+            let moved = reader.move_found(&mut batch, self.target_len);
+            if moved.is_ok() && reader.found().is_none() && !batch.is_full(self.target_len) {
+                reader.read_more();
+                continue;
+            }
+            let is_full = batch.is_full(self.target_len);
             if !batch.is_empty() {
                 let full = std::mem::replace(&mut batch, pool.take());
-                part.found.push(Found::RecordBatch(full));
+                part.found.push(Ahead::Records(full));
             }
-            match step {
-                Ok(Step::Record(_) | Step::NeedMore) => {}
-                Ok(Step::Skipped(region)) if region.reason.severity() == Severity::TornTail => {
+            if is_full && moved.is_ok() {
+                continue;
+            }
+            let found = match reader.found() {
+                Some(Found::Skipped(region)) if region.reason.severity() == Severity::TornTail => {
                     part.end_offset = Some(region.begin);
                     part.is_last = true;
                     break;
                 }
-                Ok(Step::Skipped(region)) => part.found.push(Found::Skipped(region)),
-                Ok(Step::End(end)) => {
+                Some(Found::Skipped(region)) => Some(region),
+                Some(Found::End(end)) => {
                     part.end_offset = Some(end.offset());
                     break;
                 }
-                Err(error @ cordwood::Error::Corruption { .. }) => part.found.push(Found::Failed(error)),
-                Err(error) => {
-                    part.found.push(Found::Failed(error));
-                    part.is_last = true;
-                    break;
+                Some(Found::Record(_) | Found::Failed(_)) | None => None,
+            };
+            match (moved.and_then(|()| reader.advance()), found) {
+                (Ok(()), Some(region)) => part.found.push(Ahead::Skipped(region)),
+                (Ok(()), None) => {}
+                (Err(error), _) => {
+                    part.is_last = !matches!(error, cordwood::Error::Corruption { .. });
+                    part.found.push(Ahead::Failed(error));
+                    if part.is_last {
+                        break;
+                    }
                 }
             }
         }

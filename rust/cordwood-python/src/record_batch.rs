@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
-use crate::batch_pool::{Pool, PooledBatch};
+use crate::batch_pool::PooledBatch;
 use crate::buffer::{BatchBuffer, BatchView, new_bytes, try_bytes};
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::scan::{Column, fits_binary, offset_column, record_column};
@@ -38,10 +38,8 @@ pub(crate) struct RecordBatch {
 }
 
 impl RecordBatch {
-    pub(crate) fn new(records: cordwood::read::RecordBatch, pool: Arc<Pool>) -> Self {
-        RecordBatch {
-            batch: Arc::new(PooledBatch::new(records, pool)),
-        }
+    pub(crate) fn new(batch: Arc<PooledBatch>) -> Self {
+        RecordBatch { batch }
     }
 
     /// The batch, for code that does not need the interpreter.

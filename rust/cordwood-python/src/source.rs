@@ -509,8 +509,12 @@ impl Seek for ObjectInput {
     }
 }
 
-/// Whether a source that is a Python object raised an exception that is not an error.
-pub(crate) fn is_interrupt(py: Python<'_>, error: &io::Error) -> bool {
+/// Whether a source that is a Python object raised an exception that is not an error, such as
+/// Ctrl-C: it must be raised at once.
+pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
+    let cordwood::Error::Io { source: error, .. } = error else {
+        return false;
+    };
     let raised = error.get_ref().and_then(|error| error.downcast_ref::<PyErr>());
     raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
 }

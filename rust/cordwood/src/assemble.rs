@@ -4,6 +4,7 @@
 //! records".
 
 use std::collections::TryReserveError;
+use std::ops::Range;
 
 use crate::copy::{append, try_reserve};
 use crate::damage::{Reason, SkippedRegion};
@@ -53,24 +54,16 @@ pub(crate) enum Interruption {
 enum State {
     /// No part of a record.
     Idle,
-    /// FIRST and any MIDDLEs of a record. Their payloads, if kept, are in `joined` or `left`.
+    /// FIRST and any MIDDLEs of a record. Their payloads, if kept, are in `joined` or in the window.
     InRecord { begin: u64, end: u64 },
     /// The remaining fragments, none at first, of a record that was refused as too large. They are
     /// not kept.
     InTooLarge { begin: u64, end: u64 },
 }
 
-/// A payload in the window.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Left {
-    /// Its file offset.
-    pub(crate) begin: u64,
-    pub(crate) len: u16,
-}
-
-/// The maximum number of payloads of one record that are left in the window: more than the number
-/// of whole blocks in a window. A limit is needed because a file may consist of empty fragments.
-const LEFT_MAX: usize = 40;
+/// The longest data of a record, in bytes, that is left in the window, for the caller to copy: as
+/// much as a reader reads at once. More would no longer be in the processor's cache by then.
+const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The state between two fragments.
 #[derive(Debug)]
@@ -79,14 +72,14 @@ pub(crate) struct Assembler {
     /// Whether payloads are kept; if not, only their lengths are added up.
     keeps: bool,
     joined: Vec<u8>,
-    /// Whether a record whose payloads are all in the window is left there.
-    leaves_parts: bool,
-    /// Payloads that are left in the window. If there are any, nothing of this record is in
-    /// `joined`.
-    left: Vec<Left>,
-    /// Bytes of the payloads that are joined, kept or not.
+    /// Whether a record of several fragments that are all in the window is left there.
+    leaves: bool,
+    /// Whether the payloads of the pending record, or of the last one, are all in the window:
+    /// nothing of it is in `joined`.
+    is_in_window: bool,
+    /// Bytes of the payloads of the record, kept or not.
     joined_len: u64,
-    /// How many fragments are joined.
+    /// How many fragments it has.
     joined_count: u64,
     /// Bytes of their headers.
     joined_header_len: u64,
@@ -94,14 +87,13 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// With `leaves_parts`, a record of several fragments that are all in the window is not joined.
-    pub(crate) fn new(record_len_max: u64, leaves_parts: bool) -> Self {
+    pub(crate) fn new(record_len_max: u64) -> Self {
         Assembler {
             state: State::Idle,
             keeps: true,
             joined: Vec::new(),
-            leaves_parts,
-            left: Vec::new(),
+            leaves: false,
+            is_in_window: false,
             joined_len: 0,
             joined_count: 0,
             joined_header_len: 0,
@@ -114,46 +106,55 @@ impl Assembler {
         self.keeps = keeps;
     }
 
-    /// Leaves nothing in the window from now on.
-    pub(crate) fn join_all(&mut self) {
-        self.leaves_parts = false;
+    /// Sets whether the payloads of the records that begin from now on are left in the window if
+    /// all of them are in it. They can then be [joined](Self::join) at any time before the window
+    /// changes.
+    pub(crate) fn set_leaves(&mut self, leaves: bool) {
+        self.leaves = leaves;
     }
 
-    /// The payloads that were left in the window, until the next fragment is pushed: all those of
-    /// the last record, or none.
-    pub(crate) fn parts(&self) -> &[Left] {
-        &self.left
+    /// Whether the payloads of the pending record, or of the last one that had several fragments,
+    /// are in the window and not in [`joined`](Self::joined).
+    pub(crate) fn is_in_window(&self) -> bool {
+        self.is_in_window
     }
 
-    /// Joins the payloads of the pending record that were left in the window; `bytes` returns them.
-    /// If there is not enough memory, nothing changes.
-    #[inline]
-    pub(crate) fn join<'a>(&mut self, bytes: impl Fn(Left) -> &'a [u8]) -> Result<(), TryReserveError> {
-        if self.left.is_empty() || self.is_idle() {
-            return Ok(());
-        }
+    /// Joins the payloads that are in the window, which `payloads` returns, and makes room for
+    /// `more_len` bytes after them. If there is not enough memory, nothing changes.
+    pub(crate) fn join<'a>(
+        &mut self,
+        payloads: impl Iterator<Item = &'a [u8]>,
+        more_len: usize,
+    ) -> Result<(), TryReserveError> {
         self.joined.clear();
-        let len = self.left_len();
-        try_reserve(&mut self.joined, len)?;
-        for left in self.left.drain(..) {
-            append(&mut self.joined, bytes(left));
+        if self.keeps {
+            try_reserve(&mut self.joined, self.joined_len as usize + more_len)?;
+            payloads.for_each(|payload| append(&mut self.joined, payload));
         }
+        self.is_in_window = false;
         Ok(())
     }
 
-    fn left_len(&self) -> usize {
-        self.left.iter().map(|left| usize::from(left.len)).sum()
+    /// Where the pending record and its last fragment so far begin and end, if its payloads are in
+    /// the window.
+    pub(crate) fn pending_in_window(&self) -> Option<Range<u64>> {
+        match self.state {
+            State::InRecord { begin, end } if self.is_in_window => Some(begin..end),
+            _ => None,
+        }
     }
 
-    /// Whether the next payload of the pending record is left in the window.
-    fn leaves_next(&self) -> bool {
-        self.leaves_parts && self.joined_count == self.left.len() as u64 && self.left.len() < LEFT_MAX
+    /// The same, if a payload of `payload_len` bytes after them makes the record too long to leave
+    /// it there.
+    pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
+        self.pending_in_window()
+            .filter(|_| self.joined_len + payload_len as u64 > IN_WINDOW_MAX)
     }
 
     /// Abandons a pending record if some of its bytes were not kept, and returns where it begins.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
-            State::InRecord { begin, .. } if (self.joined.len() + self.left_len()) as u64 != self.joined_len => {
+            State::InRecord { begin, .. } if !self.is_in_window && self.joined.len() as u64 != self.joined_len => {
                 self.state = State::Idle;
                 Some(begin)
             }
@@ -184,7 +185,7 @@ impl Assembler {
     /// The data of the last record that had several fragments, until the next fragment is pushed.
     /// It must have been kept.
     pub(crate) fn joined(&self) -> &[u8] {
-        debug_assert!(self.left.is_empty());
+        debug_assert!(!self.is_in_window);
         debug_assert_eq!(self.joined.len() as u64, self.joined_len);
         &self.joined
     }
@@ -236,28 +237,17 @@ impl Assembler {
         }
     }
 
-    /// Reserves room for a fragment that is to be kept, after [joining](Self::join) those that were
-    /// left in the window. Does neither if this fragment is also left there. If there is not enough
-    /// memory, nothing changes.
+    /// Reserves room for a fragment that is to be kept and not left in the window. If there is not
+    /// enough memory, nothing changes.
     #[inline]
-    pub(crate) fn reserve<'a>(
-        &mut self,
-        kind: Kind,
-        payload_len: usize,
-        bytes: impl Fn(Left) -> &'a [u8],
-    ) -> Result<(), TryReserveError> {
-        match kind {
-            Kind::First if self.keeps && self.leaves_parts => return Ok(()),
-            Kind::Middle | Kind::Last if self.keeps && self.leaves_next() => return Ok(()),
-            Kind::Middle | Kind::Last => self.join(bytes)?,
-            Kind::Full | Kind::First => {}
-        }
+    pub(crate) fn reserve(&mut self, kind: Kind, payload_len: usize) -> Result<(), TryReserveError> {
         let pending_len = match (kind, self.state) {
             (Kind::Full, _) => return Ok(()),
+            (Kind::First, _) if self.leaves => return Ok(()),
             // The joined record has been returned.
             (Kind::First, _) => 0,
-            (_, State::InRecord { .. }) => self.joined.len(),
-            (_, State::Idle | State::InTooLarge { .. }) => return Ok(()),
+            (_, State::InRecord { .. }) if !self.is_in_window => self.joined.len(),
+            _ => return Ok(()),
         };
         let len = pending_len + payload_len;
         if !self.keeps || len as u64 > self.record_len_max || len <= self.joined.capacity() {
@@ -295,7 +285,7 @@ impl Assembler {
         let begin = match (kind, self.state) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
-                self.left.clear();
+                self.is_in_window = self.leaves && self.keeps;
                 self.joined_len = 0;
                 self.joined_count = 0;
                 self.joined_header_len = 0;
@@ -331,7 +321,7 @@ impl Assembler {
         let joined_len = self.joined_len + payload.len() as u64;
         if joined_len > self.record_len_max {
             self.joined = Vec::new();
-            self.left.clear();
+            self.is_in_window = false;
             self.joined_len = 0;
             self.state = if is_end {
                 State::Idle
@@ -345,12 +335,7 @@ impl Assembler {
                 leveldb_len: None,
             });
         }
-        if self.keeps && self.leaves_next() {
-            self.left.push(Left {
-                begin: end - payload.len() as u64,
-                len: payload.len() as u16,
-            });
-        } else if self.keeps {
+        if self.keeps && !self.is_in_window {
             append(&mut self.joined, payload);
         }
         self.joined_len = joined_len;
@@ -384,7 +369,7 @@ mod tests {
 
     #[test]
     fn pieces_are_joined_in_order() {
-        let mut assembler = Assembler::new(100, false);
+        let mut assembler = Assembler::new(100);
         assert_eq!(push(&mut assembler, Kind::First, 0, b"ab"), Pushed::Pending);
         assert_eq!(push(&mut assembler, Kind::Middle, 9, b""), Pushed::Pending);
         assert_eq!(
@@ -414,7 +399,7 @@ mod tests {
             (Interruption::Damage, b"", Reason::InterruptedRecord),
             (Interruption::EndOfFile, b"a", Reason::TornTail),
         ] {
-            let mut assembler = Assembler::new(100, false);
+            let mut assembler = Assembler::new(100);
             push(&mut assembler, Kind::First, 7, payload);
             let region = assembler.abandon(interruption).unwrap();
             assert_eq!(
@@ -427,7 +412,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_record_that_is_too_large() {
-        let mut assembler = Assembler::new(3, false);
+        let mut assembler = Assembler::new(3);
         let region = |begin, end, reason| {
             Pushed::Skipped(SkippedRegion {
                 begin,

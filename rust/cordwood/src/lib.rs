@@ -73,11 +73,11 @@
 //!
 //! # What is hidden
 //!
-//! Some items are `#[doc(hidden)]`: those that cordwood's Python package needs to read without
-//! holding the interpreter lock (`Reader::step_buffered`, `fill`, `data` and the like), those that
-//! let tests put a simulated disk under a [`LogFile`] (`Storage`, `create_in`), and those that let
-//! each checksum kernel be fuzzed and timed (`crc32c::kernels`). They are not part of the public
-//! interface and may change in any release. To do your own I/O, use a [`Decoder`](codec::Decoder).
+//! Some items are `#[doc(hidden)]`: some that cordwood's Python package needs, those that let tests
+//! put a simulated disk under a [`LogFile`] (`Storage`, `create_in`), and those that let each
+//! checksum kernel be fuzzed and timed (`crc32c::kernels`). They are not part of the public interface
+//! and may change in any release. To do your own waiting, use [`Reader::found`]; to do your own I/O,
+//! a [`Decoder`](codec::Decoder).
 
 // What only followers and log files use is not worth a condition each.
 #![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
@@ -151,8 +151,10 @@ pub mod follow {
 
 /// What a [`Reader`] reads from, and what it returns besides [`Record`]s.
 pub mod read {
+    pub use crate::decode::Pieces;
     pub use crate::reader::{
-        FileReader, IntoRecords, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
+        FileReader, Found, FoundRecord, IntoRecords, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource,
+        Source, StreamSource,
     };
     pub use crate::wal_metadata::{LogInfo, Predecessor};
 }

@@ -10,7 +10,7 @@ use common::{Found, checksum, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header, TRAILER_LEN_MAX, block_left, trailer_len};
-use cordwood_log::read::{Source, StreamSource};
+use cordwood_log::read::{self, Source, StreamSource};
 use cordwood_log::verbs::{stat_file, verify_file};
 use cordwood_log::{Dialect, End, Error, OnCorruption, ReadOptions, Reader, Writer};
 use proptest::prelude::*;
@@ -628,25 +628,31 @@ fn read_trickle(file: &[u8], options: &ReadOptions, seed: u64, step_max: usize) 
     read_all(&mut trickle(file, options, seed, step_max))
 }
 
-/// The same as [`read_all`], through `step_buffered` and `fill`.
-fn read_buffered<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
+/// The same as [`read_all`], through `found` and `advance`.
+fn read_found<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {
-        let step = match reader.next_found() {
-            Some(span) => Ok(Step::Record(span)),
-            None => reader.step_buffered(),
-        };
-        match step {
-            Ok(Step::NeedMore) => reader.fill().expect("a source that does not fail"),
-            Ok(Step::Record(span)) => events.push(Found::Record {
-                offset: span.offset,
-                end_offset: span.end_offset,
-                data: reader.data(span).to_vec(),
-                is_salvaged: span.is_salvaged,
+        let event = match reader.found() {
+            None => {
+                if !reader.find() {
+                    reader.read_more();
+                }
+                continue;
+            }
+            Some(read::Found::End(end)) => return (events, end),
+            Some(read::Found::Record(record)) => Some(Found::Record {
+                offset: record.offset,
+                end_offset: record.end_offset,
+                data: record.pieces().collect::<Vec<_>>().concat(),
+                is_salvaged: record.is_salvaged,
             }),
-            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => events.push(Found::Skipped(region)),
-            Ok(Step::End(end)) => return (events, end),
-            Err(error) => panic!("{error}"),
+            Some(read::Found::Skipped(region)) => Some(Found::Skipped(region)),
+            Some(read::Found::Failed(_)) => None,
+        };
+        match (reader.advance(), event) {
+            (Ok(()), Some(event)) => events.push(event),
+            (Err(Error::Corruption { region, .. }), None) => events.push(Found::Skipped(region)),
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -670,7 +676,7 @@ proptest! {
         };
         let expected = read_slice(&file, &options);
         prop_assert!(read_trickle(&file, &options, seed, step_max) == expected);
-        prop_assert!(read_buffered(&mut trickle(&file, &options, seed, step_max)) == expected);
+        prop_assert!(read_found(&mut trickle(&file, &options, seed, step_max)) == expected);
     }
 
     #[test]
@@ -706,15 +712,15 @@ proptest! {
     }
 }
 
-/// `fill` may be called at any time, not only when more is needed: it must not take its own full
+/// `read_more` may be called at any time, not only when more is needed: it must not take a full
 /// buffer for the end of the file.
 #[test]
-fn filling_more_often_than_needed_changes_nothing() {
+fn reading_more_often_than_needed_changes_nothing() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());
     for _ in 0..3 {
-        reader.fill().expect("a slice can be read");
+        reader.read_more();
     }
     assert!(read_all(&mut reader) == read_slice(&file.bytes, &ReadOptions::default()));
 }

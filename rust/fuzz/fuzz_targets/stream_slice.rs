@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use cordwood::codec::{Decoder, Step, Window};
 use cordwood::damage::{Reason, Severity};
 use cordwood::format::block_begin;
-use cordwood::read::{RecordBatch, Source, StreamSource};
+use cordwood::read::{Found, RecordBatch, Source, StreamSource};
 use cordwood::{End, Error, ReadOptions, Reader};
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::model::Event;
@@ -82,12 +82,11 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     let mut errors = 0;
     while expected.len() - left.len() < count {
         if steps.choice().is_multiple_of(4) {
-            // Filling is allowed even when nothing more is needed, and must not resume after an
-            // error.
-            let _ = reader.fill();
+            // Allowed even when nothing more is needed.
+            reader.read_more();
         }
         let found = match steps.choice() % 2 {
-            0 => next_buffered(reader),
+            0 => next_found(reader),
             _ => reader.next_event().map(|event| {
                 Some(event.map(|event| match event {
                     cordwood::Event::Record(record) => record.into(),
@@ -117,24 +116,24 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     }
 }
 
-/// The next event, through the calls that do no I/O. The outer `None` requests another call.
-fn next_buffered<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Event>>, Error> {
-    let step = match reader.next_found() {
-        Some(span) => Step::Record(span),
-        None => reader.step_buffered()?,
+/// The next event, if it has been found. The outer `None` requests another call.
+fn next_found<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Event>>, Error> {
+    if !reader.find() {
+        reader.read_more();
+        return Ok(None);
+    }
+    let event = match reader.found() {
+        Some(Found::Record(record)) => Some(Event::Record {
+            offset: record.offset,
+            end_offset: record.end_offset,
+            data: record.pieces().collect::<Vec<_>>().concat(),
+            is_salvaged: record.is_salvaged,
+        }),
+        Some(Found::Skipped(region)) => Some(region.into()),
+        Some(Found::Failed(_) | Found::End(_)) | None => None,
     };
-    Ok(match step {
-        Step::Record(span) => {
-            let data = reader.data(span).to_vec();
-            Some(Some(Event::of(span, data)))
-        }
-        Step::Skipped(region) => Some(Some(region.into())),
-        Step::End(_) => Some(None),
-        Step::NeedMore => {
-            reader.fill()?;
-            None
-        }
-    })
+    reader.advance()?;
+    Ok(Some(event))
 }
 
 /// Only the records, in one buffer.

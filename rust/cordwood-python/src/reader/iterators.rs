@@ -1,15 +1,14 @@
 //! The iterators of a reader, and its records as an Arrow stream. None has a position of its own.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 
 use super::Reader;
-use super::state::BatchState;
+use super::cursor::BatchState;
 use crate::arrow::{self, Array, Failure, Field};
 use crate::fast_call::{self, FastClass, FastNext};
 use crate::record::Record;
@@ -78,36 +77,6 @@ impl Records {
     }
 }
 
-/// What `Reader.batches` returns.
-#[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(super) struct Batches {
-    pub(super) reader: Py<Reader>,
-    pub(super) len_max: usize,
-    /// Empty, and kept to reuse its memory: the system zeroes each new page before it is used.
-    pub(super) room: Mutex<Vec<Record>>,
-}
-
-#[pymethods]
-impl Batches {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.reader)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let room = || self.room.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut records = std::mem::take(&mut *room());
-        let batch = self.reader.get().batch(py, self.len_max, &mut records);
-        // If the reader was closed meanwhile, records may be left that nothing will request.
-        records.clear();
-        *room() = records;
-        batch
-    }
-}
-
 /// What `Reader.record_batches` returns.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(super) struct RecordBatches {
@@ -125,8 +94,10 @@ impl RecordBatches {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        self.reader.get().record_batch(py, &self.state)
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<RecordBatch>>> {
+        // The garbage collector does not track `RecordBatch` either.
+        let make = |batch| Py::new(py, RecordBatch::new(batch));
+        self.reader.get().record_batch(py, &self.state, make)
     }
 }
 
@@ -159,8 +130,8 @@ impl arrow::Batches for ReaderStream {
                 return Err(PyRuntimeError::new_err(STREAMED));
             }
             self.has_begun = true;
-            let batch = reader.record_batch(py, &self.state)?;
-            Ok(batch.map(|batch| record_batch::table(&batch.shared(), self.is_binary)))
+            let batch = reader.record_batch(py, &self.state, Ok)?;
+            Ok(batch.map(|batch| record_batch::table(&batch, self.is_binary)))
         });
         self.failed = next.as_ref().err().cloned();
         next

@@ -1,38 +1,36 @@
-//! The class `Reader`. Its state is in `state.rs`, the classes of its iterators in `iterators.rs`.
+//! The class `Reader`. Its state is in `cursor.rs`, the classes of its iterators in `iterators.rs`.
 
+mod cursor;
 mod iterators;
-mod state;
 
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use cordwood::ReadOptions;
 use cordwood::damage::Severity;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
-use self::iterators::{Batches, ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
-use self::state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
+use self::cursor::{BatchState, Open, State, Stop};
+use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
 use crate::arrow::{asks_for_binary, stream_capsule};
-use crate::buffer::new_list;
-use crate::error::{closed, no_memory, sought_to_python, to_python};
+use crate::batch_pool::PooledBatch;
+use crate::error::{closed, sought_to_python, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
-use crate::log::{Logged, log_other_log, log_skipped, log_summary};
+use crate::log::{log_other_log, log_skipped, log_summary};
 use crate::named;
 use crate::options::{compression_name, dialect_name, format_options, on_corruption_name, on_corruption_of, range_of};
 use crate::outcome::Outcome;
-use crate::read_ahead::StopThreadsOnDrop;
 use crate::record::Record;
-use crate::record_batch::RecordBatch;
 use crate::scan::{TARGET_LEN, all_fit_binary};
 use crate::skipped_region::Listed;
-use crate::source::{OpenedReader, open_reader};
+use crate::source::open_reader;
 use crate::value::{handle_repr, not_pickled};
 
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
@@ -107,8 +105,8 @@ use crate::value::{handle_repr, not_pickled};
 ///     ValueError: An option has an invalid value; a log number or a compression is given for a
 ///         dialect that has none; or fsspec does not know the file system of a URL.
 ///
-/// Each step of an iteration over the reader, or over what `records`, `batches` and
-/// `record_batches` return, may raise:
+/// Each step of an iteration over the reader, or over what `records` and `record_batches` return,
+/// may raise:
 ///
 /// * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
 /// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
@@ -158,34 +156,12 @@ impl Reader {
             .with_on_corruption(on_corruption_of(on_corruption)?)
             .with_range(range_of(start, end))
             .with_verify_checksums(verify_checksums)
-            .with_record_len_max(record_len_max)
-            .with_parts();
+            .with_record_len_max(record_len_max);
         (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
-        let OpenedReader {
-            reader,
-            options,
-            another,
-            referent,
-        } = open_reader(source, options)?;
-        let path = reader.path().map(Path::to_owned);
-        let state = Open {
-            source: another,
-            referent,
-            sought: None,
-            logged: Logged::default(),
-            released_at: u64::MAX / 2,
-            salvaged: None,
-            read_ahead: StopThreadsOnDrop::default(),
-            reader,
-            position: start,
-            skipped: Listed::default(),
-            end: None,
-            met: None,
-            then: None,
-            options,
-        };
+        let opened = open_reader(source, options)?;
+        let path = opened.reader.path().map(Path::to_owned);
         Ok(Reader {
-            state: Exclusive::new(State::Open(state)),
+            state: Exclusive::new(State::Open(Open::new(opened))),
             path,
             is_streamed: AtomicBool::new(false),
         })
@@ -218,40 +194,6 @@ impl Reader {
     fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<Records> {
         slf.get().check_open(py)?;
         Ok(Records { reader: slf })
-    }
-
-    /// Iterates over lists of records. The iterator shares the reader's position.
-    ///
-    /// Args:
-    ///     len_max: The maximum total length of the records in a list, in bytes; a longer record is
-    ///         in a list of its own. A list may be shorter, and contains at most 65,536 records.
-    ///         Default: 256 KiB, which stays in the processor's cache.
-    ///
-    /// Returns:
-    ///     An iterator of lists of `bytes`, none of them empty.
-    ///
-    /// Raises:
-    ///     ClosedError: The reader is closed.
-    ///     ValueError: `len_max` is negative or too large.
-    ///
-    /// >>> with cordwood.open("example.log", "w") as writer:
-    /// ...     writer.extend([b"one", b"two"])
-    /// 2
-    /// >>> with cordwood.open("example.log") as reader:
-    /// ...     list(reader.batches())
-    /// [[b'one', b'two']]
-    #[pyo3(signature = (*, len_max = 262_144))]
-    fn batches(
-        slf: Py<Self>,
-        py: Python<'_>,
-        #[pyo3(from_py_with = named::len_max)] len_max: usize,
-    ) -> PyResult<Batches> {
-        slf.get().check_open(py)?;
-        Ok(Batches {
-            reader: slf,
-            len_max,
-            room: Mutex::default(),
-        })
     }
 
     /// Iterates over record batches: many records in a few buffers, without an object for each.
@@ -377,14 +319,8 @@ impl Reader {
     fn seek(&self, py: Python<'_>, #[pyo3(from_py_with = named::offset)] offset: u64) -> PyResult<()> {
         let summary = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
-            py.detach(|| state.reader.seek(offset))
+            py.detach(|| state.seek(offset))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))?;
-            state.skipped.clear();
-            state.end = None;
-            state.met = None;
-            state.then = None;
-            state.position = offset;
-            state.sought = Some(offset);
             Ok(state.logged.summary())
         })?;
         log_summary(py, summary, self.path.as_deref())
@@ -613,53 +549,18 @@ impl Reader {
     /// record. `make` must not run Python code.
     #[inline]
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
-        let found = self.with_state(py, |state| {
-            let Some(span) = state.next_found() else {
-                return Ok(None);
-            };
-            let Some(data) = state.take(py, span) else {
-                return Err(PyErr::fetch(py));
-            };
-            let made = make(record_of(span, data));
-            if made.is_err() {
-                state.position = span.offset;
-                state.reader.put_back(span);
-            }
-            made.map(Some)
-        })?;
-        if found.is_some() {
-            return Ok(found);
+        if let Some(made) = self.with_state(py, |state| Ok(state.take(py, &make)))? {
+            return Ok(Some(made));
         }
-        let Some(record) = self.look(py)? else {
-            return Ok(None);
-        };
-        let again = Record {
-            data: record.data.clone_ref(py),
-            ..record
-        };
-        match make(record) {
-            Ok(made) => Ok(Some(made)),
-            Err(error) => {
-                self.with_state(py, |state| {
-                    state.put_back(Made::from([again]));
-                    Ok(())
-                })?;
-                Err(error)
-            }
+        match PyErr::take(py) {
+            Some(error) => Err(error),
+            None => self.find(py, |state| state.next(py, &make)),
         }
-    }
-
-    /// Reads the next record, for when none has been found in advance.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        self.find(py, |state| {
-            let next = state.look(py);
-            state.hand_out(py, next)
-        })
     }
 
     /// Returns what `find_it` finds, or `None` at the end. Regions and errors that come before it
     /// are logged or raised once other threads may use the reader again.
-    fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
+    fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let mut is_logged = false;
             let (mut summary, mut other_log) = (None, None);
@@ -667,16 +568,16 @@ impl Reader {
             let found = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
                 let found = find_it(state);
-                if let Err(Next::Skipped(region) | Next::Failed(cordwood::Error::Corruption { region, .. })) = found {
+                if let Err(Stop::Skipped(region) | Stop::Failed(cordwood::Error::Corruption { region, .. })) = found {
                     state.skip(region);
                     is_sought = state.sought == Some(region.begin);
                 }
                 match found {
                     // Damage that is reported nowhere else.
-                    Err(Next::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
+                    Err(Stop::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
                         is_logged = state.logged.add(region);
                     }
-                    Err(Next::End) => {
+                    Err(Stop::End) => {
                         summary = state.logged.summary();
                         if state.options.start == 0 && state.sought.is_none() {
                             other_log = state.logged.other_log(&mut state.reader);
@@ -688,14 +589,14 @@ impl Reader {
             })?;
             match found {
                 Ok(found) => return Ok(Some(found)),
-                Err(Next::Skipped(region)) if is_logged => log_skipped(py, region, self.path.as_deref())?,
-                Err(Next::Skipped(_)) => {}
-                Err(Next::Raised(error)) => return Err(error),
-                Err(Next::Failed(error)) if is_sought => {
+                Err(Stop::Skipped(region)) if is_logged => log_skipped(py, region, self.path.as_deref())?,
+                Err(Stop::Skipped(_)) => {}
+                Err(Stop::Raised(error)) => return Err(error),
+                Err(Stop::Failed(error)) if is_sought => {
                     return Err(sought_to_python(py, error, self.path.as_deref()));
                 }
-                Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
-                Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Made(_) | Next::Elsewhere) => {
+                Err(Stop::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
+                Err(Stop::End) => {
                     log_summary(py, summary, self.path.as_deref())?;
                     log_other_log(py, other_log, self.path.as_deref())?;
                     return Ok(None);
@@ -704,87 +605,16 @@ impl Reader {
         }
     }
 
-    /// Returns records with at least `target_len` bytes in total, or many short ones; fewer before
-    /// the end or before something to log or raise; `None` at the end.
-    fn record_batch(&self, py: Python<'_>, batches: &BatchState) -> PyResult<Option<RecordBatch>> {
-        let mut batch = batches.pool.take();
-        let found = self.find(py, |state| {
-            state.fill_with_threads(py, &mut batch, batches).map_or(Ok(()), Err)
-        })?;
-        Ok(found.map(|()| RecordBatch::new(batch, Arc::clone(&batches.pool))))
-    }
-
-    /// Returns records with at most `len_max` bytes in total, or one longer record, and at most
-    /// [`COUNT_MAX`]; fewer before the end or before something to log or raise; `None` at the end.
-    ///
-    /// `records` is a buffer to reuse, empty before and after the call.
-    fn batch<'py>(
+    /// Returns records with at least `target_len` bytes in total, or many short ones, as converted by
+    /// `make`; fewer before the end or before something to log or raise; `None` at the end. If `make`
+    /// fails, the next call finds the same records. `make` must not run Python code.
+    fn record_batch<T>(
         &self,
-        py: Python<'py>,
-        len_max: usize,
-        records: &mut Vec<Record>,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
-        records.try_reserve(1).map_err(|_| no_memory())?;
-        let Some(first) = self.next(py, Ok)? else {
-            return Ok(None);
-        };
-        let mut len = first.data.as_bytes(py).len();
-        records.push(first);
-        let interrupt = self.with_state(py, |state| {
-            let _owner = self.state.may_run_python();
-            while records.len() < COUNT_MAX && records.try_reserve(1).is_ok() {
-                // Most have already been found.
-                if let Some(span) = state.next_found() {
-                    let data_len = state.reader.data_len(span) as usize;
-                    if len + data_len > len_max {
-                        state.met = Some(Next::Record(span));
-                        break;
-                    }
-                    let Some(record) = state.bytes(py, span) else {
-                        // The next step reports it.
-                        drop(PyErr::fetch(py));
-                        state.reader.put_back(span);
-                        break;
-                    };
-                    len += data_len;
-                    state.position = span.end_offset;
-                    records.push(record_of(span, record.unbind()));
-                    continue;
-                }
-                let next = state.look(py);
-                if is_interrupt(py, &next) {
-                    return Ok(Some(next));
-                }
-                let Some(next_len) = state.len_of(py, &next).filter(|next_len| len + next_len <= len_max) else {
-                    state.met = Some(next);
-                    break;
-                };
-                // If there is no memory for it, the next step reports that.
-                let Ok(record) = state.hand_out(py, next) else {
-                    break;
-                };
-                len += next_len;
-                records.push(record);
-            }
-            Ok(None)
-        })?;
-        let error = match interrupt {
-            // The list is made without the lock: that may start the garbage collector, which may
-            // run Python code.
-            None => match new_list(py, records, |record| record.data) {
-                Some(list) => return Ok(Some(list)),
-                None => PyErr::fetch(py),
-            },
-            Some(Next::Failed(error)) => to_python(py, error, self.path.as_deref()),
-            Some(Next::Raised(error)) => error,
-            Some(_) => return Ok(None),
-        };
-        self.with_state(py, |state| {
-            // Nothing is allocated for it: there may be no memory left.
-            state.put_back(Made::from(std::mem::take(records)));
-            Ok(())
-        })?;
-        Err(error)
+        py: Python<'_>,
+        batches: &BatchState,
+        make: impl Fn(Arc<PooledBatch>) -> PyResult<T>,
+    ) -> PyResult<Option<T>> {
+        self.find(py, |state| state.next_batch(py, batches, &make))
     }
 }
 
@@ -827,20 +657,14 @@ impl FastNext for Reader {
     // Inlined into both of its callers: neither may pay for a call.
     #[inline(always)]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        match &mut *self.state.try_lock()? {
-            State::Open(state) => {
-                let span = state.next_found()?;
-                let found = state.take(py, span);
-                if found.is_none() {
-                    // The method `__next__` tries again, and raises if necessary.
-                    drop(PyErr::fetch(py));
-                }
-                found
-            }
+        let next = match &mut *self.state.try_lock()? {
+            State::Open(state) => state.take(py, |record| Ok(record.data)),
             State::Closed { .. } => None,
+        };
+        if next.is_none() && PyErr::occurred(py) {
+            // The method `__next__` tries again, and raises if necessary.
+            drop(PyErr::fetch(py));
         }
+        next
     }
 }
-
-/// The maximum number of records in a batch, however short they are.
-const COUNT_MAX: usize = 1 << 16;

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use cordwood::ReadOptions;
-use cordwood::codec::{RecordSpan, Step};
 use cordwood::damage::{Finding, Severity, SkippedRegion};
+use cordwood::read::{Found, FoundRecord};
 
 use super::TARGET_LEN;
 use super::columns::Column;
@@ -14,7 +14,7 @@ use super::plan::Plan;
 use crate::arrow::Failure;
 use crate::batch_pool::Pool;
 use crate::log::{Logged, log_other_log, log_skipped, log_summary};
-use crate::read_ahead::{Found, ReadAhead, Reading};
+use crate::read_ahead::{Ahead, ReadAhead, Reading};
 use crate::source::{Input, OpenedReader, SourceReader};
 
 /// The maximum number of rows in a batch without the records themselves.
@@ -32,6 +32,20 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// Adds a row without the record itself.
+    fn add(&mut self, plan: &Plan, record: FoundRecord<'_>) {
+        self.offsets.push(record.offset);
+        if plan.has(Column::EndOffset) {
+            self.end_offsets.push(record.end_offset);
+        }
+        if plan.has(Column::Length) {
+            self.lens.push(record.len());
+        }
+        if plan.has(Column::Salvaged) {
+            self.salvaged.push(record.is_salvaged);
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.records.len().max(self.offsets.len())
     }
@@ -66,8 +80,8 @@ impl OpenLog {
         opened: OpenedReader,
         is_file: bool,
     ) -> Self {
-        // Threads do not mark salvaged records, and are not worth it without the records.
-        let is_ahead = plan.threads > NonZeroUsize::MIN && plan.has(Column::Record) && !plan.has(Column::Salvaged);
+        // Threads are not worth it without the records.
+        let is_ahead = plan.threads > NonZeroUsize::MIN && plan.has(Column::Record);
         OpenLog {
             reading,
             source,
@@ -89,13 +103,31 @@ impl OpenLog {
         {
             return Ok(is_full);
         }
-        if plan.has(Column::Record) && !plan.has(Column::Salvaged) {
-            self.fill_batch(plan, rows)
-        } else if plan.has(Column::Record) {
-            self.fill_rows(plan, rows, true)
-        } else {
+        if !plan.has(Column::Record) {
             self.reader.set_keeps_data(false);
-            self.fill_rows(plan, rows, false)
+        }
+        loop {
+            if self.add_found(plan, rows)? {
+                return Ok(true);
+            }
+            match self.reader.found() {
+                Some(Found::Record(_)) => {}
+                Some(Found::Skipped(region)) => {
+                    let _ = self.reader.advance();
+                    self.skip(plan, region)?;
+                }
+                Some(Found::Failed(_)) => self.reader.advance().map_err(|error| self.failed(plan, error))?,
+                Some(Found::End(end)) => {
+                    self.position = end.offset();
+                    self.log_end(plan)?;
+                    return Ok(false);
+                }
+                None => {
+                    if !self.reader.find() {
+                        self.reader.read_more();
+                    }
+                }
+            }
         }
     }
 
@@ -115,18 +147,18 @@ impl OpenLog {
                 target_len: TARGET_LEN,
             };
             match self.read_ahead.next_of_file(&reading) {
-                Some(Found::RecordBatch(batch)) => {
+                Some(Ahead::Records(batch)) => {
                     self.is_elsewhere = true;
                     self.position = batch.end_offset();
                     pool.put(std::mem::replace(&mut rows.records, batch));
                     return Ok(Some(true));
                 }
-                Some(Found::Skipped(region)) => {
+                Some(Ahead::Skipped(region)) => {
                     self.is_elsewhere = true;
                     self.skip(plan, region)?;
                 }
-                Some(Found::Failed(error)) => return Err(self.failed(plan, error)),
-                Some(Found::Rest(offset)) => {
+                Some(Ahead::Failed(error)) => return Err(self.failed(plan, error)),
+                Some(Ahead::Rest(offset)) => {
                     self.is_elsewhere = true;
                     self.position = offset;
                     self.another = None;
@@ -142,93 +174,42 @@ impl OpenLog {
         Ok(None)
     }
 
-    fn fill_batch(&mut self, plan: &Plan, rows: &mut Rows) -> Result<bool, Failure> {
-        loop {
-            let step = self.reader.record_batch_buffered(&mut rows.records, TARGET_LEN);
+    /// Adds rows for the records that are in memory. Returns whether the batch is full.
+    fn add_found(&mut self, plan: &Plan, rows: &mut Rows) -> Result<bool, Failure> {
+        if plan.has(Column::Record) {
+            let moved = self.reader.move_found(&mut rows.records, TARGET_LEN);
             if !rows.records.is_empty() {
-                self.position = rows.records.end_offset();
+                self.position = self.position.max(rows.records.end_offset());
             }
-            match step.map_err(|error| self.failed(plan, error))? {
-                Step::Record(_) => return Ok(true),
-                other => {
-                    if !self.go_on(plan, other)? {
-                        return Ok(false);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Adds one record at a time, for columns that a batch does not contain.
-    fn fill_rows(&mut self, plan: &Plan, rows: &mut Rows, with_records: bool) -> Result<bool, Failure> {
-        loop {
-            let step = match self.reader.next_found() {
-                Some(span) => Step::Record(span),
-                None => self.reader.step_buffered().map_err(|error| self.failed(plan, error))?,
-            };
-            match step {
-                Step::Record(span) => {
-                    self.position = span.end_offset;
-                    if self.add(plan, span, rows, with_records)? {
-                        return Ok(true);
-                    }
-                }
-                other => {
-                    if !self.go_on(plan, other)? {
-                        return Ok(false);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Adds a row, and returns whether the batch is full.
-    fn add(&mut self, plan: &Plan, span: RecordSpan, rows: &mut Rows, with_record: bool) -> Result<bool, Failure> {
-        if with_record {
-            let pushed = rows.records.push(self.reader.data(span), span.offset, span.end_offset);
-            pushed.map_err(|_| failure(self.reader.out_of_memory(), self.reader.path()))?;
-            rows.salvaged.push(span.is_salvaged);
+            moved.map_err(|error| self.failed(plan, error))?;
             return Ok(rows.records.is_full(TARGET_LEN));
         }
-        rows.offsets.push(span.offset);
-        if plan.has(Column::EndOffset) {
-            rows.end_offsets.push(span.end_offset);
-        }
-        if plan.has(Column::Length) {
-            rows.lens.push(self.reader.data_len(span));
-        }
-        if plan.has(Column::Salvaged) {
-            rows.salvaged.push(span.is_salvaged);
-        }
-        Ok(rows.offsets.len() >= ROW_COUNT_MAX)
-    }
-
-    /// Handles a step that returned no record. Returns `false` if the log has ended.
-    fn go_on(&mut self, plan: &Plan, step: Step) -> Result<bool, Failure> {
-        match step {
-            Step::Record(_) => {}
-            Step::NeedMore => self.reader.fill().map_err(|error| self.failed(plan, error))?,
-            Step::Skipped(region) => self.skip(plan, region)?,
-            Step::End(end) => {
-                self.position = end.offset();
-                let summary = self.logged.summary();
-                let is_from_begin = plan.options.start == 0;
-                let other_log = if is_from_begin {
-                    self.logged.other_log(&mut self.reader)
-                } else {
-                    None
-                };
-                if summary.is_some() || other_log.is_some() {
-                    let path = self.reader.path();
-                    attached(|py| {
-                        log_summary(py, summary, path)?;
-                        log_other_log(py, other_log, path)
-                    })?;
-                }
-                return Ok(false);
+        while let Some(Found::Record(record)) = self.reader.found() {
+            rows.add(plan, record);
+            self.position = record.end_offset;
+            let _ = self.reader.advance();
+            if rows.offsets.len() >= ROW_COUNT_MAX {
+                return Ok(true);
             }
         }
-        Ok(true)
+        Ok(false)
+    }
+
+    /// Logs, at the end of the log, what was not logged individually.
+    fn log_end(&mut self, plan: &Plan) -> Result<(), Failure> {
+        let summary = self.logged.summary();
+        let other_log = match plan.options.start {
+            0 => self.logged.other_log(&mut self.reader),
+            _ => None,
+        };
+        if summary.is_none() && other_log.is_none() {
+            return Ok(());
+        }
+        let path = self.reader.path();
+        attached(|py| {
+            log_summary(py, summary, path)?;
+            log_other_log(py, other_log, path)
+        })
     }
 
     /// Notes and logs a skipped region.

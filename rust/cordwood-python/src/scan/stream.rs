@@ -121,6 +121,9 @@ impl Stream {
                 let ends = (0..len).map(|row| records.record_end_offset(row).unwrap_or_default());
                 rows.end_offsets = ends.collect();
             }
+            if plan.has(Column::Salvaged) && rows.salvaged.is_empty() {
+                rows.salvaged = (0..len).map(|row| records.is_salvaged(row)).collect();
+            }
             if plan.has(Column::Length) && rows.lens.is_empty() {
                 let lens = records.offsets().windows(2).map(|ends| (ends[1] - ends[0]) as u64);
                 rows.lens = lens.collect();

@@ -1,7 +1,9 @@
 //! The decoder: its state and its interface. `look.rs` decides what bytes mean.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
+use super::pieces::{Payloads, Pieces};
 use super::recycled::Recycled;
 use super::repairs::Repairs;
 use super::run::Run;
@@ -67,6 +69,9 @@ pub(super) struct Policy {
     /// Whether the bytes of records are kept. If not, only [`Decoder::data_len`] and
     /// [`Decoder::stored`] may be called.
     pub(super) keeps_data: bool,
+    /// Whether a record of several fragments that are all in the window is left there, for
+    /// [`Decoder::pieces`].
+    pub(super) leaves_in_window: bool,
     pub(super) growth: Growth,
 }
 
@@ -103,8 +108,6 @@ impl Bounds {
 /// What the next call may return before it looks at further bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    /// A record that was put back.
-    pub(super) span: Option<RecordSpan>,
     /// A joined record whose unpacking was refused.
     pub(super) packed: Option<RecordSpan>,
     /// Why the last call did not return a record that was found.
@@ -168,6 +171,7 @@ impl Decoder {
                 on_corruption: options.on_corruption,
                 verify_checksums: options.verify_checksums,
                 keeps_data: true,
+                leaves_in_window: false,
                 growth: Growth::Ended,
             },
             bounds: Bounds {
@@ -177,7 +181,7 @@ impl Decoder {
             },
             offset: begin,
             is_inside: false,
-            assembler: Assembler::new(options.record_len_max, options.has_parts),
+            assembler: Assembler::new(options.record_len_max),
             unpacker: Unpacker::new(options.record_len_max, begin),
             run: Run::new(options.record_len_max >= FRAGMENT_LEN_MAX as u64 && dialect.has_plain_full()),
             stored: Stored {
@@ -229,7 +233,7 @@ impl Decoder {
     pub fn seek(&mut self, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(offset);
-        self.run.len = 0;
+        self.run.clear();
         self.bounds.start = offset;
         self.bounds.is_before_first = false;
         self.offset = offset;
@@ -254,18 +258,6 @@ impl Decoder {
     /// last seek.
     pub(crate) fn start(&self) -> u64 {
         self.bounds.start
-    }
-
-    /// Puts back the record that the last call to [`step`](Self::step) returned: the next call
-    /// returns it again.
-    #[cold]
-    pub(crate) fn put_back(&mut self, span: RecordSpan) {
-        let is_in_window = matches!(span.data_at, DataAt::Window { .. });
-        if is_in_window && self.run.put_back(span.end_offset) {
-            self.offset = span.offset;
-        } else {
-            self.retry.span = Some(span);
-        }
     }
 
     /// Why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the next
@@ -305,14 +297,49 @@ impl Decoder {
         self.policy.keeps_data
     }
 
+    /// The same decoder, for a caller that copies each record to a place of its own: it leaves a
+    /// record of several fragments that are all in the window there. [`pieces`](Self::pieces)
+    /// returns its bytes; [`data`](Self::data) does so only after [`join`](Self::join).
+    pub(crate) fn leaving_in_window(mut self) -> Self {
+        self.policy.leaves_in_window = true;
+        self.update_assembler();
+        self
+    }
+
+    /// Joins the record that the last step returned, if it was left in the window of that step.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory. Nothing has changed.
+    #[inline]
+    pub(crate) fn join(&mut self, window: Window<'_>, span: RecordSpan) -> Result<(), TryReserveError> {
+        if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
+            self.join_from(window, span.offset..span.end_offset, 0)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Joins the fragments in `range`, which are in the window.
+    #[cold]
+    pub(super) fn join_from(
+        &mut self,
+        window: Window<'_>,
+        range: Range<u64>,
+        more_len: usize,
+    ) -> Result<(), TryReserveError> {
+        let payloads = Payloads::new(&self.format.dialect, window, range);
+        self.assembler.join(payloads, more_len)
+    }
+
     /// The data of a compressed record is known only after decompression, which needs the whole
     /// frame.
     pub(super) fn update_assembler(&mut self) {
         self.assembler
             .set_keeps(self.policy.keeps_data || self.info.is_compressed());
-        if self.info.is_compressed() {
-            self.assembler.join_all();
-        }
+        // The bytes in the window are neither those of a compressed record nor of a repaired one.
+        let leaves = self.policy.leaves_in_window && !self.info.is_compressed() && !self.repairs.is_on;
+        self.assembler.set_leaves(leaves);
     }
 
     /// The form of the last record fragment that was read, if any.
@@ -343,19 +370,23 @@ impl Decoder {
                 let begin = span.offset + u64::from(header_len);
                 window.slice(begin, (span.end_offset - begin) as usize)
             }
-            DataAt::Joined | DataAt::Unpacked | DataAt::Parts => self.held(span.data_at),
+            DataAt::Joined | DataAt::Unpacked => self.held(span.data_at),
         }
     }
 
-    /// The same bytes as one or more slices, in order, even for a record that was not joined.
-    pub(crate) fn parts<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> impl Iterator<Item = &'a [u8]> + Clone {
-        let (whole, parts) = match span.data_at {
-            DataAt::Parts => (None, self.assembler.parts()),
-            _ => (Some(self.data(window, span)), &[][..]),
-        };
-        whole
-            .into_iter()
-            .chain(parts.iter().map(move |&left| window.left(left)))
+    /// The same bytes as one or more slices, in order, also of a record that was left in the
+    /// window.
+    #[inline]
+    pub(crate) fn pieces<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Pieces<'a> {
+        if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
+            Pieces::several(Payloads::new(
+                &self.format.dialect,
+                window,
+                span.offset..span.end_offset,
+            ))
+        } else {
+            Pieces::one(self.data(window, span))
+        }
     }
 
     /// The length of [`data`](Self::data) for the same record, even if its bytes are not kept.
@@ -363,7 +394,7 @@ impl Decoder {
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Window { header_len } => span.end_offset - span.offset - u64::from(header_len),
-            DataAt::Joined | DataAt::Unpacked | DataAt::Parts => self.held_len(span.data_at),
+            DataAt::Joined | DataAt::Unpacked => self.held_len(span.data_at),
         }
     }
 
@@ -372,7 +403,7 @@ impl Decoder {
     fn held(&self, at: DataAt) -> &[u8] {
         match at {
             DataAt::Unpacked => self.unpacker.data(),
-            DataAt::Joined | DataAt::Window { .. } | DataAt::Parts => self.assembler.joined(),
+            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined(),
         }
     }
 
@@ -380,7 +411,7 @@ impl Decoder {
     fn held_len(&self, at: DataAt) -> u64 {
         match at {
             DataAt::Unpacked => self.unpacker.data().len() as u64,
-            DataAt::Joined | DataAt::Window { .. } | DataAt::Parts => self.assembler.joined_len(),
+            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined_len(),
         }
     }
 
@@ -392,7 +423,7 @@ impl Decoder {
                 header_len: u64::from(header_len),
                 payload_len: span.end_offset - span.offset - u64::from(header_len),
             },
-            DataAt::Joined | DataAt::Unpacked | DataAt::Parts => self.stored,
+            DataAt::Joined | DataAt::Unpacked => self.stored,
         }
     }
 
@@ -415,7 +446,13 @@ impl Decoder {
     pub fn step(&mut self, window: Window<'_>) -> Step {
         match self.next_of_run() {
             Some(span) => Step::Record(span),
-            None => self.look(window),
+            None => {
+                let step = self.look(window);
+                if let Some(first) = self.peek_of_run() {
+                    self.take_of_run(first);
+                }
+                step
+            }
         }
     }
 }

@@ -13,22 +13,21 @@ use crate::fragment::{Found, find};
 use crate::trace::trace;
 
 impl Decoder {
-    /// [`step`](Self::step) if no run is left.
-    pub(super) fn look(&mut self, window: Window<'_>) -> Step {
+    /// [`step`](Self::step) if no run is left. If it finds one, it returns the first record, without
+    /// taking it.
+    pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
-        if let Some(span) = self.retry.span.take() {
-            return Step::Record(span);
-        }
         if let Some(span) = self.retry.packed.take() {
             return self.unpack(span, &[]);
         }
         let window = window.within_offsets();
         let step = self.look_at(window);
         trace!("decode: {step:?}");
-        // The next window may begin after the payloads left in this one.
+        // The next window may begin after the fragments that were left in this one.
         if step == Step::NeedMore
             && self.retry.refused.is_none()
-            && self.assembler.join(|left| window.left(left)).is_err()
+            && let Some(range) = self.assembler.pending_in_window()
+            && self.join_from(window, range, 0).is_err()
         {
             return self.refuse(Refused::OutOfMemory);
         }
@@ -231,16 +230,12 @@ impl Decoder {
         }
         // The bytes in the window are not those of a repaired fragment.
         let is_joined = self.repairs.begin == self.offset;
-        let reserved = if is_joined && kind == Kind::Full {
-            Kind::First
-        } else {
-            kind
+        let reserved = match self.assembler.outgrows_window(payload.len()) {
+            Some(range) => self.join_from(window, range, payload.len()),
+            None if is_joined && kind == Kind::Full => self.assembler.reserve(Kind::First, payload.len()),
+            None => self.assembler.reserve(kind, payload.len()),
         };
-        if self
-            .assembler
-            .reserve(reserved, payload.len(), |left| window.left(left))
-            .is_err()
-        {
+        if reserved.is_err() {
             return Some(self.refuse(Refused::OutOfMemory));
         }
         let begin = self.offset;
@@ -280,9 +275,7 @@ impl Decoder {
                 let span = RecordSpan {
                     offset: begin,
                     end_offset: end,
-                    data_at: if is_joined && !self.assembler.parts().is_empty() {
-                        DataAt::Parts
-                    } else if is_joined {
+                    data_at: if is_joined {
                         DataAt::Joined
                     } else {
                         DataAt::Window {
@@ -308,7 +301,7 @@ impl Decoder {
         let frame = match span.data_at {
             DataAt::Joined => self.assembler.joined(),
             DataAt::Window { .. } => payload,
-            DataAt::Parts | DataAt::Unpacked => unreachable!("a compressed record is joined, and unpacked once"),
+            DataAt::Unpacked => unreachable!("a compressed record is joined, and unpacked once"),
         };
         match self.unpacker.unpack(span, frame, self.info.has_known_compression()) {
             Unpacked::Record(span) => Step::Record(span),

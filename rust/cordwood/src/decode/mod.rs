@@ -5,6 +5,7 @@ mod decoder;
 mod log_end;
 mod look;
 mod options;
+mod pieces;
 mod recycled;
 mod repairs;
 mod run;
@@ -17,6 +18,7 @@ mod window;
 
 pub use self::decoder::Decoder;
 pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
+pub use self::pieces::Pieces;
 pub use self::span::{DataAt, RecordSpan};
 pub use self::step::{End, Refused, Step};
 pub use self::window::Window;

@@ -125,8 +125,6 @@ pub struct ReadOptions {
     /// How each record is compressed. Default: `None`: the beginning of the log says how; if it
     /// does not, records are taken as they are.
     pub compression: Option<Compression>,
-    /// See [`with_parts`](Self::with_parts).
-    pub(crate) has_parts: bool,
     /// Flip bits back, under [`OnCorruption::Salvage`]: see
     /// [`SalvageOptions::repair_bit_flips`](crate::verbs::SalvageOptions::repair_bit_flips).
     pub(crate) repairs_bit_flips: bool,
@@ -149,7 +147,6 @@ impl Default for ReadOptions {
             dialect: None,
             log_number: None,
             compression: None,
-            has_parts: false,
             repairs_bit_flips: false,
         }
     }
@@ -204,16 +201,6 @@ impl ReadOptions {
     #[must_use]
     pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
         self.verify_checksums = verify_checksums;
-        self
-    }
-
-    /// For a caller that copies each record to a place of its own: a record of several fragments
-    /// that are all in the window is not joined. [`Reader::parts`](crate::Reader::parts) returns
-    /// its bytes, [`Reader::data`](crate::Reader::data) does not.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_parts(mut self) -> Self {
-        self.has_parts = true;
         self
     }
 

@@ -1,5 +1,7 @@
 //! Consecutive records of one fragment each, found in one loop and returned one by one.
 
+use std::num::NonZero;
+
 use super::{DataAt, Decoder, RecordSpan};
 use crate::checksum;
 use crate::dialect::Form;
@@ -14,9 +16,11 @@ pub(super) struct Run {
     begin: u64,
     /// Where each ends, counted from `begin`.
     ends: [u16; RUN_MAX],
-    /// How many there are, and how many of them have been returned.
-    pub(super) len: usize,
+    /// How many there are, and how many of them have been taken.
+    len: usize,
     taken: usize,
+    /// The file offset after the next record, which is looked at more than once.
+    next_end: Option<NonZero<u64>>,
 }
 
 impl Run {
@@ -27,7 +31,14 @@ impl Run {
             ends: [0; RUN_MAX],
             len: 0,
             taken: 0,
+            next_end: None,
         }
+    }
+
+    /// Forgets the records that are left.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+        self.next_end = None;
     }
 
     /// Looks for records at the beginning of `bytes`, which are at the file offset `begin`.
@@ -40,25 +51,20 @@ impl Run {
             ends: &mut self.ends,
             verify_checksums,
         });
+        self.find_next_end();
     }
 
-    /// Takes the next record, and returns the file offset after it.
+    /// Takes the next record.
     #[inline]
-    fn next_end(&mut self) -> Option<u64> {
-        if self.taken >= self.len {
-            return None;
-        }
-        let end = u64::from(*self.ends.get(self.taken)?);
+    fn take(&mut self) {
         self.taken += 1;
-        Some(self.begin + end)
+        self.find_next_end();
     }
 
-    /// Puts back the record that was taken last, if it is the one that ends at `end_offset`.
-    pub(super) fn put_back(&mut self, end_offset: u64) -> bool {
-        let taken = self.ends[..self.taken.min(self.len)].last();
-        let is_last = taken.is_some_and(|&end| self.begin + u64::from(end) == end_offset);
-        self.taken -= usize::from(is_last);
-        is_last
+    #[inline]
+    fn find_next_end(&mut self) {
+        let ends = self.ends.get(self.taken).filter(|_| self.taken < self.len);
+        self.next_end = ends.and_then(|&end| NonZero::new(self.begin + u64::from(end)));
     }
 }
 
@@ -84,11 +90,25 @@ impl Decoder {
     /// Fast path of [`step`](Self::step): the next record of the run, if one is left.
     #[inline]
     pub(crate) fn next_of_run(&mut self) -> Option<RecordSpan> {
-        let end = self.run.next_end()?;
-        let offset = std::mem::replace(&mut self.offset, end);
+        let span = self.peek_of_run()?;
+        self.take_of_run(span);
+        Some(span)
+    }
+
+    /// Takes the record that [`peek_of_run`](Self::peek_of_run) returns.
+    #[inline]
+    pub(crate) fn take_of_run(&mut self, span: RecordSpan) {
+        self.run.take();
+        self.offset = span.end_offset;
+    }
+
+    /// The next record of the run, if one is left, without taking it.
+    #[inline]
+    pub(crate) fn peek_of_run(&self) -> Option<RecordSpan> {
+        let end_offset = self.run.next_end?.get();
         Some(RecordSpan {
-            offset,
-            end_offset: self.offset,
+            offset: self.offset,
+            end_offset,
             data_at: DataAt::Window {
                 header_len: HEADER_LEN as u8,
             },
@@ -97,8 +117,8 @@ impl Decoder {
         })
     }
 
-    /// Looks for a run at the beginning of `bytes`, which are at `offset`, and takes its first
-    /// record.
+    /// Looks for a run at the beginning of `bytes`, which are at `offset`, and returns its first
+    /// record, without taking it.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.bounds.start && self.bounds.end.saturating_sub(self.offset) >= left as u64;
@@ -112,7 +132,7 @@ impl Decoder {
             return None;
         }
         self.run.find(self.offset, bytes, self.policy.verify_checksums);
-        let first = self.next_of_run()?;
+        let first = self.peek_of_run()?;
         self.recycled.form = Some(Form::Plain);
         self.info.has_begun = true;
         self.note_own();

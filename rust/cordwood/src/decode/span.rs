@@ -28,10 +28,6 @@ pub enum DataAt {
         /// [`RecordSpan::end_offset`].
         header_len: u8,
     },
-    /// In the window, as the payloads of several fragments: only for a caller that has requested
-    /// [parts](super::ReadOptions::with_parts).
-    #[doc(hidden)]
-    Parts,
     /// In the decoder, which has joined the payloads of several fragments.
     Joined,
     /// In the decoder, which has decompressed them.

@@ -257,10 +257,11 @@ fn the_span_says_where_the_data_is() {
 }
 
 /// The same files, read in windows of any length that are not kept: a record that is in the window
-/// as parts, or partly in an earlier window, has the same bytes as when it is joined.
+/// as fragments, or partly in an earlier window, has the same bytes as when it is joined, also if it
+/// is joined afterwards.
 #[test]
-fn parts_have_the_bytes_of_the_joined_record() {
-    let (mut parts_count, mut joined_count) = (0, 0);
+fn pieces_have_the_bytes_of_the_joined_record() {
+    let (mut pieces_count, mut joined_count) = (0, 0);
     for format in formats() {
         for seed in 0..8_u64 {
             let mut state = seed;
@@ -306,7 +307,7 @@ fn parts_have_the_bytes_of_the_joined_record() {
                 is_last: file.is_empty(),
             };
             let mut joining = Decoder::new(&options).unwrap();
-            let mut leaving = Decoder::new(&options.with_parts()).unwrap();
+            let mut leaving = Decoder::new(&options).unwrap().leaving_in_window();
             loop {
                 let step = leaving.step(window);
                 if step == Step::NeedMore {
@@ -328,58 +329,64 @@ fn parts_have_the_bytes_of_the_joined_record() {
                     }
                     continue;
                 };
-                assert_eq!((span.offset, span.end_offset), (joined.offset, joined.end_offset));
-                let found = leaving.parts(window, span).collect::<Vec<_>>();
-                assert!(
-                    found.concat() == joining.data(whole, joined),
-                    "{format:?} {seed} {span:?}"
-                );
+                let pieces = leaving.pieces(window, span).collect::<Vec<_>>();
+                let is_in_window = |piece: &&[u8]| whole.bytes.as_ptr_range().contains(&piece.as_ptr());
+                if pieces.len() > 1 {
+                    assert!(pieces.iter().all(is_in_window));
+                    pieces_count += 1;
+                } else {
+                    joined_count += u32::from(span.data_at == DataAt::Joined);
+                }
+                let found = pieces.concat();
+                assert!(found == joining.data(whole, joined), "{format:?} {seed} {span:?}");
+                assert_eq!(span, joined);
                 assert_eq!(leaving.data_len(span), joining.data_len(joined));
                 assert_eq!(leaving.stored(span), joining.stored(joined));
-                match span.data_at {
-                    DataAt::Parts => {
-                        assert!(
-                            found
-                                .iter()
-                                .all(|part| whole.bytes.as_ptr_range().contains(&part.as_ptr()))
-                        );
-                        parts_count += 1;
-                    }
-                    DataAt::Joined => joined_count += 1,
-                    _ => {}
-                }
+                leaving.join(window, span).unwrap();
+                assert!(leaving.data(window, span) == found);
             }
         }
     }
-    assert!(parts_count > 80 && joined_count > 80, "{parts_count} {joined_count}");
+    assert!(pieces_count > 80 && joined_count > 80, "{pieces_count} {joined_count}");
 }
 
-/// A file may consist of empty fragments: only a limited number is noted.
+/// A file may consist of empty fragments, and a record may be longer than what is left in the
+/// window.
 #[test]
-fn few_parts_are_left_in_the_window() {
-    let mut file = Vec::new();
-    let mut fragment = |kind: u8, payload: &[u8]| {
-        let crc = crate::checksum::mask(crate::crc32c::extend(crate::crc32c::crc32c(&[kind]), payload));
-        file.extend_from_slice(&crc.to_le_bytes());
-        file.extend_from_slice(&(payload.len() as u16).to_le_bytes());
-        file.push(kind);
-        file.extend_from_slice(payload);
+fn a_record_left_in_the_window_has_few_bytes_and_any_number_of_fragments() {
+    let build = |payloads: &[&[u8]]| {
+        let mut file = Vec::new();
+        for (index, payload) in payloads.iter().enumerate() {
+            let kind = match index {
+                0 => 2,
+                _ if index + 1 == payloads.len() => 4,
+                _ => 3,
+            };
+            let crc = crate::checksum::mask(crate::crc32c::extend(crate::crc32c::crc32c(&[kind]), payload));
+            file.extend_from_slice(&crc.to_le_bytes());
+            file.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+            file.push(kind);
+            file.extend_from_slice(payload);
+        }
+        file
     };
-    fragment(2, b"a");
-    (0..1000).for_each(|_| fragment(3, b""));
-    fragment(3, b"b");
-    fragment(4, b"c");
-    let window = Window {
-        offset: 0,
-        bytes: &file,
-        is_last: true,
-    };
-    let mut decoder = Decoder::new(&ReadOptions::default().with_parts()).unwrap();
-    let Step::Record(span) = decoder.step(window) else {
-        panic!("the file is one record");
-    };
-    assert_eq!(
-        (span.data_at, decoder.data(window, span)),
-        (DataAt::Joined, &b"abc"[..])
-    );
+    let block = [7; 32_761];
+    let empty: Vec<&[u8]> = (0..1_000)
+        .map(|index| [&b""[..], b"a"][usize::from(index % 500 == 3)])
+        .collect();
+    for (payloads, pieces_count) in [(empty, 1_000), (vec![&block[..]; 8], 8), (vec![&block[..]; 9], 1)] {
+        let file = build(&payloads);
+        let window = Window {
+            offset: 0,
+            bytes: &file,
+            is_last: true,
+        };
+        let mut decoder = Decoder::new(&ReadOptions::default()).unwrap().leaving_in_window();
+        let Step::Record(span) = decoder.step(window) else {
+            panic!("the file is one record");
+        };
+        let pieces: Vec<&[u8]> = decoder.pieces(window, span).collect();
+        assert_eq!(pieces.len(), pieces_count);
+        assert!(pieces.concat() == payloads.concat());
+    }
 }

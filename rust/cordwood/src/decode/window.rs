@@ -1,7 +1,5 @@
 //! A part of the file in memory.
 
-use crate::assemble::Left;
-
 /// A part of the file that is in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
@@ -26,11 +24,6 @@ impl<'a> Window<'a> {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
         let bytes = &self.bytes[..self.bytes.len().min(len)];
         Window { bytes, ..self }
-    }
-
-    /// The payload that was left here.
-    pub(super) fn left(self, left: Left) -> &'a [u8] {
-        self.slice(left.begin, usize::from(left.len))
     }
 
     /// The `len` bytes from the file offset `begin` on, which the window must contain.

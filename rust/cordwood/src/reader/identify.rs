@@ -75,7 +75,7 @@ impl<S: Source> Reader<S> {
         };
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;
-        let mut decoder = Decoder::unchecked(&options.clone().with_format(format));
+        let mut decoder = Decoder::unchecked(&options.clone().with_format(format)).leaving_in_window();
         decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {
             return Err(self.io(source::begins_after(window.offset, decoder.offset())));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource};
 use crate::damage::{BitFlip, Findings, FragmentPart, locate_bit_flip, only_difference};
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
 use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
 use crate::error::{Error, refusal, unsupported};
 use crate::format::KIND_AT;
@@ -54,6 +54,9 @@ pub struct Reader<S = StreamSource<FileReader>> {
     fails: bool,
     range_end: Option<u64>,
     end: Option<End>,
+    /// What was found after the records of the decoder's run, and not taken yet: a record on its
+    /// own, a region, an error or the end.
+    pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
 
@@ -146,6 +149,7 @@ impl<S: SeekSource> Reader<S> {
         self.source.seek(offset).map_err(|source| self.io(source))?;
         self.decoder.seek(offset);
         self.end = None;
+        self.last = None;
         Ok(())
     }
 
@@ -159,10 +163,11 @@ impl<S: SeekSource> Reader<S> {
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
         self.source.seek(begin).map_err(|source| self.io(source))?;
-        self.decoder = Decoder::unchecked(&options);
+        self.decoder = Decoder::unchecked(&options).leaving_in_window();
         self.fails = options.on_corruption == OnCorruption::Fail;
         self.range_end = options.end;
         self.end = None;
+        self.last = None;
         self.undetected = options.must_look().then_some(options);
         Ok(())
     }
@@ -182,6 +187,7 @@ impl<R: Read> Reader<StreamSource<R>> {
             fails,
             range_end,
             end,
+            last,
             path,
             undetected,
             is_unclear,
@@ -193,6 +199,7 @@ impl<R: Read> Reader<StreamSource<R>> {
             fails,
             range_end,
             end,
+            last,
             path,
             undetected,
             is_unclear,
@@ -207,10 +214,11 @@ impl<S: Source> Reader<S> {
         Reader {
             source,
             // Errors in the options are reported once the format of the log is known.
-            decoder: Decoder::unchecked(&options),
+            decoder: Decoder::unchecked(&options).leaving_in_window(),
             fails: options.on_corruption == OnCorruption::Fail,
             range_end: options.end,
             end: None,
+            last: None,
             path: None,
             is_unclear: false,
             left_out_count: None,
@@ -340,10 +348,10 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The next step that is not [`Step::NeedMore`].
+    /// The next step that is not [`Step::NeedMore`], which is taken.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
-        match self.next_found() {
+        match self.decoder.next_of_run() {
             Some(span) => Ok(Step::Record(span)),
             None => self.look(),
         }
@@ -352,32 +360,29 @@ impl<S: Source> Reader<S> {
     // Inlined, it would make `step` too large to be inlined into the loops over short records.
     #[inline(never)]
     fn look(&mut self) -> Result<Step, Error> {
-        loop {
-            match self.step_buffered()? {
-                Step::NeedMore => self.fill()?,
-                step => return Ok(step),
-            }
+        while !self.find() {
+            self.read_more();
         }
+        if let Some(span) = self.decoder.next_of_run() {
+            return Ok(Step::Record(span));
+        }
+        if let Some(Ok(Step::Record(span))) = self.last
+            && self.decoder.join(self.source.window(), span).is_err()
+        {
+            return Err(self.out_of_memory());
+        }
+        self.last.take().unwrap_or(Ok(Step::NeedMore))
     }
 
-    /// The next record, if it has already been found: the reader finds many at a time. `None` says
-    /// nothing about what follows.
-    ///
-    /// Takes a few nanoseconds. [`data`](Self::data) returns the bytes.
-    #[doc(hidden)]
+    /// The next record, if it is one of several that were found at once.
     #[inline]
-    pub fn next_found(&mut self) -> Option<RecordSpan> {
+    pub(crate) fn next_of_run(&mut self) -> Option<RecordSpan> {
         self.decoder.next_of_run()
     }
 
-    /// Like [`next_event`](Self::next_event), but without I/O and with positions instead of bytes:
-    /// for a caller that does its own waiting. On [`Step::NeedMore`], call [`fill`](Self::fill).
-    ///
-    /// # Errors
-    ///
-    /// As [`next_event`](Self::next_event), except those of the source.
-    #[doc(hidden)]
-    pub fn step_buffered(&mut self) -> Result<Step, Error> {
+    /// The next step of the decoder, in the bytes that have been read. The records of a run are not
+    /// taken.
+    pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
         if self.undetected.is_some() && !self.is_detected()? {
             return Ok(Step::NeedMore);
         }
@@ -405,7 +410,7 @@ impl<S: Source> Reader<S> {
     #[inline]
     fn next_not_left_out(&mut self) -> Step {
         loop {
-            match (self.decoder.step(self.source.window()), &mut self.left_out_count) {
+            match (self.decoder.look(self.source.window()), &mut self.left_out_count) {
                 (Step::Record(span), Some(count)) if span.is_salvaged => *count += 1,
                 (step, _) => return step,
             }
@@ -457,45 +462,8 @@ impl<S: Source> Reader<S> {
         })
     }
 
-    /// Puts back a record, which must be the one that the last step returned: the next step returns
-    /// it again. For a caller that cannot allocate room for its bytes.
-    ///
-    /// ```
-    /// use cordwood_log::{ReadOptions, Reader};
-    /// use cordwood_log::codec::Step;
-    /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
-    /// let Step::Record(span) = reader.step_buffered()? else { panic!() };
-    /// reader.put_back(span);
-    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
-    /// # Ok::<(), cordwood_log::Error>(())
-    /// ```
-    #[doc(hidden)]
-    #[cold]
-    pub fn put_back(&mut self, span: RecordSpan) {
-        self.decoder.put_back(span);
-    }
-
-    /// The range of file offsets in which salvaged records begin, among those returned since the
-    /// last event of another kind: see [`RecordSpan::is_salvaged`].
-    #[doc(hidden)]
-    pub fn salvaged(&self) -> Range<u64> {
-        self.decoder.salvaged()
-    }
-
-    /// The error to return if there is not enough memory for the bytes of a record.
-    #[doc(hidden)]
-    #[cold]
-    pub fn out_of_memory(&self) -> Error {
-        refusal(Refused::OutOfMemory, self.path.clone())
-    }
-
-    /// Reads more from the source.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`]; a further call tries again.
-    #[doc(hidden)]
-    pub fn fill(&mut self) -> Result<(), Error> {
+    /// Reads more from the source. A further call tries again if it fails.
+    pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.undetected.is_some() {
             // Detection needs the whole beginning in one window.
             (self.source.window().offset, u64::MAX)
@@ -505,20 +473,10 @@ impl<S: Source> Reader<S> {
         self.source.fill_range(from, end).map_err(|source| self.io(source))
     }
 
-    /// The bytes of a record that [`step_buffered`](Self::step_buffered) has returned since the
-    /// last [`fill`](Self::fill). For a record that is not in the [window](RecordSpan::data_at),
-    /// only until the next step.
-    #[doc(hidden)]
+    /// The bytes of the record that the last [`step`](Self::step) returned.
     #[inline]
-    pub fn data(&self, span: RecordSpan) -> &[u8] {
+    pub(crate) fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
-    }
-
-    /// [`data`](Self::data) as one or more slices, in order. Also works for a record that was not
-    /// joined, as [`ReadOptions::with_parts`] allows.
-    #[doc(hidden)]
-    pub fn parts(&self, span: RecordSpan) -> impl Iterator<Item = &[u8]> + Clone {
-        self.decoder.parts(self.source.window(), span)
     }
 
     /// Runs `work`, which does not access the bytes of records, without keeping them: a fragmented
@@ -530,18 +488,22 @@ impl<S: Source> Reader<S> {
         done
     }
 
-    /// Sets whether the bytes of fragmented records are kept. If not, only
-    /// [`data_len`](Self::data_len) may be called, not [`data`](Self::data).
+    /// Sets whether the bytes of fragmented records are kept. If not, only the length of a
+    /// [found](Self::found) record may be asked for.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
 
     /// The length of [`data`](Self::data).
-    #[doc(hidden)]
     #[inline]
-    pub fn data_len(&self, span: RecordSpan) -> u64 {
+    pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         self.decoder.data_len(span)
+    }
+
+    /// The part of the last damaged block whose records are salvaged, as file offsets.
+    pub(crate) fn salvaged(&self) -> Range<u64> {
+        self.decoder.salvaged()
     }
 
     /// The file offset of the next byte to be read. At the end: the offset of the end.

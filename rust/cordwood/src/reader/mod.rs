@@ -1,6 +1,7 @@
 //! Readers: one loop around the [`Decoder`](crate::codec::Decoder), over anything that provides
 //! windows of a file.
 
+mod cursor;
 mod event;
 #[cfg(feature = "fs")]
 mod file_reader;
@@ -14,6 +15,7 @@ mod record_batch;
 mod records;
 mod source;
 
+pub use cursor::{Found, FoundRecord};
 pub use event::{Event, Record};
 #[cfg(feature = "fs")]
 pub use file_reader::FileReader;

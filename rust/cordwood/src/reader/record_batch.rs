@@ -3,12 +3,9 @@
 
 use std::collections::TryReserveError;
 
-use super::{Reader, Source};
+use super::{Found, Reader, Source};
 use crate::copy::{append, try_reserve};
-use crate::decode::{DataAt, Step};
 use crate::error::Error;
-use crate::format::BLOCK_LEN;
-use crate::fragment::RUN_MAX;
 
 /// Consecutive records: their bytes in one buffer, their offsets in another. This is the layout of
 /// Arrow's `LargeBinary`.
@@ -16,12 +13,14 @@ use crate::fragment::RUN_MAX;
 /// [`Reader::record_batch`] fills it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordBatch {
-    data: Vec<u8>,
+    pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
     /// The index and the end of each record that is not immediately followed by the next one: a
     /// block trailer or a skipped region is between them.
     ends: Vec<(usize, u64)>,
+    /// The indices of the salvaged records.
+    salvaged: Vec<usize>,
     end_offset: u64,
 }
 
@@ -32,6 +31,7 @@ impl Default for RecordBatch {
             offsets: vec![0],
             record_offsets: Vec::new(),
             ends: Vec::new(),
+            salvaged: Vec::new(),
             end_offset: 0,
         }
     }
@@ -76,6 +76,12 @@ impl RecordBatch {
         Some(end.map_or(next, |at| self.ends[at].1))
     }
 
+    /// Whether the record with this index begins after damage in the same block: see
+    /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
+    pub fn is_salvaged(&self, index: usize) -> bool {
+        self.salvaged.binary_search(&index).is_ok()
+    }
+
     /// The file offset after the last record: `Reader::seek` there resumes after it. 0 if there is
     /// no record.
     pub fn end_offset(&self) -> u64 {
@@ -117,7 +123,35 @@ impl RecordBatch {
         self.offsets.truncate(1);
         self.record_offsets.clear();
         self.ends.clear();
+        self.salvaged.clear();
         self.end_offset = 0;
+    }
+
+    /// Removes the first `count` records, or all if there are no more. The others are moved; no memory
+    /// is allocated.
+    ///
+    /// ```
+    /// use cordwood_log::read::RecordBatch;
+    /// let mut batch = RecordBatch::default();
+    /// batch.push(b"one", 0, 10)?;
+    /// batch.push(b"two", 10, 20)?;
+    /// batch.remove_first(1);
+    /// assert_eq!((batch.get(0), batch.record_offsets(), batch.len()), (Some(&b"two"[..]), &[10][..], 1));
+    /// # Ok::<(), std::collections::TryReserveError>(())
+    /// ```
+    pub fn remove_first(&mut self, count: usize) {
+        if count >= self.len() {
+            return self.clear();
+        }
+        let begin = self.offsets[count];
+        self.data.drain(..begin as usize);
+        self.offsets.drain(..count);
+        self.offsets.iter_mut().for_each(|offset| *offset -= begin);
+        self.record_offsets.drain(..count);
+        self.ends.retain(|&(index, _)| index >= count);
+        self.ends.iter_mut().for_each(|(index, _)| *index -= count);
+        self.salvaged.retain(|&index| index >= count);
+        self.salvaged.iter_mut().for_each(|index| *index -= count);
     }
 
     /// Bytes of memory reserved for data.
@@ -140,7 +174,7 @@ impl RecordBatch {
     /// Keeps the end of the last record if the next one, which begins at `offset`, does not begin
     /// there. There must be room for it.
     #[inline]
-    fn keep_end(&mut self, offset: u64) {
+    pub(super) fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
             && self.end_offset != offset
         {
@@ -150,14 +184,17 @@ impl RecordBatch {
 
     /// Adds a record for which there is room.
     #[inline]
-    fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
+    pub(super) fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
         append(&mut self.data, record);
-        self.end_record(offset, end_offset);
+        self.end_record(offset, end_offset, false);
     }
 
     /// Ends a record whose bytes have been appended.
     #[inline]
-    fn end_record(&mut self, offset: u64, end_offset: u64) {
+    pub(super) fn end_record(&mut self, offset: u64, end_offset: u64, is_salvaged: bool) {
+        if is_salvaged {
+            self.salvaged.push(self.len());
+        }
         // A buffer is never longer than i64::MAX.
         self.offsets.push(self.data.len() as i64);
         self.record_offsets.push(offset);
@@ -166,10 +203,11 @@ impl RecordBatch {
 
     /// Makes room for `count` more records of `len` bytes in total, the first of which need not
     /// immediately follow the last one in the batch.
-    fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
+    pub(super) fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;
         self.ends.try_reserve(1)?;
+        self.salvaged.try_reserve(1)?;
         try_reserve(&mut self.data, len)
     }
 }
@@ -207,60 +245,15 @@ impl<S: Source> Reader<S> {
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();
         loop {
-            match self.record_batch_buffered(batch, target_len)? {
-                Step::Record(_) | Step::End(_) => return Ok(batch.len() > len_before),
-                Step::NeedMore => self.fill()?,
-                Step::Skipped(_) => {}
+            self.move_found(batch, target_len)?;
+            if batch.len() > len_before && batch.is_full(target_len) {
+                return Ok(true);
             }
-        }
-    }
-
-    /// Like [`record_batch`](Self::record_batch), but without I/O: returns the first step that is
-    /// not a record, or the record that filled `batch`, which is the last in it.
-    ///
-    /// # Errors
-    ///
-    /// As [`record_batch`](Self::record_batch).
-    #[doc(hidden)]
-    pub fn record_batch_buffered(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<Step, Error> {
-        // Reserves for all records of a run at once: they are in one block.
-        if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
-            return Err(self.out_of_memory());
-        }
-        // Another caller may have taken records between those in the batch and the rest of a run.
-        if !batch.is_empty()
-            && let Some(span) = self.next_found()
-        {
-            batch.keep_end(span.offset);
-            self.put_back(span);
-        }
-        loop {
-            let span = match self.next_found() {
-                Some(span) => span,
-                None => match self.step_buffered()? {
-                    Step::Record(span) => {
-                        if batch
-                            .reserve(1 + RUN_MAX, self.data_len(span) as usize + BLOCK_LEN)
-                            .is_err()
-                        {
-                            self.put_back(span);
-                            return Err(self.out_of_memory());
-                        }
-                        // Only here: the other records of a run are adjacent.
-                        batch.keep_end(span.offset);
-                        span
-                    }
-                    other => return Ok(other),
-                },
-            };
-            if span.data_at == DataAt::Parts {
-                self.parts(span).for_each(|part| append(&mut batch.data, part));
-                batch.end_record(span.offset, span.end_offset);
-            } else {
-                batch.add(self.data(span), span.offset, span.end_offset);
-            }
-            if batch.is_full(target_len) {
-                return Ok(Step::Record(span));
+            match self.found() {
+                Some(Found::Record(_)) => {}
+                Some(Found::End(_)) => return Ok(batch.len() > len_before),
+                Some(Found::Skipped(_) | Found::Failed(_)) => self.advance()?,
+                None => self.read_more(),
             }
         }
     }

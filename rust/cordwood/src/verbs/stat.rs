@@ -206,7 +206,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     loop {
         // Most records have already been found. Through `step`, the span of each would go through
         // memory.
-        if let Some(span) = reader.next_found() {
+        if let Some(span) = reader.next_of_run() {
             stat.trailer_len += span.offset - position.unwrap_or(span.offset);
             position = Some(span.end_offset);
             stat.add(reader, span);

@@ -127,6 +127,8 @@ pub struct Follower {
     pub(super) position: u64,
     pub(super) last: Last,
     pub(super) unreported: Unreported,
+    /// The record that was found and not taken.
+    found: Option<RecordSpan>,
 }
 
 impl Follower {
@@ -165,6 +167,7 @@ impl Follower {
             format,
             last: Last::Nothing,
             unreported: Unreported::default(),
+            found: None,
         })
     }
 
@@ -179,7 +182,7 @@ impl Follower {
     /// it does not report the remaining fragments of the damaged record, which this one reports as
     /// [`Reason::MissingStart`].
     pub fn offset(&self) -> u64 {
-        self.position
+        self.found.map_or(self.position, |span| span.offset)
     }
 
     /// Whether the last poll left a part of a file that has been replaced to the next one, and so did
@@ -214,7 +217,41 @@ impl Follower {
     ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         let reported = self.report()?;
+        self.advance();
         Ok(self.answer(reported))
+    }
+
+    /// Like [`poll`](Self::poll), but a record is not taken: further calls return the same one, until
+    /// [`advance`](Self::advance) takes it. For a caller that may fail to use it, for example because
+    /// there is no memory for it.
+    ///
+    /// ```
+    /// use cordwood_log::{FollowOptions, Follower, follow::Poll};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("live.log");
+    /// std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
+    /// let mut follower = Follower::open(&path, FollowOptions::default())?;
+    /// for _ in 0..2 {
+    ///     assert!(matches!(follower.peek()?, Poll::Record(record) if record.data == b"foo"));
+    ///     assert_eq!(follower.offset(), 0);
+    /// }
+    /// follower.advance();
+    /// assert_eq!(follower.offset(), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`poll`](Self::poll).
+    pub fn peek(&mut self) -> Result<Poll<'_>, Error> {
+        let reported = self.report()?;
+        Ok(self.answer(reported))
+    }
+
+    /// Takes the record that [`peek`](Self::peek) has returned, if any.
+    pub fn advance(&mut self) {
+        self.found = None;
     }
 
     /// The next event, as soon as there is one: waits while [`poll`](Self::poll) returns
@@ -229,6 +266,7 @@ impl Follower {
         loop {
             let reported = self.report()?;
             if !matches!(reported, Reported::Other(Poll::NotYet(_))) {
+                self.advance();
                 return Ok(self.answer(reported));
             }
             let mut pause = self.delay();
@@ -257,11 +295,14 @@ impl Follower {
     }
 
     fn report(&mut self) -> Result<Reported, Error> {
+        if let Some(span) = self.found {
+            return Ok(Reported::Record(span));
+        }
         self.unreported.is_probing = false;
         if matches!(self.state, State::Identifying) {
             self.identify(false)?;
         }
-        let reported = self.advance();
+        let reported = self.next();
         trace!("follow: {reported:?}; {:?}", self.state);
         match reported {
             Ok(Reported::Skipped(region))
@@ -276,11 +317,16 @@ impl Follower {
             Err(Failed::Refused(refused)) => Err(refusal(refused, Some(self.file.path.clone()))),
             Err(Failed::Unidentified(error)) => Err(error),
             Err(Failed::Io(source)) => Err(self.io(source)),
-            Ok(reported) => Ok(reported),
+            Ok(reported) => {
+                if let Reported::Record(span) = reported {
+                    self.found = Some(span);
+                }
+                Ok(reported)
+            }
         }
     }
 
-    fn advance(&mut self) -> Result<Reported, Failed> {
+    fn next(&mut self) -> Result<Reported, Failed> {
         loop {
             let reported = match self.state {
                 State::Identifying | State::Reading => self.next_event()?,
@@ -373,15 +419,6 @@ impl Follower {
                 }
             }
         }
-    }
-
-    /// Puts back the record that the last poll returned, which begins at the file offset
-    /// `record_offset`: the next poll returns it again. For a caller that cannot allocate room for
-    /// its bytes.
-    #[doc(hidden)]
-    pub fn put_back(&mut self, record_offset: u64) {
-        self.position = record_offset;
-        self.restart();
     }
 
     pub(super) fn io(&self, source: io::Error) -> Error {

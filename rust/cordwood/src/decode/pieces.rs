@@ -1,0 +1,84 @@
+//! The bytes of a record where they are: in one place, or as the payloads of fragments in the
+//! window.
+
+use std::ops::Range;
+
+use super::Window;
+use crate::dialect::{Dialect, Role};
+use crate::format::{HEADER_LEN, Header};
+
+/// The bytes of a record as one or more slices, in order.
+#[derive(Debug, Clone)]
+pub struct Pieces<'a> {
+    pub(crate) one: Option<&'a [u8]>,
+    several: Option<Payloads<'a>>,
+}
+
+impl<'a> Pieces<'a> {
+    #[inline]
+    pub(super) fn one(bytes: &'a [u8]) -> Self {
+        Pieces {
+            one: Some(bytes),
+            several: None,
+        }
+    }
+
+    pub(super) fn several(payloads: Payloads<'a>) -> Self {
+        Pieces {
+            one: None,
+            several: Some(payloads),
+        }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.one.take().or_else(|| self.several.as_mut()?.next())
+    }
+}
+
+/// The payloads of the fragments of one record, which have been read and are all in a window. There
+/// is nothing else between these fragments but trailers: anything else abandons a record.
+#[derive(Debug, Clone)]
+pub(super) struct Payloads<'a> {
+    dialect: &'a Dialect,
+    window: Window<'a>,
+    /// From the next fragment on, or a trailer before it.
+    left: Range<u64>,
+}
+
+impl<'a> Payloads<'a> {
+    /// `range`: from the header of the first fragment to the end of the last payload.
+    pub(super) fn new(dialect: &'a Dialect, window: Window<'a>, range: Range<u64>) -> Self {
+        Payloads {
+            dialect,
+            window,
+            left: range,
+        }
+    }
+}
+
+impl<'a> Iterator for Payloads<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while self.left.start < self.left.end {
+            let block_left = self.dialect.block_left(self.left.start);
+            let header = self.window.at(self.left.start, block_left.min(HEADER_LEN));
+            if let Some(header) = header.first_chunk().map(Header::decode)
+                && let meaning = self.dialect.meaning(header.kind)
+                && let Role::Fragment(_) = meaning.role
+            {
+                let begin = self.left.start + meaning.form.header_len() as u64;
+                let payload = self.window.slice(begin, usize::from(header.len));
+                self.left.start = begin + payload.len() as u64;
+                return Some(payload);
+            }
+            self.left.start += block_left as u64;
+        }
+        None
+    }
+}

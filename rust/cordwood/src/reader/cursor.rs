@@ -1,0 +1,265 @@
+//! What a reader has found and not yet returned. Nothing is taken before the caller says so: if it
+//! cannot use a record, for example because there is no memory for it, the record is still there.
+
+use std::fmt;
+
+use super::{Reader, RecordBatch, Source};
+use crate::copy::append;
+use crate::damage::SkippedRegion;
+use crate::decode::{DataAt, Decoder, End, Pieces, RecordSpan, Refused, Step, Window};
+use crate::error::{Error, refusal};
+use crate::format::BLOCK_LEN;
+use crate::fragment::RUN_MAX;
+
+/// What comes next in a log: see [`Reader::found`].
+///
+/// Exhaustive: a `match` on it accounts for every byte of the file.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'a> {
+    /// A record.
+    Record(FoundRecord<'a>),
+    /// Bytes that are not returned, and why.
+    Skipped(SkippedRegion),
+    /// An error, which [`Reader::advance`] returns.
+    Failed(&'a Error),
+    /// The end of the log.
+    End(End),
+}
+
+/// A record that was found, with its bytes where they are.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct FoundRecord<'a> {
+    /// File offset of the first fragment's header.
+    pub offset: u64,
+    /// File offset after the last fragment's payload.
+    pub end_offset: u64,
+    /// Whether it begins after damage in the same block: see
+    /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
+    pub is_salvaged: bool,
+    data_at: DataAt,
+    decoder: &'a Decoder,
+    window: Window<'a>,
+}
+
+impl fmt::Debug for FoundRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FoundRecord")
+            .field("offset", &self.offset)
+            .field("end_offset", &self.end_offset)
+            .field("len", &self.len())
+            .field("is_salvaged", &self.is_salvaged)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> FoundRecord<'a> {
+    #[inline]
+    fn span(&self) -> RecordSpan {
+        RecordSpan {
+            offset: self.offset,
+            end_offset: self.end_offset,
+            data_at: self.data_at,
+            is_salvaged: self.is_salvaged,
+        }
+    }
+
+    /// The number of bytes in the record.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "an empty record is a record like any other")]
+    pub fn len(&self) -> u64 {
+        self.decoder.data_len(self.span())
+    }
+
+    /// The bytes of the record, if they are in one place: see [`pieces`](Self::pieces).
+    #[inline]
+    pub fn as_slice(&self) -> Option<&'a [u8]> {
+        self.pieces().one
+    }
+
+    /// The bytes of the record as slices, in order: mostly one; one for each fragment of a record
+    /// that has several, if all of them are in memory. So a caller that copies the bytes need not
+    /// have them joined first.
+    #[inline]
+    pub fn pieces(&self) -> Pieces<'a> {
+        self.decoder.pieces(self.window, self.span())
+    }
+}
+
+impl<S: Source> Reader<S> {
+    /// What comes next, if it has been found: [`find`](Self::find) and
+    /// [`read_more`](Self::read_more) find it, and [`advance`](Self::advance) takes it. Until then,
+    /// each call returns the same.
+    ///
+    /// For a caller that does its own waiting, or that may fail to use a record. In all other cases
+    /// [`next_event`](Self::next_event) is simpler, and may be called in between. A record is found
+    /// as soon as the source has returned its last byte: nothing more is read for it.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// use cordwood_log::read::Found;
+    ///
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// let mut records: Vec<Vec<u8>> = Vec::new();
+    /// loop {
+    ///     match reader.found() {
+    ///         Some(Found::Record(record)) => {
+    ///             let mut bytes = Vec::new();
+    ///             // If there is not enough memory, the record is not lost.
+    ///             bytes.try_reserve_exact(record.len() as usize)?;
+    ///             record.pieces().for_each(|piece| bytes.extend_from_slice(piece));
+    ///             records.push(bytes);
+    ///         }
+    ///         Some(Found::Skipped(region)) => eprintln!("skipped {region:?}"),
+    ///         Some(Found::Failed(_)) => {}
+    ///         Some(Found::End(_)) => break,
+    ///         None => {
+    ///             // Reading may take long: a program with an event loop would do it elsewhere.
+    ///             if !reader.find() {
+    ///                 reader.read_more();
+    ///             }
+    ///             continue;
+    ///         }
+    ///     }
+    ///     reader.advance()?;
+    /// }
+    /// assert_eq!(records, [b"foo", b"foo"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    // Through memory, the result would cost as much as a short record.
+    #[inline(always)]
+    pub fn found(&self) -> Option<Found<'_>> {
+        match self.decoder.peek_of_run() {
+            Some(span) => Some(Found::Record(self.found_record(span))),
+            None => self.found_last(),
+        }
+    }
+
+    #[inline(always)]
+    fn found_record(&self, span: RecordSpan) -> FoundRecord<'_> {
+        FoundRecord {
+            offset: span.offset,
+            end_offset: span.end_offset,
+            is_salvaged: span.is_salvaged,
+            data_at: span.data_at,
+            decoder: &self.decoder,
+            window: self.source.window(),
+        }
+    }
+
+    #[inline(always)]
+    fn found_last(&self) -> Option<Found<'_>> {
+        Some(match self.last.as_ref()? {
+            Ok(Step::Record(span)) => Found::Record(self.found_record(*span)),
+            Ok(Step::Skipped(region)) => Found::Skipped(*region),
+            Ok(Step::End(end)) => Found::End(*end),
+            Ok(Step::NeedMore) => return None,
+            Err(error) => Found::Failed(error),
+        })
+    }
+
+    /// Takes what [`found`](Self::found) returns, if anything.
+    ///
+    /// # Errors
+    ///
+    /// The error that was found: those of [`next_event`](Self::next_event).
+    #[inline]
+    pub fn advance(&mut self) -> Result<(), Error> {
+        match self.decoder.peek_of_run() {
+            Some(span) => {
+                self.decoder.take_of_run(span);
+                Ok(())
+            }
+            None => self.advance_last(),
+        }
+    }
+
+    #[inline(never)]
+    fn advance_last(&mut self) -> Result<(), Error> {
+        self.last.take().map_or(Ok(()), |last| last.map(drop))
+    }
+
+    /// Looks for what comes next in the bytes that have been read, unless something was
+    /// [found](Self::found) already. Returns whether something is found now; if not, more must be
+    /// read. Takes no longer than the bytes in memory require.
+    pub fn find(&mut self) -> bool {
+        if self.has_found() {
+            return true;
+        }
+        match self.look_in_window() {
+            Ok(Step::NeedMore) => return false,
+            Ok(Step::Record(_)) if self.decoder.peek_of_run().is_some() => {}
+            last => self.last = Some(last),
+        }
+        true
+    }
+
+    #[inline]
+    fn has_found(&self) -> bool {
+        self.decoder.peek_of_run().is_some() || self.last.is_some()
+    }
+
+    /// Reads once from the source, after [`find`](Self::find) has returned `false`. An error is
+    /// [found](Self::found), and a further call tries again. Does nothing as long as something is
+    /// found.
+    pub fn read_more(&mut self) {
+        if !self.has_found()
+            && let Err(error) = self.fill()
+        {
+            self.last = Some(Err(error));
+        }
+    }
+
+    /// Moves records to `batch`, at least one if there is one, without reading from the source:
+    /// until the batch [is full](RecordBatch::is_full), or something other than a record is
+    /// [found](Self::found), or nothing, so that more must be read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not
+    /// enough memory for the next record, which is then still found.
+    pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
+        loop {
+            if let Some(span) = self.decoder.peek_of_run() {
+                // Reserves for all records of a run at once: they are in one block.
+                if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
+                    return Err(self.out_of_memory());
+                }
+                batch.keep_end(span.offset);
+                while let Some(span) = self.decoder.next_of_run() {
+                    batch.add(self.data(span), span.offset, span.end_offset);
+                    if batch.is_full(target_len) {
+                        return Ok(());
+                    }
+                }
+            }
+            if !self.find() {
+                return Ok(());
+            }
+            if self.decoder.peek_of_run().is_some() {
+                continue;
+            }
+            let Some(Ok(Step::Record(span))) = self.last else {
+                return Ok(());
+            };
+            if batch.reserve(1, self.data_len(span) as usize).is_err() {
+                return Err(self.out_of_memory());
+            }
+            batch.keep_end(span.offset);
+            let pieces = self.decoder.pieces(self.source.window(), span);
+            pieces.for_each(|piece| append(&mut batch.data, piece));
+            batch.end_record(span.offset, span.end_offset, span.is_salvaged);
+            self.last = None;
+            if batch.is_full(target_len) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The error to return if there is not enough memory for the bytes of a record.
+    #[cold]
+    pub(crate) fn out_of_memory(&self) -> Error {
+        refusal(Refused::OutOfMemory, self.path.clone())
+    }
+}
