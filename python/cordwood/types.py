@@ -93,7 +93,9 @@ class Reason(StrEnum):
         STALE: After the end of the log: what an older log left in a recycled file.
         LOST_WRITE: What an older log left in the middle of this one: what was written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
-        BAD_COMPRESSION: A record that cannot be decompressed.
+        BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
+        BAD_CONTAINER: A container of records, in a packed log, that is not as any writer writes it. None of its
+            records is returned.
         NOT_READ: After the damage at which the policy `"stop"` ended the file.
     """
 
@@ -121,6 +123,7 @@ class Reason(StrEnum):
     LOST_WRITE = "lost_write"
     UNSUPPORTED_COMPRESSION = "unsupported_compression"
     BAD_COMPRESSION = "bad_compression"
+    BAD_CONTAINER = "bad_container"
     NOT_READ = "not_read"
 
 
@@ -217,6 +220,9 @@ class FragmentKind(StrEnum):
         SET_COMPRESSION: How the records of a RocksDB log are compressed: type 9.
         TIMESTAMP_SIZES: The lengths of timestamps in a RocksDB log: types 10 and 11.
         PREDECESSOR: Which log a RocksDB log continues: types 130 and 131.
+        PACKED_FULL, PACKED_FIRST, PACKED_MIDDLE, PACKED_LAST: A container of records, or a part of one, in a packed
+            log: types 0x40, 0x42, 0x44 and 0x46.
+        PACKED_MARK: What a packed log begins with: type 0x48.
         ZERO: Type 0: space that was never written.
         UNKNOWN: A type that the dialect does not know.
         END_TRAILER: What closes a Pebble log.
@@ -241,6 +247,11 @@ class FragmentKind(StrEnum):
     SET_COMPRESSION = "set_compression"
     TIMESTAMP_SIZES = "timestamp_sizes"
     PREDECESSOR = "predecessor"
+    PACKED_FULL = "packed_full"
+    PACKED_FIRST = "packed_first"
+    PACKED_MIDDLE = "packed_middle"
+    PACKED_LAST = "packed_last"
+    PACKED_MARK = "packed_mark"
     ZERO = "zero"
     UNKNOWN = "unknown"
     END_TRAILER = "end_trailer"

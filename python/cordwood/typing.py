@@ -24,7 +24,9 @@ __all__ = [
     "Writable",
 ]
 
-DialectName: TypeAlias = Literal["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"]
+DialectName: TypeAlias = Literal[
+    "leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"
+]
 """How the bytes of a log are laid out: `cordwood.Reader` says what each name means."""
 
 CompressionName: TypeAlias = Literal["zstd"]

@@ -9,6 +9,7 @@ import io
 import os
 import pickle
 import pickletools
+import re
 from concurrent.futures import ProcessPoolExecutor
 from html.parser import HTMLParser
 from importlib import import_module
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import reference
+from support import ROOT
 
 import cordwood
 from cordwood import payload, types
@@ -345,6 +347,23 @@ def test_the_other_names_that_there_are():
     assert [cordwood.BitFlip(offset=0, bit=0, part=part).part for part in types.FragmentPart] == list(
         types.FragmentPart
     )
+
+
+@pytest.mark.parametrize(
+    ("of_package", "source"),
+    [
+        (types.Reason, "damage/region.rs"),
+        (types.Severity, "damage/region.rs"),
+        (types.FragmentKind, "format.rs"),
+        (types.FragmentPart, "damage/bit_flip.rs"),
+        (types.WaitReason, "reader/follow/poll.rs"),
+    ],
+)
+def test_each_name_of_the_core_is_a_member(of_package, source):
+    # A value whose name the enum lacks is a bare `KeyError` where it is first met.
+    text = (ROOT / "rust/cordwood/src" / source).read_text()
+    of_core = re.findall(rf'\b{of_package.__name__}::[^,\n]*=> "(\w+)"', text)
+    assert of_core == list(of_package)
 
 
 def test_what_a_report_adds_up():

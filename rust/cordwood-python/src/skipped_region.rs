@@ -278,6 +278,7 @@ fn reason_with(
         LostWrite,
         UnsupportedCompression,
         BadCompression,
+        BadContainer,
         NotRead,
     ];
     let found = reasons.into_iter().find(|reason| reason.as_str() == name);

@@ -81,7 +81,7 @@ impl Encoder {
                 Form::Plain
             },
             is_leveldb: format == Dialect::LEVELDB.into(),
-            compressor: Compressor::new(format.is_zstd()),
+            compressor: Compressor::new(format.has_zstd_records()),
             frame: Vec::new(),
         }
     }
@@ -152,7 +152,7 @@ impl Encoder {
 
     /// Whether records are compressed, so that their length in the file is not known beforehand.
     pub(crate) fn is_compressed(&self) -> bool {
-        self.format.is_zstd()
+        self.format.has_zstd_records()
     }
 
     /// The length of the file, including everything encoded so far, in bytes.
@@ -178,7 +178,7 @@ impl Encoder {
         }
         out.extend_from_slice(self.format.dialect.prefix);
         self.offset = self.format.dialect.prefix.len() as u64;
-        if self.format.is_zstd() {
+        if self.format.has_zstd_records() {
             let (kind, payload) = crate::dialect::SET_ZSTD;
             self.write(kind, Form::Plain, &payload, out);
         }
@@ -345,8 +345,7 @@ impl Encoder {
         if self.is_leveldb {
             return self.plain(kind, payload, out);
         }
-        let byte = kind as u8 + self.form.kinds_before();
-        self.write(byte, self.form, payload, out);
+        self.write(self.form.kind_byte(kind), self.form, payload, out);
     }
 
     /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).

@@ -317,7 +317,7 @@ impl fmt::Display for Error {
                 ),
                 Unsupported::Compression => write!(
                     f,
-                    "logs in the dialect {dialect} are not compressed: leave the compression out, or name the dialect rocksdb"
+                    "logs in the dialect {dialect} are not compressed: leave the compression out, or name the dialect rocksdb or packed"
                 ),
                 Unsupported::ZstdFeature => write!(
                     f,

@@ -99,6 +99,10 @@ pub enum FragmentKind {
     TimestampSizes,
     /// The predecessor of a RocksDB log: types 130 and 131.
     Predecessor,
+    /// Types 0x40, 0x42, 0x44 and 0x46, whose payload is a container of records.
+    Packed(Kind),
+    /// The mark with which a packed log begins: type 0x48.
+    PackedMark,
     /// Type 0: space that was never written.
     Zero,
     /// A type that is unknown in the dialect.
@@ -118,7 +122,7 @@ pub enum FragmentKind {
 impl FragmentKind {
     /// All kinds, in no particular order.
     #[doc(hidden)]
-    pub const ALL: [FragmentKind; 22] = [
+    pub const ALL: [FragmentKind; 27] = [
         FragmentKind::Plain(Kind::Full),
         FragmentKind::Plain(Kind::First),
         FragmentKind::Plain(Kind::Middle),
@@ -134,6 +138,11 @@ impl FragmentKind {
         FragmentKind::SetCompression,
         FragmentKind::TimestampSizes,
         FragmentKind::Predecessor,
+        FragmentKind::Packed(Kind::Full),
+        FragmentKind::Packed(Kind::First),
+        FragmentKind::Packed(Kind::Middle),
+        FragmentKind::Packed(Kind::Last),
+        FragmentKind::PackedMark,
         FragmentKind::Zero,
         FragmentKind::Unknown,
         FragmentKind::EndTrailer,
@@ -167,6 +176,11 @@ impl FragmentKind {
             FragmentKind::SetCompression => "set_compression",
             FragmentKind::TimestampSizes => "timestamp_sizes",
             FragmentKind::Predecessor => "predecessor",
+            FragmentKind::Packed(Kind::Full) => "packed_full",
+            FragmentKind::Packed(Kind::First) => "packed_first",
+            FragmentKind::Packed(Kind::Middle) => "packed_middle",
+            FragmentKind::Packed(Kind::Last) => "packed_last",
+            FragmentKind::PackedMark => "packed_mark",
             FragmentKind::Zero => "zero",
             FragmentKind::Unknown => "unknown",
             FragmentKind::EndTrailer => "end_trailer",

@@ -212,7 +212,7 @@ pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> boo
     match format.dialect.meaning(header.kind).role {
         // No header follows such a part of a record in its block, except that a part of a
         // compressed one ends where its compressor filled a buffer.
-        Role::Fragment(Kind::First | Kind::Middle) if !format.is_zstd() => {
+        Role::Fragment(Kind::First | Kind::Middle) if !format.has_zstd_records() => {
             left.checked_sub(end).is_some_and(|rest| rest < HEADER_LEN)
         }
         Role::Fragment(_) => end <= left,

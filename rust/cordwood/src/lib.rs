@@ -96,6 +96,7 @@ compile_error!(
 mod assemble;
 mod checksum;
 mod compression;
+mod container;
 mod copy;
 pub mod damage;
 mod decode;

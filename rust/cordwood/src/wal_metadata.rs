@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::container::Mark;
 use crate::dialect::{Compression, Metadata, ZSTD};
 
 /// What the part of the log that has been read says about the log. Only RocksDB's logs contain such
@@ -68,6 +69,7 @@ impl LogInfo {
             Metadata::LateSetCompression => false,
             Metadata::TimestampSizes => self.set_timestamp_lens(payload),
             Metadata::Predecessor => self.set_predecessor(payload),
+            Metadata::Mark => Mark::decode(payload).is_some(),
         }
     }
 

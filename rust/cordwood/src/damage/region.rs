@@ -92,8 +92,11 @@ pub enum Reason {
     /// A record whose compression this build cannot read: it is not zstd, or the feature `zstd` is
     /// off.
     UnsupportedCompression,
-    /// A record with valid checksums that cannot be decompressed.
+    /// A record, or a container of records, with valid checksums that cannot be decompressed.
     BadCompression,
+    /// A container of records with valid checksums that is not as any writer writes it. None of its
+    /// records is returned.
+    BadContainer,
     /// Not read: it follows the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
     /// ended the log.
     NotRead,
@@ -158,6 +161,7 @@ impl Reason {
             Reason::LostWrite => "lost_write",
             Reason::UnsupportedCompression => "unsupported_compression",
             Reason::BadCompression => "bad_compression",
+            Reason::BadContainer => "bad_container",
             Reason::NotRead => "not_read",
         }
     }
@@ -177,7 +181,8 @@ impl Reason {
             | Reason::LostWrite
             | Reason::BadMetadata { .. }
             | Reason::UnsupportedCompression
-            | Reason::BadCompression => Severity::Corruption,
+            | Reason::BadCompression
+            | Reason::BadContainer => Severity::Corruption,
             Reason::TornTail => Severity::TornTail,
             Reason::TooLargeRest
             | Reason::ZeroFill
@@ -253,6 +258,7 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::BadCompression => write!(f, "a record that cannot be decompressed"),
+            Reason::BadContainer => write!(f, "a container of records that no writer writes"),
             Reason::NotRead => write!(f, "after the damage at which reading stopped"),
         }
     }

@@ -71,12 +71,15 @@ impl Log<'_> {
         let header = Header::decode(head.first_chunk()?);
         let meaning = dialect.meaning(header.kind);
         let len = meaning.form.header_len() + usize::from(header.len);
-        let is_of_form = self.form.is_none_or(|form| form == meaning.form);
+        // Records and containers have headers of one length.
+        let is_of_form = self
+            .form
+            .is_none_or(|form| form.header_len() == meaning.form.header_len());
         let is_written = match meaning.role {
             Role::Fragment(Kind::Full | Kind::Last) => is_of_form,
             Role::Fragment(Kind::First | Kind::Middle) => is_of_form && (len == left || self.is_compressed),
             Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor) => is_of_form,
-            Role::Metadata(Metadata::SetCompression) => offset == 0,
+            Role::Metadata(Metadata::SetCompression | Metadata::Mark) => offset == 0,
             Role::Metadata(Metadata::LateSetCompression) | Role::Ignorable | Role::Unknown => false,
         };
         if !is_written || self.format.is_stale(&head, meaning.form) {

@@ -214,9 +214,7 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
 #[cold]
 pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> bool {
     // An old file may consist of thousands of blocks without this log's number.
-    let number = format
-        .log_number
-        .filter(|_| form.is_some_and(|form| form != Form::Plain));
+    let number = format.log_number.filter(|_| form.is_some_and(Form::has_log_number));
     if number.is_some_and(|number| !contains_number(number, rest)) {
         return false;
     }

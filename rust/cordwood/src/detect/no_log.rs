@@ -6,7 +6,7 @@ use std::io;
 use super::detection::{DETECT_LEN, Detection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
 use super::fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
-use crate::dialect::{Dialect, Form};
+use crate::dialect::Dialect;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 
 /// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
@@ -57,7 +57,7 @@ fn torn_first(header: Header, file_len: Option<usize>) -> Option<Detection> {
         Some(_) => Some(Detection::Unclear),
         None => fragments
             .iter()
-            .any(|(_, form, end)| *form != Form::Plain || file_len == Some(*end))
+            .any(|(_, form, end)| form.has_log_number() || file_len == Some(*end))
             .then_some(Detection::Unclear),
     }
 }

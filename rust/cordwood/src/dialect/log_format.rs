@@ -10,7 +10,8 @@ use crate::names::{UnknownName, parse};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`.
+    /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`; in a packed log, each
+    /// container is one.
     Zstd,
 }
 
@@ -75,7 +76,8 @@ pub struct LogFormat {
     ///
     /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
     pub log_number: Option<u32>,
-    /// How each record is compressed. `None`: it is not, or it is not known.
+    /// How each record, or in a [packed](Dialect::PACKED) log each container, is compressed. `None`:
+    /// it is not, or it is not known.
     pub compression: Option<Compression>,
 }
 
@@ -111,7 +113,7 @@ impl LogFormat {
     }
 
     /// Sets [`compression`](Self::compression). It is an error to use it in any dialect but
-    /// [`Dialect::ROCKSDB`].
+    /// [`Dialect::ROCKSDB`] and [`Dialect::PACKED`].
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
@@ -126,18 +128,24 @@ impl LogFormat {
         self
     }
 
-    /// Whether each record is a zstd frame.
+    /// Whether records, or containers of records, are zstd frames.
     pub(crate) const fn is_zstd(&self) -> bool {
         matches!(self.compression, Some(Compression::Zstd))
     }
 
-    /// Whether such logs are ever appended to: not if they have a log number or are compressed.
-    pub(crate) const fn is_appended_to(&self) -> bool {
-        self.log_number.is_none() && self.compression.is_none()
+    /// Whether each record is a zstd frame.
+    pub(crate) fn has_zstd_records(&self) -> bool {
+        self.is_zstd() && !self.dialect.is_packed()
+    }
+
+    /// Whether such logs are ever appended to: not if they have a log number, or if each record is
+    /// compressed.
+    pub(crate) fn is_appended_to(&self) -> bool {
+        self.log_number.is_none() && (self.compression.is_none() || self.dialect.is_packed())
     }
 
     /// Checks that the dialect supports the log number and the compression.
-    pub(crate) const fn check(&self) -> Result<(), (Dialect, Unsupported)> {
+    pub(crate) fn check(&self) -> Result<(), (Dialect, Unsupported)> {
         if self.log_number.is_some() && !self.dialect.has_log_numbers() {
             return Err((self.dialect, Unsupported::LogNumber));
         }
@@ -149,7 +157,7 @@ impl LogFormat {
 
     /// Checks that the dialect supports the log number and the compression, and that this build can
     /// write them.
-    pub(crate) const fn check_to_write(&self) -> Result<(), (Dialect, Unsupported)> {
+    pub(crate) fn check_to_write(&self) -> Result<(), (Dialect, Unsupported)> {
         match self.check() {
             Ok(()) if self.is_zstd() && !cfg!(feature = "zstd") => Err((self.dialect, Unsupported::ZstdFeature)),
             checked => checked,

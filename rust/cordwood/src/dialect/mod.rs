@@ -9,6 +9,7 @@
 
 mod leveldb;
 mod log_format;
+mod packed;
 mod pebble;
 mod rocksdb;
 mod swanlab;
@@ -19,6 +20,7 @@ pub use log_format::{Compression, LogFormat, Unsupported};
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
 use crate::checksum::Checksum;
+use crate::container::MARK_LEN;
 use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
 use crate::names::{UnknownName, parse};
 
@@ -80,6 +82,7 @@ impl Dialect {
         Dialect::WANDB,
         Dialect::WANDB_OLD,
         Dialect::SWANLAB,
+        Dialect::PACKED,
     ];
 
     /// The dialects that fragments identify, in the order in which they are tried on one.
@@ -118,8 +121,13 @@ impl Dialect {
         self.kinds.header_len_max > HEADER_LEN
     }
 
-    /// Whether records may be compressed, which the beginning of the log then states.
-    pub(crate) const fn has_compression(self) -> bool {
+    /// Whether logs may be compressed, which the beginning of the log then states.
+    pub(crate) fn has_compression(self) -> bool {
+        self.compresses_records() || self.is_packed()
+    }
+
+    /// Whether each record of a compressed log is compressed by itself.
+    pub(crate) const fn compresses_records(self) -> bool {
         matches!(
             self.kinds.meanings[SET_ZSTD.0 as usize].role,
             Role::Metadata(Metadata::SetCompression)
@@ -155,11 +163,13 @@ impl Dialect {
             (Role::Fragment(kind), Form::Plain) => FragmentKind::Plain(kind),
             (Role::Fragment(kind), Form::Recyclable) => FragmentKind::Recyclable(kind),
             (Role::Fragment(kind), Form::Synced) => FragmentKind::WalSync(kind),
+            (Role::Fragment(kind), Form::Packed) => FragmentKind::Packed(kind),
             (Role::Metadata(Metadata::SetCompression | Metadata::LateSetCompression), _) => {
                 FragmentKind::SetCompression
             }
             (Role::Metadata(Metadata::TimestampSizes), _) => FragmentKind::TimestampSizes,
             (Role::Metadata(Metadata::Predecessor), _) => FragmentKind::Predecessor,
+            (Role::Metadata(Metadata::Mark), _) => FragmentKind::PackedMark,
             (Role::Ignorable | Role::Unknown, _) if byte == 0 => FragmentKind::Zero,
             (Role::Ignorable | Role::Unknown, _) => FragmentKind::Unknown,
         }
@@ -240,7 +250,7 @@ impl Dialect {
     /// The log number that a fragment of this form, at the beginning of `bytes`, carries.
     pub(crate) fn log_number_at(bytes: &[u8], form: Form) -> Option<u32> {
         match form {
-            Form::Plain => None,
+            Form::Plain | Form::Packed => None,
             Form::Recyclable | Form::Synced => bytes[HEADER_LEN..].first_chunk().copied().map(u32::from_le_bytes),
         }
     }
@@ -249,7 +259,7 @@ impl Dialect {
     /// `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         match form {
-            Form::Plain | Form::Recyclable => None,
+            Form::Plain | Form::Recyclable | Form::Packed => None,
             Form::Synced => {
                 let offset = bytes.get(Form::Recyclable.header_len()..)?.first_chunk()?;
                 Some(u64::from_le_bytes(*offset))
@@ -325,35 +335,44 @@ impl std::fmt::Debug for Dialect {
 /// `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
-/// Header extension after the common seven bytes.
+/// What follows the common seven bytes of a header, and what the payload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Nothing.
+    /// The payload, which is a record's data.
     Plain,
     /// The log number.
     Recyclable,
     /// The log number, and how far the file had been synced.
     Synced,
+    /// The payload, which is a container of records.
+    Packed,
 }
 
 impl Form {
     #[inline]
     pub(crate) const fn header_len(self) -> usize {
         match self {
-            Form::Plain => HEADER_LEN,
+            Form::Plain | Form::Packed => HEADER_LEN,
             Form::Recyclable => HEADER_LEN + 4,
             Form::Synced => HEADER_LEN + 4 + 8,
         }
     }
 
-    /// The number of types before FULL, FIRST, MIDDLE and LAST of this form, not counting type 0.
+    /// The type byte of a fragment of this kind.
     #[inline]
-    pub(crate) const fn kinds_before(self) -> u8 {
+    pub(crate) const fn kind_byte(self, kind: Kind) -> u8 {
         match self {
-            Form::Plain => 0,
-            Form::Recyclable => 4,
-            Form::Synced => 8,
+            Form::Plain => kind as u8,
+            Form::Recyclable => 4 + kind as u8,
+            Form::Synced => 8 + kind as u8,
+            Form::Packed => packed::FULL + 2 * (kind as u8 - Kind::Full as u8),
         }
+    }
+
+    /// Whether the header carries the number of the log.
+    #[inline]
+    pub(crate) const fn has_log_number(self) -> bool {
+        matches!(self, Form::Recyclable | Form::Synced)
     }
 }
 
@@ -368,6 +387,8 @@ pub(crate) enum Metadata {
     TimestampSizes,
     /// Identifies the log before this one.
     Predecessor,
+    /// The mark with which a packed log begins.
+    Mark,
 }
 
 impl Metadata {
@@ -379,6 +400,8 @@ impl Metadata {
             // Pairs of a column family and a length.
             Metadata::TimestampSizes => len > 0 && len.is_multiple_of(6),
             Metadata::Predecessor => len == 24,
+            // A later version may add to it.
+            Metadata::Mark => len as usize >= MARK_LEN,
         }
     }
 }
@@ -427,7 +450,7 @@ impl Kinds {
         let mut place = 0;
         while place < kinds.len() {
             let kind = kinds[place];
-            self = self.with(form.kinds_before() + kind as u8, Role::Fragment(kind), form);
+            self = self.with(form.kind_byte(kind), Role::Fragment(kind), form);
             place += 1;
         }
         if form.header_len() > self.header_len_max {

@@ -27,7 +27,11 @@ static KINDS: Kinds = {
 /// What is in a log that was detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a log
 /// does not begin with the record that declares compression. Where types 1 to 4 are all that was
 /// seen, a damaged header is as long as LevelDB takes it to be.
-static DETECTED_LEVELDB_KINDS: Kinds = Kinds::plain().with_metadata(Metadata::LateSetCompression, Form::Plain);
+///
+/// The mark of a packed log may have been destroyed, so its containers are known, too.
+static DETECTED_LEVELDB_KINDS: Kinds = Kinds::plain()
+    .with_metadata(Metadata::LateSetCompression, Form::Plain)
+    .with_containers();
 static DETECTED_RECYCLABLE_KINDS: Kinds = Kinds::plain()
     .with_fragments(Form::Recyclable)
     .with_metadata(Metadata::LateSetCompression, Form::Recyclable);
@@ -51,7 +55,8 @@ impl Dialect {
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
     /// to, so nothing at the beginning of a log shows that none will follow. Source:
-    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`.
+    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. And a damaged beginning may hide
+    /// that a log is [packed](Self::PACKED).
     #[doc(hidden)]
     #[must_use]
     pub fn detected(mut self) -> Dialect {
@@ -101,6 +106,7 @@ mod tests {
             let detected = named.detected();
             assert_eq!((detected, detected.detected()), (named, named));
             let knows_more = [Dialect::LEVELDB, Dialect::RECYCLABLE].contains(&named);
+            let knows_containers = named == Dialect::LEVELDB;
             assert_eq!(
                 (detected.is_detected(), named.is_detected()),
                 (knows_more, false),
@@ -111,7 +117,11 @@ mod tests {
             assert_eq!(detected.has_compression(), named.has_compression());
             for kind in 0..=u8::MAX {
                 let is_metadata = [9, 10, 11, 130, 131].contains(&kind);
-                if !(knows_more && is_metadata) {
+                let is_packed = [0x40, 0x42, 0x44, 0x46, 0x48].contains(&kind);
+                if knows_containers && is_packed {
+                    assert_eq!(named.kind_of(kind), FragmentKind::Unknown);
+                    assert_eq!(detected.kind_of(kind), Dialect::PACKED.kind_of(kind));
+                } else if !(knows_more && is_metadata) {
                     assert_eq!(detected.meaning(kind), named.meaning(kind), "{named}, type {kind}");
                 } else {
                     assert_eq!(named.kind_of(kind), FragmentKind::Unknown);

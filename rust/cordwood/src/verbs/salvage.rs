@@ -264,7 +264,7 @@ impl Copy {
         }
         // Without a log number, stale fragments could not be distinguished. In a log in two forms,
         // readers would take one of them for an older log.
-        let number = number.filter(|_| self.form.unwrap_or(form) != Form::Plain);
+        let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.encoder.set_number(number);
     }
@@ -281,8 +281,8 @@ impl Copy {
             Reason::Metadata { kind } => {
                 let bytes = reader.bytes(region);
                 match dialect.meaning(kind).role {
-                    // The encoder writes this record itself, since it compresses.
-                    Role::Metadata(Metadata::SetCompression) => {}
+                    // The encoder writes these itself.
+                    Role::Metadata(Metadata::SetCompression | Metadata::Mark) => {}
                     // It may be part of a payload, and would change how an engine reads the records
                     // that follow.
                     role if reader.salvaged().contains(&region.begin) => self.lose_metadata(role),
@@ -311,9 +311,9 @@ impl Copy {
             Role::Metadata(Metadata::TimestampSizes) => self.lose(NotKept::TimestampSizes),
             Role::Metadata(Metadata::Predecessor) => self.lose(NotKept::Predecessor),
             // Of a compressed log, it is known and written again.
-            Role::Metadata(Metadata::SetCompression) if self.format.is_zstd() => {}
+            Role::Metadata(Metadata::SetCompression) if self.format.has_zstd_records() => {}
             Role::Metadata(Metadata::SetCompression | Metadata::LateSetCompression) => self.lose(NotKept::BadMetadata),
-            Role::Fragment(_) | Role::Ignorable | Role::Unknown => {}
+            Role::Metadata(Metadata::Mark) | Role::Fragment(_) | Role::Ignorable | Role::Unknown => {}
         }
     }
 

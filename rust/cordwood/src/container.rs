@@ -1,0 +1,277 @@
+//! Containers: the form in which a packed log stores many records in one fragment, or in several
+//! that belong together. Pure, no I/O. Source: `docs/format/packed.md`.
+//!
+//! A container is the number of its codec (one byte), the count of its records (a varint), and its
+//! body, which the codec may have compressed. The body consists of the lengths of all records, as
+//! varints, and then of their data. Varints are LEB128, in the shortest form and at most 5 bytes.
+
+#![allow(dead_code, reason = "the reader and the writer of containers follow")]
+
+/// The first bytes of the mark.
+const MAGIC: [u8; 8] = *b"cordwood";
+
+/// The version of the format that is written, and the newest one that is read.
+pub(crate) const VERSION: u8 = 1;
+
+/// The length of the mark that is written, without its header.
+pub(crate) const MARK_LEN: usize = MAGIC.len() + 2;
+
+/// The most records that a container may have. Their offsets are consecutive and lie in the block in
+/// which the container begins, so more could never be valid.
+pub(crate) const COUNT_MAX: usize = crate::format::BLOCK_LEN;
+
+/// A writer closes a stored container at this length of data, in bytes: one flipped bit costs no
+/// more.
+pub(crate) const STORED_LEN_MAX: usize = 4 << 10;
+
+/// A writer closes a compressed container at this length of data, in bytes.
+pub(crate) const ZSTD_LEN_MAX: usize = 32 << 10;
+
+/// The longest varint.
+pub(crate) const VARINT_LEN_MAX: usize = 5;
+
+/// How the body of a container is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    /// As it is.
+    Stored = 0,
+    /// As one zstd frame that states the length of its content and uses no dictionary.
+    Zstd = 1,
+}
+
+impl Codec {
+    /// The codec with this number, or `None` if this version knows none.
+    pub(crate) const fn from_byte(byte: u8) -> Option<Codec> {
+        match byte {
+            0 => Some(Codec::Stored),
+            1 => Some(Codec::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// The mark with which a packed log begins, so that it is recognised even if ordinary records
+/// follow, and so that a program which does not know a later version fails at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) version: u8,
+    /// The number of the codec that the log's writer uses. Each container states its own.
+    pub(crate) codec: u8,
+}
+
+impl Mark {
+    /// The mark of a new log.
+    pub(crate) const fn new(codec: Codec) -> Self {
+        Mark {
+            version: VERSION,
+            codec: codec as u8,
+        }
+    }
+
+    /// Reads the payload of a mark. `None` if it is not one. What follows the codec is for later
+    /// versions, and is ignored.
+    pub(crate) fn decode(payload: &[u8]) -> Option<Mark> {
+        match payload.strip_prefix(&MAGIC)? {
+            &[version, codec, ..] => Some(Mark { version, codec }),
+            _ => None,
+        }
+    }
+
+    /// The payload of the mark.
+    pub(crate) fn encode(self) -> [u8; MARK_LEN] {
+        let mut payload = [0; MARK_LEN];
+        payload[..MAGIC.len()].copy_from_slice(&MAGIC);
+        payload[MAGIC.len()..].copy_from_slice(&[self.version, self.codec]);
+        payload
+    }
+}
+
+/// The beginning of a container: everything before its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// How many records there are: 1 to [`COUNT_MAX`].
+    pub(crate) count: usize,
+    /// Where the body begins, counted from the beginning of the container.
+    pub(crate) len: usize,
+}
+
+impl Head {
+    /// Reads the count at the beginning of `container`, after the codec. `None` if it is not valid.
+    pub(crate) fn decode(container: &[u8]) -> Option<Head> {
+        let (count, body) = read_varint(container.get(1..)?)?;
+        let count = usize::try_from(count).ok()?;
+        (1..=COUNT_MAX).contains(&count).then_some(Head {
+            count,
+            len: container.len() - body.len(),
+        })
+    }
+
+    /// Appends the codec and the count of a container.
+    pub(crate) fn encode(codec: Codec, count: usize, out: &mut Vec<u8>) {
+        out.push(codec as u8);
+        push_varint(count as u64, out);
+    }
+
+    /// Whether each record of a container at `begin..end` has an offset of its own: that of the
+    /// record with the index `i` is `begin + i`, and all of them are less than `end` and than
+    /// `block_end`, where the block ends in which the container begins.
+    pub(crate) fn has_offsets(self, begin: u64, end: u64, block_end: u64) -> bool {
+        let room = end.min(block_end).checked_sub(begin);
+        room.is_some_and(|room| self.count as u64 <= room)
+    }
+}
+
+/// Reads the lengths at the beginning of `body`, and replaces `ends` by where the data of each of
+/// the `count` records ends, counted from the beginning of `body`. Returns where the data of the
+/// first one begins. `None` if the lengths are not valid, or do not add up to the rest of the body.
+///
+/// `ends` must have room for `count` entries.
+pub(crate) fn read_ends(body: &[u8], count: usize, ends: &mut Vec<usize>) -> Option<usize> {
+    ends.clear();
+    let mut rest = body;
+    let mut total = 0_u64;
+    for _ in 0..count {
+        let len;
+        (len, rest) = read_varint(rest)?;
+        total += len;
+        // The lengths of at most `COUNT_MAX` records, none longer than 2^35 bytes. A sum that is
+        // too large for a `usize` is not that of bytes in memory.
+        ends.push(total as usize);
+    }
+    if total != rest.len() as u64 {
+        return None;
+    }
+    let begin = body.len() - rest.len();
+    ends.iter_mut().for_each(|end| *end += begin);
+    Some(begin)
+}
+
+/// Reads the varint at the beginning of `bytes`, and returns the bytes after it. `None` if it is
+/// cut, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
+#[inline]
+pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    if first < 0x80 {
+        return Some((u64::from(first), rest));
+    }
+    let mut value = u64::from(first & 0x7f);
+    for (at, &byte) in rest.iter().enumerate().take(VARINT_LEN_MAX - 1) {
+        value |= u64::from(byte & 0x7f) << (7 * (at + 1));
+        if byte < 0x80 {
+            return (byte > 0).then_some((value, &rest[at + 1..]));
+        }
+    }
+    None
+}
+
+/// Appends `value` as a varint, which must be less than 2^35.
+#[inline]
+pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
+    debug_assert!(value < 1 << (7 * VARINT_LEN_MAX));
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The length in bytes of `value` as a varint.
+#[inline]
+pub(crate) const fn varint_len(value: u64) -> usize {
+    let bits = u64::BITS as usize - (value | 1).leading_zeros() as usize;
+    bits.div_ceil(7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vectors 1 and 2 of `docs/format/packed.md`.
+    #[test]
+    fn the_mark_is_ten_bytes() {
+        for (codec, payload) in [(Codec::Stored, b"cordwood\x01\x00"), (Codec::Zstd, b"cordwood\x01\x01")] {
+            assert_eq!(&Mark::new(codec).encode(), payload);
+            assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
+        }
+        // Vector 11, and room for a later version.
+        let later = Mark { version: 2, codec: 9 };
+        assert_eq!(Mark::decode(b"cordwood\x02\x09"), Some(later));
+        assert_eq!(Mark::decode(b"cordwood\x02\x09and more"), Some(later));
+        for payload in [&b""[..], b"cordwood\x01", b"Cordwood\x01\x00"] {
+            assert_eq!(Mark::decode(payload), None, "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn a_varint_is_in_the_shortest_form_and_at_most_five_bytes() {
+        let max = (1 << 35) - 1;
+        for (value, bytes) in [
+            (0, &b"\x00"[..]),
+            (127, b"\x7f"),
+            (128, b"\x80\x01"),
+            (300, b"\xac\x02"),
+            (32_768, b"\x80\x80\x02"),
+            (max, b"\xff\xff\xff\xff\x7f"),
+        ] {
+            let mut out = Vec::new();
+            push_varint(value, &mut out);
+            assert_eq!((&out[..], varint_len(value)), (bytes, bytes.len()));
+            assert_eq!(read_varint(&[bytes, b"x"].concat()), Some((value, &b"x"[..])));
+            for len in 0..bytes.len() {
+                assert_eq!(read_varint(&bytes[..len]), None);
+            }
+        }
+        for bytes in [
+            &b"\x80\x00"[..],
+            b"\xff\x80\x00",
+            b"\x80\x80\x80\x80\x80\x01",
+            b"\xff\xff\xff\xff\x80\x00",
+        ] {
+            assert_eq!(read_varint(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_container_has_1_to_32768_records() {
+        for (count, is_valid) in [(0, false), (1, true), (32_768, true), (32_769, false)] {
+            let mut container = vec![0];
+            push_varint(count as u64, &mut container);
+            let len = container.len();
+            container.extend(b"body");
+            assert_eq!(
+                Head::decode(&container),
+                is_valid.then_some(Head { count, len }),
+                "{count}"
+            );
+        }
+        assert_eq!(Head::decode(b""), None);
+        assert_eq!(Head::decode(b"\x00"), None);
+    }
+
+    #[test]
+    fn each_record_has_an_offset_in_the_container_and_in_its_first_block() {
+        let head = Head { count: 300, len: 3 };
+        assert!(head.has_offsets(10, 310, 32_768) && !head.has_offsets(10, 309, 32_768));
+        assert!(head.has_offsets(32_468, 40_000, 32_768) && !head.has_offsets(32_469, 40_000, 32_768));
+        assert!(!head.has_offsets(u64::MAX - 3, u64::MAX, u64::MAX));
+    }
+
+    /// The body of vectors 3, 4 and 9.
+    #[test]
+    fn the_lengths_come_first_and_add_up_to_the_rest() {
+        let mut ends = Vec::new();
+        assert_eq!(read_ends(b"\x01\x00\x03afoo", 3, &mut ends), Some(3));
+        assert_eq!(ends, [4, 4, 7]);
+        for body in [
+            &b"\x01\x00\x02afoo"[..],
+            b"\x01\x00\x04afoo",
+            b"\x01\x00",
+            b"\x01\x80\x00afo",
+            b"\xff\xff\xff\xff\x7f\xff\xff\xff\xff\x7f\xff\xff\xff\xff\x7f",
+        ] {
+            assert_eq!(read_ends(body, 3, &mut ends), None, "{body:?}");
+        }
+        assert_eq!(read_ends(b"\x00\x00", 2, &mut ends), Some(2));
+    }
+}

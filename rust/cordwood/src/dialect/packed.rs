@@ -1,0 +1,81 @@
+//! cordwood's own dialect, in which many records share a fragment. Source: `docs/format/packed.md`.
+
+use super::{Dialect, Form, Kinds, Metadata, Role};
+
+/// The type of the mark with which a packed log begins: see
+/// [`container::Mark`](crate::container::Mark). It is metadata, and contains no record.
+///
+/// Types 0x40 to 0x48 are used by no engine. Bits 0, 5 and 7 are clear in all of them, so that
+/// RocksDB takes none of them for a type that carries a log number or that may be ignored.
+pub(crate) const MARK: u8 = 0x48;
+
+/// The type of a FULL fragment of a container. FIRST, MIDDLE and LAST are the next even numbers,
+/// 0x42, 0x44 and 0x46.
+pub(crate) const FULL: u8 = 0x40;
+
+static KINDS: Kinds = Kinds::plain().with_containers();
+
+impl Kinds {
+    /// The four types of a container's fragments, and the mark.
+    pub(super) const fn with_containers(self) -> Kinds {
+        self.with_fragments(Form::Packed)
+            .with(MARK, Role::Metadata(Metadata::Mark), Form::Plain)
+    }
+}
+
+impl Dialect {
+    /// A packed log: types 1 to 4, and containers of many records each, which may be compressed.
+    /// Only cordwood reads and writes it.
+    pub const PACKED: Dialect = Dialect {
+        name: "packed",
+        kinds: &KINDS,
+        rank: Some(5),
+        ..Dialect::LEVELDB
+    };
+
+    /// Whether this is [`PACKED`](Self::PACKED): the compression of its logs is that of their
+    /// containers, and not of each record.
+    pub(crate) fn is_packed(&self) -> bool {
+        *self == Dialect::PACKED
+    }
+
+    /// Whether containers are known in this dialect: in [`PACKED`](Self::PACKED), and in
+    /// [`LEVELDB`](Self::LEVELDB) if it was detected, since the mark may have been destroyed.
+    #[inline]
+    #[allow(dead_code, reason = "the reader of containers follows")]
+    pub(crate) const fn has_containers(&self) -> bool {
+        matches!(self.meaning(FULL).role, Role::Fragment(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{FragmentKind, Kind};
+
+    #[test]
+    fn the_types_of_containers_are_the_even_ones_from_0x40_to_0x48() {
+        let packed = |kind: u8| Dialect::PACKED.kind_of(kind);
+        let kinds = [Kind::Full, Kind::First, Kind::Middle, Kind::Last];
+        for (byte, kind) in [0x40, 0x42, 0x44, 0x46].into_iter().zip(kinds) {
+            assert_eq!(packed(byte), FragmentKind::Packed(kind));
+            assert_eq!(Form::Packed.kind_byte(kind), byte);
+            assert_eq!(packed(byte + 1), FragmentKind::Unknown);
+        }
+        assert_eq!(packed(0x48), FragmentKind::PackedMark);
+        assert_eq!(packed(1), FragmentKind::Plain(Kind::Full));
+    }
+
+    #[test]
+    fn a_named_leveldb_knows_no_containers() {
+        assert!(Dialect::PACKED.has_containers() && Dialect::PACKED.is_packed());
+        for &dialect in Dialect::ALL {
+            let is_packed = dialect == Dialect::PACKED;
+            assert_eq!(
+                (dialect.has_containers(), dialect.is_packed()),
+                (is_packed, is_packed),
+                "{dialect}"
+            );
+        }
+    }
+}
