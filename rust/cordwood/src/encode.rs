@@ -176,8 +176,8 @@ impl Encoder {
         if self.offset > 0 {
             return;
         }
-        out.extend_from_slice(self.format.dialect.prefix);
-        self.offset = self.format.dialect.prefix.len() as u64;
+        out.extend_from_slice(self.format.dialect.prefix());
+        self.offset = self.format.dialect.prefix().len() as u64;
         if self.format.has_zstd_records() {
             let (kind, payload) = crate::dialect::SET_ZSTD;
             self.write(kind, Form::Plain, &payload, out);
@@ -358,7 +358,7 @@ impl Encoder {
     fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
         let number = self.format.log_number.unwrap_or_default().to_le_bytes();
         let number = if form == Form::Plain { &[][..] } else { &number };
-        let checksum = self.format.dialect.checksum;
+        let checksum = self.format.dialect.checksum();
         let head = checksum.extend(checksum.crc(&[kind]), number);
         let header = Header {
             masked_crc: checksum.store(checksum.extend(head, payload)),

@@ -47,9 +47,9 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
     if left >= HEADER_LEN
         && let Some(valid) = format.dialect.valid(bytes, verify_checksums)
         && let Role::Fragment(kind) = valid.role
+        // If checksums are not verified, this also excludes the end-of-log trailer, which looks like
+        // an empty fragment of the next log.
         && !format.is_stale(bytes, valid.form)
-        // If its checksum is not verified, an end-of-log trailer looks like an empty fragment.
-        && (valid.form == Form::Plain || !format.is_end_trailer(bytes))
     {
         return Found::Fragment {
             kind,
@@ -57,6 +57,23 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
             payload_len: valid.end - valid.form.header_len(),
         };
     }
+    if format.is_end_trailer(bytes) {
+        return Found::EndTrailer {
+            len: Form::Recyclable.header_len(),
+        };
+    }
+    find_other(format, bytes, left, is_last, verify_checksums)
+}
+
+/// As [`find`], for bytes that are neither a fragment of a record nor the end-of-log trailer.
+#[cold]
+pub(crate) fn find_other(
+    format: &LogFormat,
+    bytes: &[u8],
+    left: usize,
+    is_last: bool,
+    verify_checksums: bool,
+) -> Found {
     if bytes.len() < left && !is_last {
         return incomplete(format, bytes, verify_checksums);
     }
@@ -64,7 +81,6 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
 }
 
 /// Classifies bytes that are not a valid fragment, before the whole block is available.
-#[cold]
 fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found {
     match special(format, bytes, verify_checksums) {
         Some(Found::Fault { .. } | Found::Stale) | None => Found::Incomplete,
@@ -74,11 +90,6 @@ fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found
 
 /// Classifies a valid fragment that is not part of a record.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
-    if format.is_end_trailer(bytes) {
-        return Some(Found::EndTrailer {
-            len: Form::Recyclable.header_len(),
-        });
-    }
     let valid = format.dialect.valid(bytes, verify_checksums)?;
     if format.is_stale(bytes, valid.form) {
         return Some(Found::Stale);
@@ -142,9 +153,8 @@ impl Job for FullRun<'_> {
     }
 }
 
-/// Slow path of [`find`]: `bytes` are the rest of the block, as far as the file goes, and no valid
+/// [`find_other`] if `bytes` are the rest of the block, as far as the file goes, and no valid
 /// fragment begins here.
-#[cold]
 fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
     let rest = |reason, leveldb_len| Found::Fault {
@@ -166,9 +176,6 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     };
     let bad_length = Reason::BadLength { len: header.len };
     let end = stated_end(format, header);
-    if format.is_end_trailer(bytes) {
-        return Found::EndTrailer { len: end };
-    }
     let Some(covered) = bytes.get(KIND_AT..end) else {
         // LevelDB takes any length that extends past the end of the file for a torn write, and ends
         // there silently.
@@ -187,8 +194,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     special(format, bytes, verify_checksums).unwrap_or_else(|| {
         rest(
             Reason::ChecksumMismatch {
-                stored: format.dialect.checksum.load(header.masked_crc),
-                computed: format.dialect.checksum.crc(covered),
+                stored: format.dialect.checksum().load(header.masked_crc),
+                computed: format.dialect.checksum().crc(covered),
             },
             rest_len,
         )
@@ -240,7 +247,7 @@ fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> b
     let (head, payload) = bytes[KIND_AT..]
         .split_at_checked(format.dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
-    let checksum = format.dialect.checksum;
+    let checksum = format.dialect.checksum();
     let stated = checksum.load(header.masked_crc);
     !head.is_empty() && checksum.any_prefix_has(stated, checksum.crc(head), payload) || {
         let scanner = Scanner::new(bytes);
@@ -256,7 +263,7 @@ mod tests {
 
     /// A fragment of any type with a valid checksum.
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
-        let masked_crc = Dialect::LEVELDB.checksum.stored(&[&[kind], payload].concat());
+        let masked_crc = Dialect::LEVELDB.checksum().stored(&[&[kind], payload].concat());
         let header = Header {
             masked_crc,
             len: payload.len() as u16,

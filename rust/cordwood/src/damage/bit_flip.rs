@@ -79,7 +79,7 @@ pub struct BitFlip {
 /// assert_eq!((flip.offset, flip.bit, flip.part), (9, 5, FragmentPart::Payload));
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
-    let damaged = Damaged::new(bytes, &dialect)?;
+    let damaged = Damaged::new(bytes, dialect)?;
     // With a wrong length the checksum covers the wrong bytes, and a bit of these explains the
     // damage by chance once in 16,000 times; but a length explains other damage by chance only once
     // in 2^28.
@@ -102,7 +102,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
 /// Each of the flipped bits that alone would explain the damage that `bytes` begin with, as for
 /// [`locate_bit_flip`].
 #[cold]
-pub(super) fn explanations(bytes: &[u8], dialect: &Dialect) -> Vec<Place> {
+pub(super) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     let Some(damaged) = Damaged::new(bytes, dialect) else {
         return Vec::new();
     };
@@ -154,14 +154,14 @@ impl Place {
 /// Bytes at whose beginning a fragment should be.
 struct Damaged<'a> {
     bytes: &'a [u8],
-    dialect: &'a Dialect,
+    dialect: Dialect,
     header: Header,
     /// The length of the header, by the type that it states.
     header_len: usize,
 }
 
 impl<'a> Damaged<'a> {
-    fn new(bytes: &'a [u8], dialect: &'a Dialect) -> Option<Self> {
+    fn new(bytes: &'a [u8], dialect: Dialect) -> Option<Self> {
         let header = Header::decode(bytes.first_chunk()?);
         Some(Damaged {
             bytes,
@@ -179,7 +179,7 @@ impl<'a> Damaged<'a> {
 
     /// The bit of the stored checksum, and that of what it covers.
     fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
-        let checksum = self.dialect.checksum;
+        let checksum = self.dialect.checksum();
         // What the checksum covers: from the type byte on.
         let end = self.header_len + usize::from(self.header.len);
         let Some(covered) = self.bytes.get(KIND_AT..end) else {
@@ -198,7 +198,7 @@ impl<'a> Damaged<'a> {
 
     /// The bits of the type that change the length of the header.
     fn in_kind(&self) -> impl Iterator<Item = Place> {
-        let checksum = self.dialect.checksum;
+        let checksum = self.dialect.checksum();
         (0..8).filter_map(move |bit| {
             let kind = self.header.kind ^ 1 << bit;
             let end = self.dialect.meaning(kind).form.header_len() + usize::from(self.header.len);
@@ -264,7 +264,7 @@ mod tests {
 
     fn fragment(payload: &[u8]) -> Vec<u8> {
         let header = Header {
-            masked_crc: Dialect::LEVELDB.checksum.stored(&[&[1], payload].concat()),
+            masked_crc: Dialect::LEVELDB.checksum().stored(&[&[1], payload].concat()),
             len: payload.len() as u16,
             kind: 1,
         };
@@ -305,7 +305,7 @@ mod tests {
             (Dialect::WANDB, 1, &numbers[..0]),
         ] {
             let covered = [&[kind], numbers, &[b'x'; 300][..]].concat();
-            let stored = dialect.checksum.stored(&covered).to_le_bytes();
+            let stored = dialect.checksum().stored(&covered).to_le_bytes();
             let valid = [&stored, &300_u16.to_le_bytes()[..], &covered, b"what follows"].concat();
             for at in 0..HEADER_LEN + numbers.len() + 300 {
                 for bit in 0..8 {
@@ -333,7 +333,7 @@ mod tests {
     fn a_length_is_more_likely_than_a_bit_of_the_payload() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";
         let stored = u32::from_le_bytes(*bytes.first_chunk().unwrap());
-        let checksum = Dialect::LEVELDB.checksum;
+        let checksum = Dialect::LEVELDB.checksum();
         assert_eq!(checksum.stored(&bytes[6..15]), stored);
         let mut flipped = *bytes;
         flipped[10] ^= 1 << 2;

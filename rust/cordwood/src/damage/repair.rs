@@ -11,6 +11,8 @@ use crate::format::{Header, Kind};
 #[derive(Clone, Copy)]
 pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,
+    /// Whether its end-of-log trailer may be here.
+    pub(crate) may_end: bool,
     /// The form of its other fragments, if any has been seen.
     pub(crate) form: Option<Form>,
     /// Whether its records are compressed, so that a fragment may end anywhere.
@@ -32,13 +34,13 @@ pub(crate) struct Repaired {
 /// `left` is the number of bytes to the end of the block.
 #[cold]
 pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
-    let candidates: Vec<Repaired> = explanations(rest, &log.format.dialect)
+    let candidates: Vec<Repaired> = explanations(rest, log.format.dialect)
         .into_iter()
         .filter_map(|place| log.repaired(place, offset, rest, left))
         .collect();
     // A bit of the payload explains a wrong length by chance, but then another fragment does not
     // follow.
-    let is_followed = |repaired: &Repaired| can_resume(&log.format.dialect, rest, left, repaired.fragment.len());
+    let is_followed = |repaired: &Repaired| can_resume(log.format.dialect, rest, left, repaired.fragment.len());
     if candidates.len() > 1 {
         return one_of(candidates.into_iter().filter(is_followed));
     }
@@ -48,7 +50,7 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 impl Log<'_> {
     /// The end-of-log trailer, which has no checksum, if `rest` begins with it except for one bit.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
-        let trailer = self.format.end_trailer()?;
+        let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;
         Some(Repaired {
             fragment: trailer.to_vec(),
@@ -59,7 +61,7 @@ impl Log<'_> {
     /// The fragment at the beginning of `rest` without this flip, if the log's writer could have
     /// written it there.
     fn repaired(&self, place: Place, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
-        let dialect = &self.format.dialect;
+        let dialect = self.format.dialect;
         let flipped = |bytes: &[u8]| {
             let mut bytes = bytes.to_vec();
             if let Some(byte) = bytes.get_mut(place.at) {

@@ -22,7 +22,7 @@ pub(crate) struct Resume {
 /// of the block. `may_scan` states that no byte of the block has been tried yet.
 #[cold]
 pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: bool) -> Resume {
-    let dialect = &format.dialect;
+    let dialect = format.dialect;
     let found = |len| Resume {
         len,
         has_scanned: false,
@@ -83,13 +83,13 @@ pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: boo
 /// nothing else is.
 ///
 /// `rest` begins with the header and contains the payload.
-pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option<usize> {
+pub(crate) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
     let header_len = dialect.meaning(header.kind).form.header_len();
     let (head, payload) = rest.split_at_checked(header_len)?;
-    let stored = dialect.checksum.load(header.masked_crc);
-    let (mut crc, mut done) = (dialect.checksum.crc(&head[KIND_AT..]), 0);
+    let stored = dialect.checksum().load(header.masked_crc);
+    let (mut crc, mut done) = (dialect.checksum().crc(&head[KIND_AT..]), 0);
     for len in one_bit_off(header.len).take_while(|&len| len <= payload.len()) {
-        crc = dialect.checksum.extend(crc, &payload[done..len]);
+        crc = dialect.checksum().extend(crc, &payload[done..len]);
         done = len;
         if crc == stored {
             return Some(len);
@@ -112,7 +112,7 @@ fn header_at(rest: &[u8], at: usize) -> Option<Header> {
 }
 
 /// The end of the fragment at `at` according to its length, if that end is in `rest`.
-fn stated_end(dialect: &Dialect, rest: &[u8], at: usize) -> Option<usize> {
+fn stated_end(dialect: Dialect, rest: &[u8], at: usize) -> Option<usize> {
     let header = header_at(rest, at)?;
     let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     (end <= rest.len()).then_some(end)
@@ -124,14 +124,14 @@ fn is_zero(header: Header) -> bool {
 }
 
 /// Whether a fragment of any type with a valid checksum begins at `at`.
-fn is_whole(dialect: &Dialect, rest: &[u8], at: usize) -> bool {
+fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
 /// Whether reading can resume at `at`: a valid fragment begins there, or there is an end. `rest` and
 /// `left` are as for [`resume`].
 #[cold]
-pub(crate) fn can_resume(dialect: &Dialect, rest: &[u8], left: usize, at: usize) -> bool {
+pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
         let meaning = format.dialect.meaning(header.kind);
         let may_be = matches!(meaning.role, Role::Fragment(_)) && format.is_stale(&rest[at..], meaning.form);
         if may_be {
-            scanner.valid(&format.dialect, at)
+            scanner.valid(format.dialect, at)
         } else {
             None
         }
@@ -177,7 +177,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 /// `None` in a log with synced offsets: there, only a later fragment shows that this one was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
-    let (dialect, number) = (&format.dialect, format.log_number?);
+    let (dialect, number) = (format.dialect, format.log_number?);
     let is_own = |bytes: &[u8], role: Role, found: Form| {
         matches!(role, Role::Fragment(_) | Role::Metadata(_))
             && found == Form::Recyclable
@@ -199,13 +199,13 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
         return None;
     }
     let (head, payload) = rest.split_at_checked(meaning.form.header_len())?;
-    let stored = dialect.checksum.load(header.masked_crc);
-    let mut crc = dialect.checksum.crc(&head[KIND_AT..]);
+    let stored = dialect.checksum().load(header.masked_crc);
+    let mut crc = dialect.checksum().crc(&head[KIND_AT..]);
     for (len, byte) in payload.iter().enumerate() {
         if crc == stored {
             return Some(head.len() + len);
         }
-        crc = dialect.checksum.extend(crc, std::slice::from_ref(byte));
+        crc = dialect.checksum().extend(crc, std::slice::from_ref(byte));
     }
     (crc == stored).then_some(rest.len())
 }
@@ -290,7 +290,7 @@ mod place {
 /// once. Most bytes of a block lead nowhere, whatever their length points to: they cost one table
 /// look-up, without a branch that depends on them.
 fn scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
-    let dialect = &format.dialect;
+    let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
-        let masked_crc = Dialect::LEVELDB.checksum.stored(&[&[kind], payload].concat());
+        let masked_crc = Dialect::LEVELDB.checksum().stored(&[&[kind], payload].concat());
         let header = Header {
             masked_crc,
             len: payload.len() as u16,
@@ -461,7 +461,7 @@ mod tests {
             let bad = damaged(fragment(2, &payload), 4 + bit / 8, 1 << (bit % 8));
             assert_eq!(resume_len(&[&bad, &good.repeat(1500)]), bad.len(), "{bit}");
             let block = [bad.as_slice(), &good.repeat(1500)].concat();
-            let true_len = true_len(&Dialect::LEVELDB, Header::decode(block.first_chunk().unwrap()), &block);
+            let true_len = true_len(Dialect::LEVELDB, Header::decode(block.first_chunk().unwrap()), &block);
             assert_eq!(true_len, Some(payload.len()), "{bit}");
         }
     }
@@ -497,7 +497,7 @@ mod tests {
 
     /// [`scan`] as the rule states it, position by position.
     fn naive_scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
-        let dialect = &format.dialect;
+        let dialect = format.dialect;
         let mut places = vec![(false, false); rest.len() + 1];
         let mut first = None;
         for at in (1..=rest.len()).rev() {

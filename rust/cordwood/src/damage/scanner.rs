@@ -30,11 +30,11 @@ impl<'a> Scanner<'a> {
     /// The fragment of any type that begins at `at`, if its checksum is valid: what
     /// [`Dialect::valid`] finds in the bytes from `at` on.
     #[inline]
-    pub(crate) fn valid(&self, dialect: &Dialect, at: usize) -> Option<Valid> {
+    pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
             let begin = at + KIND_AT;
-            let crc = self.crcs(dialect.checksum).crc(begin, begin + covered.len());
-            crc == dialect.checksum.load(header.masked_crc)
+            let crc = self.crcs(dialect.checksum()).crc(begin, begin + covered.len());
+            crc == dialect.checksum().load(header.masked_crc)
         })
     }
 
@@ -46,7 +46,7 @@ impl<'a> Scanner<'a> {
         // The checksum is checked last: most bytes are not a type, and most numbers are not that of
         // the log.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
-        if may_be { self.valid(&format.dialect, at) } else { None }
+        if may_be { self.valid(format.dialect, at) } else { None }
     }
 
     fn crcs(&self, checksum: Checksum) -> &RangeCrc<'a> {
@@ -82,7 +82,7 @@ mod tests {
         for at in 0..=bytes.len() + 1 {
             let rest = bytes.get(at..).unwrap_or_default();
             for format in &formats {
-                let dialect = &format.dialect;
+                let dialect = format.dialect;
                 let valid = dialect.valid(rest, true);
                 assert_eq!(scanner.valid(dialect, at), valid, "{dialect:?} at {at}");
                 let own =
@@ -154,7 +154,7 @@ mod tests {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
             let covered: Vec<u8> = (0..BLOCK_LEN - HEADER_LEN + 1).map(|i| (i % 251) as u8 | 1).collect();
             let header = Header {
-                masked_crc: dialect.checksum.stored(&covered),
+                masked_crc: dialect.checksum().stored(&covered),
                 len: (covered.len() - 1) as u16,
                 kind: covered[0],
             };
@@ -210,6 +210,7 @@ mod tests {
                 assert_bounded("repair", block.len(), &|| {
                     let log = repair::Log {
                         format: &format,
+                        may_end: true,
                         form: None,
                         is_compressed: false,
                     };

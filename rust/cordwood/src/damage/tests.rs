@@ -57,7 +57,7 @@ const LOW_BITS: u32 = (1 << 24) - 1;
 
 impl Block {
     fn new(dialect: Dialect, payload_len: usize, random: &mut Random) -> Self {
-        let checksum = dialect.checksum;
+        let checksum = dialect.checksum();
         let mut covered = vec![0; 1 + payload_len];
         random.fill(&mut covered);
         covered[0] = 1;
@@ -100,7 +100,7 @@ impl Block {
     /// Whether damage that changes the fragment by `damage`, bytes and what is flipped in each, is
     /// repaired wrongly.
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
-        let checksum = self.format.dialect.checksum;
+        let checksum = self.format.dialect.checksum();
         if damage.iter().all(|&(at, _)| at >= HEADER_LEN) {
             // One bit of the length explains it by chance once in 2^28: not looked for.
             let mut syndrome = 0;
@@ -129,6 +129,7 @@ impl Block {
         }
         let log = Log {
             format: &self.format,
+            may_end: true,
             form: None,
             is_compressed: false,
         };
@@ -160,7 +161,7 @@ impl Block {
     }
 
     fn garbage(&self, scratch: &mut [u8], random: &mut Random) -> bool {
-        let checksum = self.format.dialect.checksum;
+        let checksum = self.format.dialect.checksum();
         random.fill(&mut scratch[HEADER_LEN..self.len]);
         let syndrome = checksum.crc(&scratch[KIND_AT..self.len]) ^ checksum.crc(&self.bytes[KIND_AT..self.len]);
         let stored = u32::from_le_bytes([self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]]);
@@ -219,7 +220,7 @@ fn each_flipped_bit_is_flipped_back() {
     ] {
         let covered = [&[kind], &numbers[..form.header_len() - HEADER_LEN], &[b'x'; 40][..]].concat();
         let header = Header {
-            masked_crc: dialect.checksum.stored(&covered),
+            masked_crc: dialect.checksum().stored(&covered),
             len: 40,
             kind,
         };
@@ -227,6 +228,7 @@ fn each_flipped_bit_is_flipped_back() {
         let format = LogFormat::from(dialect).numbered(Some(7));
         let log = Log {
             format: &format,
+            may_end: true,
             form: Some(form),
             is_compressed: false,
         };

@@ -210,8 +210,8 @@ impl Decoder {
     }
 
     /// How the bytes are laid out.
-    pub(crate) fn dialect(&self) -> &Dialect {
-        &self.format.dialect
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.format.dialect
     }
 
     /// What the metadata records read so far say about the log.
@@ -328,7 +328,7 @@ impl Decoder {
         range: Range<u64>,
         more_len: usize,
     ) -> Result<(), TryReserveError> {
-        let payloads = Payloads::new(&self.format.dialect, window, range);
+        let payloads = Payloads::new(self.format.dialect, window, range);
         self.assembler.join(payloads, more_len)
     }
 
@@ -379,11 +379,7 @@ impl Decoder {
     #[inline]
     pub(crate) fn pieces<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Pieces<'a> {
         if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
-            Pieces::several(Payloads::new(
-                &self.format.dialect,
-                window,
-                span.offset..span.end_offset,
-            ))
+            Pieces::several(Payloads::new(self.format.dialect, window, span.offset..span.end_offset))
         } else {
             Pieces::one(self.data(window, span))
         }

@@ -9,7 +9,7 @@ use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
-use crate::fragment::{Found, find};
+use crate::fragment::{Found, find, find_other};
 use crate::trace::trace;
 
 impl Decoder {
@@ -42,7 +42,7 @@ impl Decoder {
             if window.offset > self.offset {
                 return Step::NeedMore;
             }
-            if self.offset == 0 && !self.format.dialect.prefix.is_empty() {
+            if self.offset == 0 && !self.format.dialect.prefix().is_empty() {
                 match self.prefix(window) {
                     Some(step) => return step,
                     None => continue,
@@ -69,8 +69,7 @@ impl Decoder {
             }
             let mut found = find(&self.format, bytes, left, window.is_last, self.policy.verify_checksums);
             if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
-                let format = self.format.without_end_trailer();
-                found = find(&format, bytes, left, window.is_last, self.policy.verify_checksums);
+                found = find_other(&self.format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
             if let Found::Fault { reason, .. } = found
                 && self.repairs.is_on
@@ -122,7 +121,7 @@ impl Decoder {
     /// Reads the file header of this dialect. Returns `None` to look again.
     #[cold]
     fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
-        let prefix = self.format.dialect.prefix;
+        let prefix = self.format.dialect.prefix();
         let bytes = window.at(0, prefix.len());
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
@@ -134,7 +133,7 @@ impl Decoder {
         let is_zero = first_block.iter().all(|&byte| byte == 0);
         let has_first_block = first_block.len() == block_end || window.is_last;
         let dialect = self.format.dialect.in_version_of(first_block);
-        let is_intact = bytes == dialect.prefix;
+        let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
                 // A version of 0 may not be written yet.
@@ -160,7 +159,7 @@ impl Decoder {
             Reason::ZeroFill
         } else if bytes.len() < prefix.len() && prefix.starts_with(bytes) {
             Reason::TornTail
-        } else if self.repairs_prefix(bytes, dialect.prefix) {
+        } else if self.repairs_prefix(bytes, dialect.prefix()) {
             Reason::FileHeader
         } else {
             Reason::BadFileHeader
@@ -193,7 +192,7 @@ impl Decoder {
             Role::Fragment(Kind::Middle | Kind::Last)
         );
         // With a number, it may be left from an older log.
-        continues && self.offset == dialect.prefix.len() as u64 && log_number.is_none()
+        continues && self.offset == dialect.prefix().len() as u64 && log_number.is_none()
     }
 
     /// Corrects what the bytes alone show, by what precedes them.

@@ -44,7 +44,7 @@ impl<'a> Iterator for Pieces<'a> {
 /// is nothing else between these fragments but trailers: anything else abandons a record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
-    dialect: &'a Dialect,
+    dialect: Dialect,
     window: Window<'a>,
     /// From the next fragment on, or a trailer before it.
     left: Range<u64>,
@@ -52,7 +52,7 @@ pub(super) struct Payloads<'a> {
 
 impl<'a> Payloads<'a> {
     /// `range`: from the header of the first fragment to the end of the last payload.
-    pub(super) fn new(dialect: &'a Dialect, window: Window<'a>, range: Range<u64>) -> Self {
+    pub(super) fn new(dialect: Dialect, window: Window<'a>, range: Range<u64>) -> Self {
         Payloads {
             dialect,
             window,

@@ -68,14 +68,10 @@ impl Decoder {
             },
             _ => return None,
         };
-        // As in `look.rs`: what is found after damage does not end the log.
-        let format = if self.is_salvaged() {
-            self.format.without_end_trailer()
-        } else {
-            self.format
-        };
         let log = Log {
-            format: &format,
+            format: &self.format,
+            // As in `look.rs`: what is found after damage does not end the log.
+            may_end: !self.is_salvaged(),
             form: self.recycled.form,
             is_compressed: self.info.is_compressed(),
         };

@@ -45,7 +45,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
                 Detection::Unclear
             } else if format.dialect == Dialect::RECYCLABLE {
                 recyclable(format, head, begin, is_all)
-            } else if !format.dialect.prefix.is_empty() && offset == 0 {
+            } else if !format.dialect.prefix().is_empty() && offset == 0 {
                 of_damaged_file_header(format.dialect, head, is_all)
             } else {
                 Detection::Log(format)
@@ -63,7 +63,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         return Detection::Unclear;
     }
     match after_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, format)| format) {
-        Some(format) if !format.dialect.prefix.is_empty() => of_damaged_file_header(format.dialect, head, is_all),
+        Some(format) if !format.dialect.prefix().is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         Some(format) => with_compression(format, head, true),
         None => match (no_log(head), nearest_file_header(head)) {
             // Neither another format nor text.

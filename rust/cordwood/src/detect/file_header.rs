@@ -8,9 +8,9 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 /// The dialect whose file header `head` begins with: one whose signature is intact, or one of whose
 /// bits a few are damaged and which a valid fragment follows.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
-    let is_it = |dialect: &&Dialect| !dialect.signature.is_empty() && head.starts_with(dialect.signature);
+    let is_it = |dialect: &&Dialect| !dialect.signature().is_empty() && head.starts_with(dialect.signature());
     let is_followed = |dialect: &Dialect| {
-        let block = &head[dialect.prefix.len()..];
+        let block = &head[dialect.prefix().len()..];
         dialect.valid(&block[..block.len().min(BLOCK_LEN)], true).is_some()
     };
     let with_signature = Dialect::ALL.iter().find(is_it).copied();
@@ -20,7 +20,7 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
 /// The dialect with whose file header `head` begins, if at most eight bits of it are damaged.
 pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     const DAMAGED_BITS_MAX: u32 = 8;
-    let may_be = |dialect: &&Dialect| !dialect.prefix.is_empty() && dialect.prefix.len() <= head.len();
+    let may_be = |dialect: &&Dialect| !dialect.prefix().is_empty() && dialect.prefix().len() <= head.len();
     let damaged_bits = |dialect: &&Dialect| -> u32 {
         let bytes = dialect.magic().iter().zip(head);
         bytes.map(|(right, byte)| (right ^ byte).count_ones()).sum()
@@ -34,7 +34,7 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
 /// most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> Detection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
-    let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(&found));
+    let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
     // The first of several is found last, and wins.
     let most_intact = with_fragments.rev().max_by_key(intact_count).copied();
     let dialect = nearest_file_header(head).or(most_intact);
@@ -46,7 +46,8 @@ const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
 /// `dialect`, or the one with the same file header whose blocks are counted from another offset.
 pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> Detection {
-    let is_other = |other: &&Dialect| other.prefix == dialect.prefix && other.grid_offset != dialect.grid_offset;
+    let is_other =
+        |other: &&Dialect| other.prefix() == dialect.prefix() && other.grid_offset() != dialect.grid_offset();
     let Some(other) = Dialect::ALL.iter().find(is_other) else {
         return Detection::Log(dialect.into());
     };
@@ -62,7 +63,7 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> Detectio
 /// the second block begins with a valid fragment. If it does in neither, the first fragment may be
 /// too long for the first block of `first`, whose end comes first.
 fn grid_of([first, second]: [Dialect; 2], head: &[u8]) -> Dialect {
-    let (begin, end, second_end) = (first.prefix.len(), first.first_block_end(), second.first_block_end());
+    let (begin, end, second_end) = (first.prefix().len(), first.first_block_end(), second.first_block_end());
     // The valid fragment at the offset `at`, whose block ends at `block_end`.
     let fragment = |at: usize, block_end: usize| {
         let block = head.get(at..block_end.min(head.len()))?;

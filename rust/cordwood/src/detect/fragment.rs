@@ -13,9 +13,9 @@ use crate::fragment::is_written;
 ///
 /// Type bytes mean different things in different dialects, but no two of these meanings have a
 /// checksum over the same bytes.
-pub(super) fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Valid>) -> Option<LogFormat> {
+pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>) -> Option<LogFormat> {
     for &dialect in Dialect::BY_RANK {
-        let Some(valid) = find(&dialect) else {
+        let Some(valid) = find(dialect) else {
             continue;
         };
         let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, valid.form));
@@ -49,8 +49,8 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
             return None;
         }
         let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
-        let end = begin + scanner.valid(&format.dialect, begin)?.end;
-        scanner.valid(&format.dialect, end).map(|_| (begin, format))
+        let end = begin + scanner.valid(format.dialect, begin)?.end;
+        scanner.valid(format.dialect, end).map(|_| (begin, format))
     })
 }
 
@@ -164,5 +164,5 @@ fn has_fragment_in(block: &[u8]) -> bool {
 
 /// Where the first block may begin.
 pub(super) fn grid_offsets() -> BTreeSet<u64> {
-    Dialect::ALL.iter().map(|dialect| dialect.grid_offset).collect()
+    Dialect::ALL.iter().map(|dialect| dialect.grid_offset()).collect()
 }

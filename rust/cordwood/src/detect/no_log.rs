@@ -102,7 +102,7 @@ pub(crate) fn of_rest(
     let grid_offsets = grid_offsets();
     let header_len_max = Dialect::ALL
         .iter()
-        .map(Dialect::header_len_max)
+        .map(|dialect| dialect.header_len_max())
         .max()
         .unwrap_or(HEADER_LEN);
     for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {

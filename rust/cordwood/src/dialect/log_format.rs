@@ -176,7 +176,7 @@ impl LogFormat {
     /// The end-of-log trailer: a header with zeros for checksum and length, and the number of the
     /// next log.
     pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
-        let number = self.log_number.filter(|_| self.dialect.has_end_trailer)?;
+        let number = self.log_number.filter(|_| self.dialect.0.has_end_trailer)?;
         let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
         Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
     }
@@ -185,12 +185,6 @@ impl LogFormat {
     /// number of the log is not known, nothing is recognised as one.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
-    }
-
-    /// The same format, in which no end-of-log trailer is recognised.
-    pub(crate) const fn without_end_trailer(mut self) -> Self {
-        self.dialect.has_end_trailer = false;
-        self
     }
 }
 

@@ -46,19 +46,24 @@ use crate::names::{UnknownName, parse};
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct Dialect {
+pub struct Dialect(&'static Spec);
+
+/// The data that describes a dialect. Several may have the same name: the dialect as named and as
+/// detected, and the versions of SwanLab's file header.
+#[derive(Clone, Copy)]
+struct Spec {
     name: &'static str,
     kinds: &'static Kinds,
-    pub(crate) checksum: Checksum,
+    checksum: Checksum,
     /// The file header, before the first fragment.
-    pub(crate) prefix: &'static [u8],
+    prefix: &'static [u8],
     /// The first bytes of the file header, by which a file is detected even if those after them are
     /// damaged.
-    pub(crate) signature: &'static [u8],
+    signature: &'static [u8],
     /// Whether the last byte of the file header is a version, of which there are several.
     has_version: bool,
     /// File offset of the first block.
-    pub(crate) grid_offset: u64,
+    grid_offset: u64,
     /// Whether a closed log ends with a header that has no checksum.
     has_end_trailer: bool,
     /// The place in the order in which dialects are tried on a fragment of an unknown log, from 0.
@@ -92,7 +97,7 @@ impl Dialect {
         while len < dialects.len() {
             let mut index = 0;
             while index < Dialect::ALL.len() {
-                if matches!(Dialect::ALL[index].rank, Some(own) if own == rank) {
+                if matches!(Dialect::ALL[index].0.rank, Some(own) if own == rank) {
                     dialects[len] = Dialect::ALL[index];
                     len += 1;
                 }
@@ -106,19 +111,41 @@ impl Dialect {
     /// A stable name, such as `"leveldb"`: part of the interface, the same in Python and on the
     /// command line.
     pub const fn name(self) -> &'static str {
-        self.name
+        self.0.name
+    }
+
+    /// The checksum of its fragments.
+    #[inline]
+    pub(crate) const fn checksum(self) -> Checksum {
+        self.0.checksum
+    }
+
+    /// The file header, before the first fragment; empty if it has none.
+    #[inline]
+    pub(crate) const fn prefix(self) -> &'static [u8] {
+        self.0.prefix
+    }
+
+    /// The first bytes of the file header.
+    pub(crate) const fn signature(self) -> &'static [u8] {
+        self.0.signature
+    }
+
+    /// File offset of the first block.
+    pub(crate) const fn grid_offset(self) -> u64 {
+        self.0.grid_offset
     }
 
     /// Whether a fragment of one is a fragment of the other.
-    pub(crate) fn has_fragments_of(&self, other: &Dialect) -> bool {
-        std::ptr::eq(self.kinds, other.kinds) && self.checksum == other.checksum
+    pub(crate) fn has_fragments_of(self, other: Dialect) -> bool {
+        std::ptr::eq(self.0.kinds, other.0.kinds) && self.checksum() == other.checksum()
     }
 
     /// Whether fragments may carry the number of their log, so that stale ones can be
     /// distinguished. Where such a log ends then depends on what comes before, so it is not read in
     /// parallel.
     pub const fn has_log_numbers(self) -> bool {
-        self.kinds.header_len_max > HEADER_LEN
+        self.0.kinds.header_len_max > HEADER_LEN
     }
 
     /// Whether logs may be compressed, which the beginning of the log then states.
@@ -129,35 +156,35 @@ impl Dialect {
     /// Whether each record of a compressed log is compressed by itself.
     pub(crate) const fn compresses_records(self) -> bool {
         matches!(
-            self.kinds.meanings[SET_ZSTD.0 as usize].role,
+            self.0.kinds.meanings[SET_ZSTD.0 as usize].role,
             Role::Metadata(Metadata::SetCompression)
         )
     }
 
     /// Whether a FULL fragment of type 1 is the same as in LevelDB, so that the fast path finds it.
     pub(crate) const fn has_plain_full(self) -> bool {
-        matches!(self.checksum, Checksum::MaskedCrc32c)
-            && matches!(self.kinds.meanings[1].role, Role::Fragment(Kind::Full))
+        matches!(self.0.checksum, Checksum::MaskedCrc32c)
+            && matches!(self.0.kinds.meanings[1].role, Role::Fragment(Kind::Full))
     }
 
     /// The length of the longest header.
-    pub(crate) const fn header_len_max(&self) -> usize {
-        self.kinds.header_len_max
+    pub(crate) const fn header_len_max(self) -> usize {
+        self.0.kinds.header_len_max
     }
 
     /// The length of the longest trailer: zeros that fill a block with no room for a header.
     pub(crate) const fn trailer_len_max(self) -> usize {
-        self.kinds.header_len_max - 1
+        self.0.kinds.header_len_max - 1
     }
 
     /// What the type byte `byte` means.
     #[inline]
-    pub(crate) const fn meaning(&self, byte: u8) -> Meaning {
-        self.kinds.meanings[byte as usize]
+    pub(crate) const fn meaning(self, byte: u8) -> Meaning {
+        self.0.kinds.meanings[byte as usize]
     }
 
     /// The kind of a fragment with the type byte `byte`.
-    pub(crate) const fn kind_of(&self, byte: u8) -> FragmentKind {
+    pub(crate) const fn kind_of(self, byte: u8) -> FragmentKind {
         let meaning = self.meaning(byte);
         match (meaning.role, meaning.form) {
             (Role::Fragment(kind), Form::Plain) => FragmentKind::Plain(kind),
@@ -177,49 +204,49 @@ impl Dialect {
 
     /// The file offset at which the block that contains `offset` begins.
     #[inline]
-    pub const fn block_begin(&self, offset: u64) -> u64 {
+    pub const fn block_begin(self, offset: u64) -> u64 {
         offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64)
     }
 
     /// The index of the block that contains `offset`, from 0. Bytes before the first block count as
     /// part of it.
-    pub(crate) const fn block_of(&self, offset: u64) -> u64 {
-        offset.saturating_sub(self.grid_offset) / BLOCK_LEN as u64
+    pub(crate) const fn block_of(self, offset: u64) -> u64 {
+        offset.saturating_sub(self.0.grid_offset) / BLOCK_LEN as u64
     }
 
     /// The part of the file header that is the same in each version.
-    pub(crate) const fn magic(&self) -> &'static [u8] {
-        match self.prefix {
-            [magic @ .., _] if self.has_version => magic,
+    pub(crate) const fn magic(self) -> &'static [u8] {
+        match self.0.prefix {
+            [magic @ .., _] if self.0.has_version => magic,
             prefix => prefix,
         }
     }
 
     /// Where the first block ends.
     pub(crate) const fn first_block_end(self) -> usize {
-        self.prefix.len() + self.block_left(self.prefix.len() as u64)
+        self.prefix().len() + self.block_left(self.prefix().len() as u64)
     }
 
     /// Bytes from `offset` to the end of its block.
     #[inline]
-    pub(crate) const fn block_left(&self, offset: u64) -> usize {
+    pub(crate) const fn block_left(self, offset: u64) -> usize {
         // 2^64 is a whole number of blocks, so this is also right before the first one.
-        BLOCK_LEN - (offset.wrapping_sub(self.grid_offset) % BLOCK_LEN as u64) as usize
+        BLOCK_LEN - (offset.wrapping_sub(self.0.grid_offset) % BLOCK_LEN as u64) as usize
     }
 
     /// The complete fragment with a valid checksum at the beginning of `bytes`. Without
     /// `verify_checksums`, any complete one.
     #[inline]
-    pub(crate) fn valid(&self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
+    pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
         self.valid_if(bytes, |header, covered| {
-            !verify_checksums || header.masked_crc == self.checksum.stored(covered)
+            !verify_checksums || header.masked_crc == self.checksum().stored(covered)
         })
     }
 
     /// [`valid`](Self::valid), where `is_right` decides whether the header's checksum matches the
     /// bytes that it covers.
     #[inline]
-    pub(crate) fn valid_if(&self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Valid> {
+    pub(crate) fn valid_if(self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Valid> {
         let header = Header::decode(bytes.first_chunk()?);
         let Meaning { role, form } = self.meaning(header.kind);
         let valid_as = |form: Form| {
@@ -236,7 +263,7 @@ impl Dialect {
     /// A second form that a fragment with the type byte `kind` may have. By RocksDB's rule for
     /// future types, odd ones carry the log number. Some existing types break that rule, so both
     /// forms are tried.
-    pub(crate) const fn other_form(&self, kind: u8) -> Option<Form> {
+    pub(crate) const fn other_form(self, kind: u8) -> Option<Form> {
         let Meaning { role, form } = self.meaning(kind);
         match (role, form) {
             _ if kind.is_multiple_of(2) => None,
@@ -269,11 +296,11 @@ impl Dialect {
 
     /// The number of a log that was closed without records, if `file` begins with its end-of-log
     /// trailer.
-    pub(crate) fn number_of_empty_log(&self, file: &[u8]) -> Option<u32> {
+    pub(crate) fn number_of_empty_log(self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(KIND_AT)?;
         let (&kind, next) = next.split_first()?;
         let next = u32::from_le_bytes(*next.first_chunk()?);
-        let is_trailer = self.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; KIND_AT];
+        let is_trailer = self.0.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; KIND_AT];
         is_trailer.then_some(next.wrapping_sub(1))
     }
 }
@@ -282,7 +309,7 @@ impl Dialect {
 const fn ranked_count() -> usize {
     let (mut count, mut index) = (0, 0);
     while index < Dialect::ALL.len() {
-        count += Dialect::ALL[index].rank.is_some() as usize;
+        count += Dialect::ALL[index].0.rank.is_some() as usize;
         index += 1;
     }
     count
@@ -291,7 +318,7 @@ const fn ranked_count() -> usize {
 /// By name, from which the rest follows.
 impl PartialEq for Dialect {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+        self.0.name == other.0.name
     }
 }
 
@@ -299,14 +326,14 @@ impl Eq for Dialect {}
 
 impl std::hash::Hash for Dialect {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
+        self.0.name.hash(state);
     }
 }
 
 /// Shows the [`name`](Dialect::name).
 impl std::fmt::Display for Dialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name)
+        f.pad(self.0.name)
     }
 }
 
@@ -327,7 +354,7 @@ impl std::str::FromStr for Dialect {
 
 impl std::fmt::Debug for Dialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Dialect").field(&self.name).finish()
+        f.debug_tuple("Dialect").field(&self.0.name).finish()
     }
 }
 
@@ -503,12 +530,19 @@ mod tests {
     /// Two dialects of the same rank could both be right about a fragment.
     #[test]
     fn what_shows_a_dialect_is_its_own() {
-        let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.rank).collect();
+        let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.0.rank).collect();
         assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
         for dialect in Dialect::ALL {
-            assert!(dialect.prefix.starts_with(dialect.signature), "{dialect:?}");
-            assert_eq!(dialect.prefix.is_empty(), dialect.signature.is_empty(), "{dialect:?}");
-            assert!(dialect.rank.is_some() || !dialect.signature.is_empty(), "{dialect:?}");
+            assert!(dialect.prefix().starts_with(dialect.signature()), "{dialect:?}");
+            assert_eq!(
+                dialect.prefix().is_empty(),
+                dialect.signature().is_empty(),
+                "{dialect:?}"
+            );
+            assert!(
+                dialect.0.rank.is_some() || !dialect.signature().is_empty(),
+                "{dialect:?}"
+            );
         }
     }
 }

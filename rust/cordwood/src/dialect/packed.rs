@@ -1,6 +1,7 @@
 //! cordwood's own dialect, in which many records share a fragment. Source: `docs/format/packed.md`.
 
-use super::{Dialect, Form, Kinds, Metadata, Role};
+use super::leveldb::LEVELDB;
+use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 
 /// The type of the mark with which a packed log begins: see
 /// [`container::Mark`](crate::container::Mark). It is metadata, and contains no record.
@@ -23,27 +24,29 @@ impl Kinds {
     }
 }
 
+static PACKED: Spec = Spec {
+    name: "packed",
+    kinds: &KINDS,
+    rank: Some(5),
+    ..LEVELDB
+};
+
 impl Dialect {
     /// A packed log: types 1 to 4, and containers of many records each, which may be compressed.
     /// Only cordwood reads and writes it.
-    pub const PACKED: Dialect = Dialect {
-        name: "packed",
-        kinds: &KINDS,
-        rank: Some(5),
-        ..Dialect::LEVELDB
-    };
+    pub const PACKED: Dialect = Dialect(&PACKED);
 
     /// Whether this is [`PACKED`](Self::PACKED): the compression of its logs is that of their
     /// containers, and not of each record.
-    pub(crate) fn is_packed(&self) -> bool {
-        *self == Dialect::PACKED
+    pub(crate) fn is_packed(self) -> bool {
+        std::ptr::eq(self.0, &PACKED)
     }
 
     /// Whether containers are known in this dialect: in [`PACKED`](Self::PACKED), and in
     /// [`LEVELDB`](Self::LEVELDB) if it was detected, since the mark may have been destroyed.
     #[inline]
     #[allow(dead_code, reason = "the reader of containers follows")]
-    pub(crate) const fn has_containers(&self) -> bool {
+    pub(crate) const fn has_containers(self) -> bool {
         matches!(self.meaning(FULL).role, Role::Fragment(_))
     }
 }

@@ -1,6 +1,7 @@
 //! Pebble. Source: `record/record.go` and `record/log_writer.go`.
 
-use super::{Dialect, Form, Kinds};
+use super::leveldb::LEVELDB;
+use super::{Dialect, Form, Kinds, Spec};
 
 static RECYCLABLE_KINDS: Kinds = Kinds::plain().with_fragments(Form::Recyclable);
 
@@ -8,24 +9,28 @@ static KINDS: Kinds = Kinds::plain()
     .with_fragments(Form::Recyclable)
     .with_fragments(Form::Synced);
 
+static PEBBLE: Spec = Spec {
+    name: "pebble",
+    kinds: &KINDS,
+    has_end_trailer: true,
+    rank: Some(3),
+    ..LEVELDB
+};
+
+pub(super) static RECYCLABLE: Spec = Spec {
+    name: "recyclable",
+    kinds: &RECYCLABLE_KINDS,
+    // Before the two: a fragment of these types does not show which of them it is from.
+    rank: Some(1),
+    ..PEBBLE
+};
+
 impl Dialect {
     /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, which state how far the file
     /// had been synced; and the end-of-log trailer.
-    pub const PEBBLE: Dialect = Dialect {
-        name: "pebble",
-        kinds: &KINDS,
-        has_end_trailer: true,
-        rank: Some(3),
-        ..Dialect::LEVELDB
-    };
+    pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
     /// What RocksDB and Pebble have in common, for a log that could be either: types 1 to 8, and
     /// Pebble's trailer.
-    pub const RECYCLABLE: Dialect = Dialect {
-        name: "recyclable",
-        kinds: &RECYCLABLE_KINDS,
-        // Before the two: a fragment of these types does not show which of them it is from.
-        rank: Some(1),
-        ..Dialect::PEBBLE
-    };
+    pub const RECYCLABLE: Dialect = Dialect(&RECYCLABLE);
 }

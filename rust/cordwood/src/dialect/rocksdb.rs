@@ -1,6 +1,8 @@
 //! RocksDB. Source: `db/log_format.h`, `db/log_reader.cc`.
 
-use super::{Dialect, Form, Kinds, Metadata, Role};
+use super::leveldb::LEVELDB;
+use super::pebble::RECYCLABLE;
+use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 
 const SET_COMPRESSION: u8 = 9;
 const TIMESTAMP_SIZES: u8 = 10;
@@ -36,6 +38,23 @@ static DETECTED_RECYCLABLE_KINDS: Kinds = Kinds::plain()
     .with_fragments(Form::Recyclable)
     .with_metadata(Metadata::LateSetCompression, Form::Recyclable);
 
+static ROCKSDB: Spec = Spec {
+    name: "rocksdb",
+    kinds: &KINDS,
+    rank: Some(2),
+    ..LEVELDB
+};
+
+static DETECTED_LEVELDB: Spec = Spec {
+    kinds: &DETECTED_LEVELDB_KINDS,
+    ..LEVELDB
+};
+
+static DETECTED_RECYCLABLE: Spec = Spec {
+    kinds: &DETECTED_RECYCLABLE_KINDS,
+    ..RECYCLABLE
+};
+
 impl Kinds {
     /// The metadata records; `numbered` is the form of those that carry the log number.
     const fn with_metadata(self, set_compression: Metadata, numbered: Form) -> Kinds {
@@ -59,13 +78,14 @@ impl Dialect {
     /// that a log is [packed](Self::PACKED).
     #[doc(hidden)]
     #[must_use]
-    pub fn detected(mut self) -> Dialect {
+    pub fn detected(self) -> Dialect {
         if self == Dialect::LEVELDB {
-            self.kinds = &DETECTED_LEVELDB_KINDS;
+            Dialect(&DETECTED_LEVELDB)
         } else if self == Dialect::RECYCLABLE {
-            self.kinds = &DETECTED_RECYCLABLE_KINDS;
+            Dialect(&DETECTED_RECYCLABLE)
+        } else {
+            self
         }
-        self
     }
 
     /// Whether this is a [`detected`](Self::detected) dialect that differs from the one that its
@@ -73,18 +93,12 @@ impl Dialect {
     #[doc(hidden)]
     #[must_use]
     pub fn is_detected(self) -> bool {
-        let named = Dialect::ALL.iter().find(|named| **named == self);
-        named.is_some_and(|named| !std::ptr::eq(named.kinds, self.kinds))
+        std::ptr::eq(self.0, &DETECTED_LEVELDB) || std::ptr::eq(self.0, &DETECTED_RECYCLABLE)
     }
 
     /// RocksDB's write-ahead log with everything that it may contain: types 1 to 4 and 5 to 8,
     /// zstd, and the engine's metadata records.
-    pub const ROCKSDB: Dialect = Dialect {
-        name: "rocksdb",
-        kinds: &KINDS,
-        rank: Some(2),
-        ..Dialect::LEVELDB
-    };
+    pub const ROCKSDB: Dialect = Dialect(&ROCKSDB);
 }
 
 /// The payload of the record that declares compression: a little-endian number, for which only this

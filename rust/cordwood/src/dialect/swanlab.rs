@@ -1,7 +1,8 @@
 //! SwanLab. Source: `swanlab/log/backup/datastore.py` (0.6.4), `swanlab/data/porter/datastore.py`
 //! (0.7.10), `swanlab/sdk/internal/core_python/store/__init__.py` (0.10.3).
 
-use super::{Dialect, Role};
+use super::wandb::WANDB;
+use super::{Dialect, Role, Spec};
 use crate::detect::is_text;
 use crate::format::{HEADER_LEN, Kind};
 
@@ -26,17 +27,29 @@ static HEADERS: [[u8; HEADER_LEN]; 256] = {
     headers
 };
 
-impl Dialect {
-    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header, whose last byte is
-    /// a version. Those of all versions are read; a new file has the newest one that is known, 2.
-    pub const SWANLAB: Dialect = Dialect {
+/// The dialect in each version.
+static VERSIONS: [Spec; 256] = {
+    let newest = Spec {
         name: "swanlab",
         prefix: &HEADERS[PROTOBUF as usize],
         signature: b":SWL",
         has_version: true,
         rank: None,
-        ..Dialect::WANDB
+        ..WANDB
     };
+    let mut versions = [newest; 256];
+    let mut version = 0;
+    while version < versions.len() {
+        versions[version].prefix = &HEADERS[version];
+        version += 1;
+    }
+    versions
+};
+
+impl Dialect {
+    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header, whose last byte is
+    /// a version. Those of all versions are read; a new file has the newest one that is known, 2.
+    pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
     /// The version in the file header, if the dialect has several: 0, 1 or 2 for
     /// [`SWANLAB`](Self::SWANLAB), or one that is not known. That of the log for the
@@ -49,8 +62,8 @@ impl Dialect {
     /// assert_eq!(Dialect::WANDB.version(), None);
     /// ```
     pub const fn version(self) -> Option<u8> {
-        match self.prefix {
-            [.., version] if self.has_version => Some(*version),
+        match self.0.prefix {
+            [.., version] if self.0.has_version => Some(*version),
             _ => None,
         }
     }
@@ -63,10 +76,10 @@ impl Dialect {
     /// The same dialect in the version of the log that begins with `first_block`: the one that its
     /// file header states, unless that cannot be the version of its first record.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
-        let Some((file_header, block)) = first_block.split_at_checked(self.prefix.len()) else {
+        let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
             return self;
         };
-        let Some(&stated) = file_header.last().filter(|_| self.has_version) else {
+        let Some(&stated) = file_header.last().filter(|_| self.0.has_version) else {
             return self;
         };
         let first = self
@@ -81,10 +94,7 @@ impl Dialect {
         } else {
             stated
         };
-        Dialect {
-            prefix: &HEADERS[usize::from(version)],
-            ..self
-        }
+        Dialect(&VERSIONS[usize::from(version)])
     }
 }
 

@@ -603,12 +603,12 @@ impl<S: Source> Reader<S> {
         // The whole block is in memory: the damage could not be determined without it.
         let dialect = self.decoder.dialect();
         if region.reason == Reason::BadFileHeader {
-            let place = only_difference(self.bytes(region), dialect.prefix)?;
+            let place = only_difference(self.bytes(region), dialect.prefix())?;
             return Some(place.flip_in(region.begin, FragmentPart::FileHeader));
         }
         let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
         if can_be {
-            locate_bit_flip(rest, region.begin, *dialect)
+            locate_bit_flip(rest, region.begin, dialect)
         } else {
             None
         }

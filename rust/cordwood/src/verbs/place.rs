@@ -41,7 +41,7 @@ impl Place<'_> {
     /// The fragment or gap here, and whether every byte of the block was tried in order to find its
     /// end.
     pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
-        let prefix_len = self.format.dialect.prefix.len();
+        let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
             return (self.bare(FragmentKind::FileHeader, prefix_len), false);
         }
@@ -133,7 +133,7 @@ impl Place<'_> {
             // Whatever its checksum, it stands for zeros.
             return None;
         }
-        let crc = self.format.dialect.checksum.load(header.masked_crc);
+        let crc = self.format.dialect.checksum().load(header.masked_crc);
         let (record_offset, is_salvaged) = match self.region.kind {
             RegionKind::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
             _ => (None, false),
@@ -155,7 +155,7 @@ impl Place<'_> {
         let header = Header::decode(self.bytes.first_chunk()?);
         let form = self.format.dialect.meaning(header.kind).form;
         let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
-        let checksum = self.format.dialect.checksum;
+        let checksum = self.format.dialect.checksum();
         Some(Fragment {
             end_offset: self.offset + self.bytes.len().min(len) as u64,
             stored_crc: Some(checksum.load(header.masked_crc)),

@@ -162,7 +162,7 @@ fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
         let meaning = found.meaning(byte);
         !matches!(meaning.role, Role::Fragment(_)) || named.meaning(byte) == meaning
     };
-    let is_same_file = named.checksum == found.checksum && named.prefix == found.prefix;
+    let is_same_file = named.checksum() == found.checksum() && named.prefix() == found.prefix();
     // The second block shows where blocks begin.
     let is_same_grid = named.block_left(0) == found.block_left(0) || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)

@@ -136,7 +136,7 @@ fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
         // Most bytes are not a type, and need no checksum.
         let role = bytes.get(at + KIND_AT).map(|&kind| dialect.meaning(kind).role);
         matches!(role, Some(Role::Fragment(Kind::Full | Kind::First) | Role::Metadata(_)))
-            && scanner.valid(&dialect, at).is_some()
+            && scanner.valid(dialect, at).is_some()
     })
 }
 

@@ -208,7 +208,7 @@ impl Follower {
 
     fn place(&mut self, seen: Seen) -> io::Result<Place> {
         let format = self.decoder.format();
-        let dialect = &format.dialect;
+        let dialect = format.dialect;
         let left = dialect.block_left(seen.at);
         let is_passed = self.is_passed(seen.at + left as u64, seen.status)?;
         let bytes = self.file.window().at(seen.at, left);
@@ -218,13 +218,13 @@ impl Follower {
             may_be_older: format.log_number.is_some() && written_len(&format, self.decoder.form(), bytes).is_none(),
             ..Place::default()
         };
-        if seen.at == 0 && !dialect.prefix.is_empty() {
+        if seen.at == 0 && !dialect.prefix().is_empty() {
             let first_block = self.file.window().at(0, dialect.first_block_end());
             let written = without_zeros(first_block);
             return Ok(Place {
                 is_edge: first_block.is_empty(),
                 is_zero: written.is_empty(),
-                is_part_of_header: first_block.len() < dialect.prefix.len() || dialect.prefix.starts_with(written),
+                is_part_of_header: first_block.len() < dialect.prefix().len() || dialect.prefix().starts_with(written),
                 ..place
             });
         }
