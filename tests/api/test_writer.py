@@ -404,14 +404,16 @@ def test_what_is_appended_goes_to_the_file_that_has_the_path(begins_the_next, pa
     older = path.with_name("older.log")
     path.write_bytes(ONE)
     descriptor = os.open(path, os.O_RDWR)
-    is_waited_for = threading.Event()
-    before = signal.signal(signal.SIGIO, lambda *_: is_waited_for.set())
+    # No `threading.Event`: a handler that sets it may interrupt its own `wait`, which holds its lock.
+    signals = []
+    before = signal.signal(signal.SIGIO, lambda *_: signals.append(True))
     writers = []
     thread = threading.Thread(target=lambda: writers.append(cordwood.open(path, "a")))
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         thread.start()
-        while not is_waited_for.wait(0.01):
+        while not signals:
+            thread.join(0.01)
             assert thread.is_alive()
         path.rename(older)
         if begins_the_next:
