@@ -4,6 +4,8 @@
 //! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
 
 use std::collections::TryReserveError;
+#[cfg(feature = "zstd")]
+use std::io::Cursor;
 
 #[cfg(feature = "zstd")]
 use zstd_safe::{CCtx, CParameter};
@@ -17,6 +19,12 @@ const BLOCK_HEADER_LEN: u64 = 3;
 /// The most data that one block of a zstd frame can contain. Source: RFC 8878, 3.1.1.2.4.
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
+
+/// zstd's own default.
+const DEFAULT_LEVEL: i32 = 3;
+
+/// Containers gain little from a higher level, which takes several times as long.
+const CONTAINER_LEVEL: i32 = 1;
 
 /// Why a record has no data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,27 +111,43 @@ impl Decompressor {
 pub(crate) struct Compressor {
     #[cfg(feature = "zstd")]
     zstd: Option<CCtx<'static>>,
+    #[cfg(feature = "zstd")]
+    level: i32,
 }
 
 impl Compressor {
-    #[cfg(feature = "zstd")]
+    /// A compressor of records, each by itself, with zstd's default level, as RocksDB.
     pub(crate) fn new(is_zstd: bool) -> Self {
-        let mut compressor = Compressor::default();
-        if is_zstd {
+        Compressor::with_level(is_zstd, DEFAULT_LEVEL)
+    }
+
+    /// A compressor of the containers of a packed log.
+    pub(crate) fn for_containers(is_zstd: bool) -> Self {
+        Compressor::with_level(is_zstd, CONTAINER_LEVEL)
+    }
+
+    #[cfg(feature = "zstd")]
+    fn with_level(is_zstd: bool, level: i32) -> Self {
+        let context = is_zstd.then(|| {
             let mut context = CCtx::create();
-            // As RocksDB sets it. Setting a parameter fails only for values that zstd does not
-            // know.
-            let set = context.set_parameter(CParameter::ChecksumFlag(true));
-            assert!(set.is_ok(), "zstd has checksums");
-            compressor.zstd = Some(context);
-        }
-        compressor
+            // The checksum is as RocksDB sets it. Setting a parameter fails only for values that
+            // zstd does not know.
+            let parameters = [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)];
+            for parameter in parameters {
+                assert!(
+                    context.set_parameter(parameter).is_ok(),
+                    "zstd has checksums and levels"
+                );
+            }
+            context
+        });
+        Compressor { zstd: context, level }
     }
 
     /// Without the feature, the caller has already refused to compress:
     /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
-    pub(crate) fn new(_is_zstd: bool) -> Self {
+    fn with_level(_is_zstd: bool, _level: i32) -> Self {
         Compressor::default()
     }
 
@@ -140,23 +164,34 @@ impl Compressor {
 
     /// The bytes to write for `record`: the record itself, or its compressed form in `frame`. Room
     /// for the frame of a long record must be [reserved](Self::try_reserve).
-    #[cfg(feature = "zstd")]
     pub(crate) fn compress<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
-        let Some(context) = self.zstd.as_mut().filter(|_| !record.is_empty()) else {
-            return record;
-        };
-        frame.clear();
-        frame.reserve(zstd_safe::compress_bound(record.len()));
-        // With this much room, it can fail only if zstd has no memory for its tables, which take
-        // about a megabyte.
-        let compressed = context.compress2(frame, record);
-        compressed.expect("memory for a zstd frame");
-        frame
+        #[cfg(feature = "zstd")]
+        if self.zstd.is_some() && !record.is_empty() {
+            frame.clear();
+            assert!(self.append(record, frame), "memory for a zstd frame");
+            return frame;
+        }
+        let _ = frame;
+        record
+    }
+
+    /// Appends `data` to `out` as one frame. Returns whether it did: not if it compresses nothing, or
+    /// if zstd has no memory for its tables, which take about a megabyte. Room for the frame of
+    /// long data must be [reserved](Self::try_reserve).
+    #[cfg(feature = "zstd")]
+    pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(context) = &mut self.zstd else { return false };
+        out.reserve(zstd_safe::compress_bound(data.len()));
+        let len_before = out.len() as u64;
+        let mut end = Cursor::new(out);
+        end.set_position(len_before);
+        // With this much room, only memory can be missing.
+        context.compress2(&mut end, data).is_ok()
     }
 
     #[cfg(not(feature = "zstd"))]
-    pub(crate) fn compress<'a>(&mut self, record: &'a [u8], _frame: &'a mut Vec<u8>) -> &'a [u8] {
-        record
+    pub(crate) fn append(&mut self, _data: &[u8], _out: &mut Vec<u8>) -> bool {
+        false
     }
 }
 
@@ -164,7 +199,7 @@ impl Compressor {
 impl Clone for Compressor {
     fn clone(&self) -> Self {
         #[cfg(feature = "zstd")]
-        return Compressor::new(self.zstd.is_some());
+        return Compressor::with_level(self.zstd.is_some(), self.level);
         #[cfg(not(feature = "zstd"))]
         Compressor::default()
     }

@@ -30,6 +30,9 @@ pub(crate) const ZSTD_LEN_MAX: usize = 32 << 10;
 /// The longest varint.
 pub(crate) const VARINT_LEN_MAX: usize = 5;
 
+/// The most bytes before the body of a container.
+pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
+
 /// How the body of a container is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -1,16 +1,21 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
+mod packing;
+
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 
+use self::packing::Packing;
 use crate::checksum::{APPEND_ROOM, Job, Kernel, mask, run, state_after};
 use crate::compression::Compressor;
+use crate::container::{Codec, Mark, STORED_LEN_MAX};
 use crate::copy::append;
-use crate::dialect::{Dialect, Form, LogFormat};
+use crate::dialect::{Dialect, Form, LogFormat, MARK};
 use crate::error::{Error, unsupported};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left, encoded_len};
 
-/// Splits records into fragments. Its only state is the length of the file so far.
+/// Splits records into fragments. Its only state is the length of the file so far and, in the
+/// dialect [`PACKED`](Dialect::PACKED), the container that is open.
 ///
 /// The bytes are those that LevelDB writes or, using [`with_format`](Encoder::with_format), those
 /// of another engine. Source: LevelDB `db/log_writer.cc`.
@@ -24,6 +29,7 @@ use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block
 /// ```
 #[derive(Debug, Clone)]
 pub struct Encoder {
+    /// The length of the file, but for the records of an open container.
     offset: u64,
     format: LogFormat,
     form: Form,
@@ -32,6 +38,8 @@ pub struct Encoder {
     compressor: Compressor,
     /// The last compressed record. Kept to reuse its memory.
     frame: Vec<u8>,
+    /// The open container, in the dialect that has containers. It begins at `offset`.
+    packing: Option<Box<Packing>>,
 }
 
 impl Encoder {
@@ -47,6 +55,10 @@ impl Encoder {
     ///   Without one, they have types 1 to 4.
     /// * With a [compression](LogFormat::compression), each record is compressed, as by RocksDB
     ///   with `wal_compression`.
+    /// * In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in a container, and
+    ///   a compression is that of the containers. A record's bytes are appended when its container
+    ///   is closed: by a later record, [`end_container`](Encoder::end_container) or
+    ///   [`finish`](Encoder::finish).
     /// * [`begin`](Encoder::begin) writes the beginning of a file, [`finish`](Encoder::finish) its
     ///   end.
     ///
@@ -83,13 +95,15 @@ impl Encoder {
             is_leveldb: format == Dialect::LEVELDB.into(),
             compressor: Compressor::new(format.has_zstd_records()),
             frame: Vec::new(),
+            packing: Packing::of(&format),
         }
     }
 
-    /// The same encoder for a file of `file_len` bytes.
+    /// The same encoder for a file of `file_len` bytes, without the records of an open container.
     pub(crate) fn at(&self, file_len: u64) -> Self {
         Encoder {
             offset: file_len,
+            packing: Packing::of(&self.format),
             ..self.clone()
         }
     }
@@ -99,12 +113,13 @@ impl Encoder {
         out.try_reserve(self.bound(record_len).saturating_add(APPEND_ROOM))
     }
 
-    /// The most bytes that a record of `record_len` bytes can need.
+    /// The most bytes that a record of `record_len` bytes can need, and an open container with it.
     fn bound(&self, record_len: usize) -> usize {
         // A header for each block that the record may touch. Compression lengthens the record by
         // less than that, if at all.
         let block_count = record_len / (BLOCK_LEN - self.form.header_len()) + 3;
-        record_len.saturating_add(block_count * 2 * self.form.header_len())
+        let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
+        record_len.saturating_add(open_len + block_count * 2 * self.form.header_len())
     }
 
     /// How many bytes [`encode`](Self::encode) appends for a record of `record_len` bytes: exactly
@@ -120,7 +135,11 @@ impl Encoder {
 
     /// Reserves room for the compressed form of a record, if records are compressed.
     pub(crate) fn try_reserve_frame(&mut self, record_len: usize) -> Result<(), TryReserveError> {
-        self.compressor.try_reserve(record_len, &mut self.frame)
+        match &mut self.packing {
+            Some(_) if Encoder::shares_container(record_len) => Ok(()),
+            Some(packing) => packing.try_reserve(record_len),
+            None => self.compressor.try_reserve(record_len, &mut self.frame),
+        }
     }
 
     /// Writes the file header of `dialect`, which is this dialect in another version.
@@ -141,6 +160,7 @@ impl Encoder {
     /// block if this one has no room for it.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.begin(out);
+        self.end_container(out);
         let left = self.format.dialect.block_left(self.offset);
         if left < fragment.len() {
             out.resize(out.len() + left, 0);
@@ -152,13 +172,45 @@ impl Encoder {
 
     /// Whether records are compressed, so that their length in the file is not known beforehand.
     pub(crate) fn is_compressed(&self) -> bool {
-        self.format.has_zstd_records()
+        self.format.is_zstd()
     }
 
-    /// The length of the file, including everything encoded so far, in bytes.
+    /// The length of the file, including everything encoded so far, in bytes. While a container is
+    /// open, whose length is not known yet: the least offset that the next record can have.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
+            .wrapping_add(self.packing.as_ref().map_or(0, |packing| packing.count() as u64))
+    }
+
+    /// The length of the file without the records of an open container.
+    #[inline]
+    pub(crate) fn closed_offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The length of the file including everything encoded so far, or the most that it can be while
+    /// a container is open.
+    #[inline]
+    pub(crate) fn end_max(&self) -> u64 {
+        let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
+        self.offset.wrapping_add(open_len as u64)
+    }
+
+    /// Whether records are gathered in containers.
+    #[inline]
+    pub(crate) fn packs(&self) -> bool {
+        self.packing.is_some()
+    }
+
+    /// Whether a record of this length shares a container with others, where there are containers.
+    pub(crate) const fn shares_container(record_len: usize) -> bool {
+        record_len < STORED_LEN_MAX
+    }
+
+    /// How many bytes the records of an open container have.
+    pub(crate) fn open_len(&self) -> usize {
+        self.packing.as_ref().map_or(0, |packing| packing.data_len())
     }
 
     /// Counts bytes that were appended. 2^64 is a whole number of blocks.
@@ -167,8 +219,8 @@ impl Encoder {
         self.offset = self.offset.wrapping_add(len as u64);
     }
 
-    /// Appends the beginning of a file of this dialect: the header of a run file, or RocksDB's
-    /// record that declares compression. Appends nothing if the file has already begun.
+    /// Appends the beginning of a file of this dialect: the header of a run file, RocksDB's record
+    /// that declares compression, or the mark of a packed log. Appends nothing if the file has already begun.
     /// [`encode`](Encoder::encode) calls this first.
     ///
     /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
@@ -178,15 +230,22 @@ impl Encoder {
         }
         out.extend_from_slice(self.format.dialect.prefix());
         self.offset = self.format.dialect.prefix().len() as u64;
-        if self.format.has_zstd_records() {
+        if self.packs() {
+            let codec = if self.format.is_zstd() {
+                Codec::Zstd
+            } else {
+                Codec::Stored
+            };
+            self.write(MARK, Form::Plain, &Mark::new(codec).encode(), out);
+        } else if self.format.is_zstd() {
             let (kind, payload) = crate::dialect::SET_ZSTD;
             self.write(kind, Form::Plain, &payload, out);
         }
     }
 
-    /// Appends Pebble's end-of-log trailer, if the dialect has one and the log has a number, and
-    /// returns the length of the file. It consumes the encoder, since nothing may follow the
-    /// trailer.
+    /// Appends the open container, if there is one, and Pebble's end-of-log trailer, if the dialect
+    /// has one and the log has a number. Returns the length of the file. It consumes the encoder,
+    /// since nothing may follow the trailer.
     ///
     /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
     ///
@@ -207,6 +266,7 @@ impl Encoder {
 
     /// [`finish`](Self::finish) for an encoder that is kept for its offset.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
+        self.end_container(out);
         if let Some(end_trailer) = self.format.end_trailer() {
             self.fill_block(out);
             out.extend_from_slice(&end_trailer);
@@ -215,7 +275,8 @@ impl Encoder {
     }
 
     /// Appends the record's fragments to `out`, including the trailer of the previous block, and
-    /// returns the file offset of the record's first header.
+    /// returns the record's offset: that of its first header, or in a container, the offset of the
+    /// container and the record's index in it, added.
     ///
     /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
@@ -240,7 +301,7 @@ impl Encoder {
 
     /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes or
     /// there are no more records. Stops before a record that has `out_len` bytes or more and is
-    /// not one FULL fragment. Returns how many were encoded, and why it stopped. If most are short,
+    /// not one FULL fragment. A container stays open at the end. Returns how many were encoded, and why it stopped. If most are short,
     /// it takes half the time of separate calls.
     /// Fails at a record that is longer than `record_len_max` bytes or for which there is not
     /// enough memory; the records before it are encoded.
@@ -266,6 +327,8 @@ impl Encoder {
                     out_len,
                     count: &mut count,
                 })
+            } else if self.packs() {
+                self.pack_all(records, out, out_len, record_len_max, &mut count)
             } else {
                 records.next().map_or(Stopped::AtEnd, Stopped::At)
             };
@@ -307,24 +370,40 @@ impl Encoder {
         &mut self,
         record: &[u8],
         out: &mut Vec<u8>,
-        mut take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+        take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, E> {
+        if self.packs() {
+            return self.pack(record, out, take);
+        }
         self.begin(out);
         self.fill_block(out);
         let record_offset = self.offset;
         // Taken out while it is read, and put back: a panic loses only its memory.
         let mut frame = std::mem::take(&mut self.frame);
-        let mut rest = self.compressor.compress(record, &mut frame);
+        let payload = self.compressor.compress(record, &mut frame);
+        let encoded = self.fragments(self.form, payload, out, take);
+        self.frame = frame;
+        encoded.map(|()| record_offset)
+    }
+
+    /// Appends `payload`, cut into fragments of this form. Nothing is left to fill in the block.
+    fn fragments<E>(
+        &mut self,
+        form: Form,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        mut take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut rest = payload;
         let mut is_first = true;
         loop {
-            let room = self.format.dialect.block_left(self.offset) - self.form.header_len();
-            let (payload, after) = rest.split_at(rest.len().min(room));
+            let room = self.format.dialect.block_left(self.offset) - form.header_len();
+            let (part, after) = rest.split_at(rest.len().min(room));
             let kind = Kind::of_part(is_first, after.is_empty());
-            self.fragment(kind, payload, out);
-            let taken = take(out);
-            if after.is_empty() || taken.is_err() {
-                self.frame = frame;
-                return taken.map(|()| record_offset);
+            self.fragment(kind, form, part, out);
+            take(out)?;
+            if after.is_empty() {
+                return Ok(());
             }
             rest = after;
             is_first = false;
@@ -341,11 +420,11 @@ impl Encoder {
         }
     }
 
-    fn fragment(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
+    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], out: &mut Vec<u8>) {
         if self.is_leveldb {
             return self.plain(kind, payload, out);
         }
-        self.write(self.form.kind_byte(kind), self.form, payload, out);
+        self.write(form.kind_byte(kind), form, payload, out);
     }
 
     /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
@@ -357,7 +436,7 @@ impl Encoder {
 
     fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
         let number = self.format.log_number.unwrap_or_default().to_le_bytes();
-        let number = if form == Form::Plain { &[][..] } else { &number };
+        let number = if form.has_log_number() { &number[..] } else { &[] };
         let checksum = self.format.dialect.checksum();
         let head = checksum.extend(checksum.crc(&[kind]), number);
         let header = Header {

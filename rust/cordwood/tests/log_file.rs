@@ -1019,7 +1019,7 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
             formats.push((LogFormat::new(dialect).with_log_number(7), Unsupported::LogNumber));
         }
         let zstd = LogFormat::new(dialect).with_compression(Compression::Zstd);
-        if dialect != Dialect::ROCKSDB {
+        if ![Dialect::ROCKSDB, Dialect::PACKED].contains(&dialect) {
             formats.push((zstd, Unsupported::Compression));
         } else if !cfg!(feature = "zstd") {
             formats.push((zstd, Unsupported::ZstdFeature));

@@ -17,6 +17,7 @@ mod wandb;
 
 pub(crate) use log_format::GivenFormat;
 pub use log_format::{Compression, LogFormat, Unsupported};
+pub(crate) use packed::MARK;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
 use crate::checksum::Checksum;

@@ -25,6 +25,9 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// After a failed write it is unknown how much of the buffer was written, so every later call also
 /// fails.
 ///
+/// In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in containers, which
+/// `flush` and those that call it close.
+///
 /// ```
 /// use cordwood_log::Writer;
 /// let mut writer = Writer::new(Vec::new());
@@ -107,12 +110,16 @@ impl<W: Sink> Writer<W> {
         self
     }
 
-    /// The length of the file with all records so far, in bytes, written out or not.
+    /// The length of the file with all records so far, in bytes, written out or not. While a
+    /// container is open, whose length is not known yet: the least offset that the next record can
+    /// have.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
 
-    /// Appends a record and returns the file offset of its first header. The record may be empty.
+    /// Appends a record and returns its offset in the file: that of its first header, or in a
+    /// container, the offset of the container and the record's index in it, added. The record may be
+    /// empty.
     ///
     /// # Errors
     ///
@@ -208,13 +215,15 @@ impl<W: Sink> Writer<W> {
     /// The error of the sink.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
+        self.encoder.end_container(&mut self.buffer);
         self.write_out()?;
         self.with_sink(W::flush)
     }
 
-    /// The number of bytes appended but not yet written to the sink.
+    /// The number of bytes appended but not yet written to the sink. Those of an open container are
+    /// counted as they are, not compressed.
     pub fn buffered_len(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len() + self.encoder.open_len()
     }
 
     /// Writes out all records so far and calls `sync` on the sink, to put them on the disk.

@@ -11,7 +11,7 @@ use super::unsynced;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{DETECT_LEN, Detection, Foreign, identify, is_text, of_rest};
-use crate::dialect::{Dialect, GivenFormat, LogFormat, Role};
+use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Role};
 use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::is_written;
@@ -156,11 +156,18 @@ fn dialect_of(
 
 /// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
 /// fragments means the same there. A RocksDB log that is not recycled is detected as a LevelDB log,
-/// and a long Pebble log as a recyclable one.
+/// and a long Pebble log as a recyclable one. A log without containers is not packed: other programs
+/// read it.
 fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
+    if named.is_packed() != found.is_packed() {
+        return false;
+    }
     let is_same_fragment = |byte: u8| {
         let meaning = found.meaning(byte);
-        !matches!(meaning.role, Role::Fragment(_)) || named.meaning(byte) == meaning
+        // A detected LevelDB log may have containers only after a damaged mark.
+        let is_its_own =
+            matches!(meaning.role, Role::Fragment(_)) && (meaning.form != Form::Packed || found.is_packed());
+        !is_its_own || named.meaning(byte) == meaning
     };
     let is_same_file = named.checksum() == found.checksum() && named.prefix() == found.prefix();
     // The second block shows where blocks begin.

@@ -21,16 +21,27 @@ impl LogFile {
         self.write_out(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Writes the buffer to the file, in one write unless the system accepts only part of it.
+    /// [`write_buffer`](Self::write_buffer), and the same if that fails.
+    pub(super) fn write_buffer_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
+        self.write_buffer(state).inspect_err(|_| state.take_back(before))
+    }
+
+    /// Writes all records to the file, in one write unless the system accepts only part of it.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
-        self.preallocate(state, state.encoder.offset());
+        state.end_container();
+        self.write_buffer(state)
+    }
+
+    /// Writes the buffer to the file, which is everything but the records of an open container.
+    pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
+        self.preallocate(state, state.encoder.closed_offset());
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
         };
         if let Err(source) = write_all(&**storage, &state.buffer, state.written) {
             return Err(self.undo_write(state, source));
         }
-        state.written = state.encoder.offset();
+        state.written = state.encoder.closed_offset();
         state.buffer.clear();
         Ok(())
     }
@@ -44,7 +55,8 @@ impl LogFile {
     }
 
     fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
-        let begin = state.encoder.offset();
+        state.end_container();
+        let begin = state.encoder.closed_offset();
         if !state.encoder.is_compressed() {
             self.preallocate(state, begin.saturating_add(encoded_len(begin, record.len() as u64)));
         }

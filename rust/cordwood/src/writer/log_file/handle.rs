@@ -111,6 +111,8 @@ impl LogFile {
     }
 
     /// The length of the file with all records so far, in bytes, including those not yet written.
+    /// While a container is open, whose length is not known yet: the least offset that the next
+    /// record can have.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
@@ -206,14 +208,19 @@ impl LogFile {
 
     fn append_and(&self, record: &[u8], syncs: bool) -> Result<u64, Error> {
         let mut state = self.usable()?;
-        let before = state.mark();
         self.reserve(&mut state, record.len())?;
+        let packs = state.encoder.packs();
+        let mut syncs = syncs;
+        if packs {
+            syncs = self.prepare_container(&mut state, record.len(), syncs)?;
+        }
+        let before = state.mark();
         let offset = if record.len() >= BUFFER_LEN {
             self.write_long_since(&mut state, record, before)?
         } else {
             state.encode(record)
         };
-        let syncs = syncs || self.is_due(&state, state.encoder.offset());
+        syncs = syncs || !packs && self.is_due(&state, state.encoder.closed_offset());
         if syncs || self.writes_each() || state.buffer.len() >= BUFFER_LEN {
             self.write_out_since(&mut state, before)?;
         }
@@ -221,6 +228,26 @@ impl LogFile {
             self.wait_until_durable(state)?;
         }
         Ok(offset)
+    }
+
+    /// Prepares for a record of a log with containers, and returns whether it must be synced: if
+    /// `syncs`, or because of the policy.
+    ///
+    /// If the call is going to write the record, the open container is closed first: a write that
+    /// fails then takes back this record, and none before it. If the record is only added to the
+    /// container, a full buffer is written before that.
+    #[inline(never)]
+    fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
+        let len = state.encoder.encoded_len_max(record_len);
+        // How long the open container will be is not known, so this is the most that it can be.
+        let end = state.encoder.closed_offset().saturating_add(len);
+        let syncs = syncs || self.is_due(state, end);
+        if syncs || self.writes_each() || !Encoder::shares_container(record_len) {
+            state.end_container();
+        } else if state.buffer.len() as u64 + len >= BUFFER_LEN as u64 {
+            self.write_buffer(state)?;
+        }
+        Ok(syncs)
     }
 
     /// Appends several records under one lock, and returns how many. If the policy requires a sync,
@@ -234,7 +261,8 @@ impl LogFile {
     /// log; [`offset`](Self::offset) shows where it ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut state = self.usable()?;
-        let (before, begin) = (state.mark(), state.encoder.offset());
+        state.end_container();
+        let (before, begin) = (state.mark(), state.encoder.closed_offset());
         let mut records = records.into_iter();
         let mut count = 0;
         let encoded = loop {
@@ -243,7 +271,7 @@ impl LogFile {
                     count += encoded;
                     match stopped {
                         Stopped::AtEnd => break Ok(()),
-                        Stopped::Full => self.write_out_since(&mut state, before)?,
+                        Stopped::Full => self.write_buffer_since(&mut state, before)?,
                         Stopped::At(record) => {
                             let record = record.as_ref();
                             if let Err(error) = self.reserve(&mut state, record.len()) {
@@ -262,8 +290,7 @@ impl LogFile {
             self.write_out_since(&mut state, before)?;
         }
         // Also if it stopped at a record that is too long: those before it are in the log.
-        let end = state.encoder.offset();
-        if end > begin && self.is_due(&state, end) {
+        if state.encoder.offset() > begin && self.is_due(&state, state.encoder.end_max()) {
             self.write_out_since(&mut state, before)?;
             self.wait_until_durable(state)?;
         }

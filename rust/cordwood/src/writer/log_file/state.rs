@@ -59,7 +59,8 @@ pub(super) struct Failure {
     pub(super) undo_error: Option<io::Error>,
 }
 
-/// The end of the log, to roll back to.
+/// The end of the log, to roll back to: of its last closed container, if it has containers. So a
+/// call that may have to roll back closes the open one first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     buffered_len: usize,
@@ -94,8 +95,14 @@ impl State {
     pub(super) fn mark(&self) -> Mark {
         Mark {
             buffered_len: self.buffer.len(),
-            offset: self.encoder.offset(),
+            offset: self.encoder.closed_offset(),
         }
+    }
+
+    /// Closes the open container, if there is one.
+    #[inline]
+    pub(super) fn end_container(&mut self) {
+        self.encoder.end_container(&mut self.buffer);
     }
 
     pub(super) fn take_back(&mut self, mark: Mark) {
