@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use cordwood::ReadOptions;
-use cordwood::verbs::DETECT_LEN;
+use cordwood::ops::DETECT_LEN;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -63,5 +63,5 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
 #[pyo3(signature = (path, /))]
 #[expect(clippy::needless_pass_by_value, reason = "what PyO3 converts a path to")]
 pub(crate) fn is_log_name(path: PathBuf) -> bool {
-    cordwood::verbs::is_log_name(&path)
+    cordwood::ops::is_log_name(&path)
 }

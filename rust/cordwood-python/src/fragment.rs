@@ -2,7 +2,7 @@
 
 use cordwood::damage::Severity;
 use cordwood::format::{BLOCK_LEN, FragmentKind};
-use cordwood::verbs;
+use cordwood::ops;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -39,8 +39,8 @@ pub(crate) struct Fragment {
     salvaged: bool,
 }
 
-impl From<verbs::Fragment> for Fragment {
-    fn from(fragment: verbs::Fragment) -> Self {
+impl From<ops::Fragment> for Fragment {
+    fn from(fragment: ops::Fragment) -> Self {
         Fragment {
             offset: fragment.offset,
             end_offset: fragment.end_offset,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::vec;
 
 use cordwood::read::StreamSource;
-use cordwood::{OnCorruption, ReadOptions, Reader, verbs};
+use cordwood::{OnCorruption, ReadOptions, Reader, ops};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -147,7 +147,7 @@ pub(crate) struct Runs(Exclusive<Option<(FragmentReader, Option<Begun>)>>);
 
 /// The first fragment of a run that has not been returned, where the run ends so far, and the number
 /// of its fragments.
-type Begun = (verbs::Fragment, u64, u64);
+type Begun = (ops::Fragment, u64, u64);
 
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
@@ -163,7 +163,7 @@ impl Runs {
         let Some((fragments, begun)) = &mut *state else {
             return Ok(None);
         };
-        let kind = |fragment: verbs::Fragment| {
+        let kind = |fragment: ops::Fragment| {
             let reason = fragment.reason.map(cordwood::damage::Reason::as_str);
             (fragment.block, fragment.kind, reason)
         };
@@ -233,10 +233,10 @@ impl Read for Half {
 
 /// Finds fragments, many at a time.
 struct FragmentReader {
-    fragments: verbs::Fragments<StreamSource<Half>>,
+    fragments: ops::Fragments<StreamSource<Half>>,
     path: Option<PathBuf>,
     referents: [Option<Referent>; 2],
-    found: vec::IntoIter<verbs::Fragment>,
+    found: vec::IntoIter<ops::Fragment>,
     /// The error that came after the fragments found.
     failed: Option<cordwood::Error>,
     /// Records after damage, in what was found.
@@ -281,7 +281,7 @@ impl FragmentReader {
         };
         let reader = Reader::with_source(half(ahead), options).with_path(path.clone());
         Ok(FragmentReader {
-            fragments: verbs::fragments(reader, half(behind)),
+            fragments: ops::fragments(reader, half(behind)),
             path,
             referents: [referent, also_referent],
             found: Vec::new().into_iter(),
@@ -312,7 +312,7 @@ impl FragmentReader {
 
     /// The next fragment, without taking it.
     #[inline]
-    fn peek(&mut self, py: Python<'_>) -> PyResult<Option<verbs::Fragment>> {
+    fn peek(&mut self, py: Python<'_>) -> PyResult<Option<ops::Fragment>> {
         if self.found.as_slice().is_empty() {
             self.find(py)?;
         }
@@ -331,7 +331,7 @@ impl FragmentReader {
             check_signals(py)?;
             let mut found = vec_for(BATCH_MAX)?;
             let (fragments, failed) = (&mut self.fragments, &mut self.failed);
-            let is_salvaged = |found: &&verbs::Fragment| found.is_salvaged && found.record_offset == Some(found.offset);
+            let is_salvaged = |found: &&ops::Fragment| found.is_salvaged && found.record_offset == Some(found.offset);
             py.detach(|| {
                 while found.len() < BATCH_MAX {
                     match fragments.next().transpose() {

@@ -32,9 +32,9 @@ mod bit_flip;
 mod fragment;
 mod fragments;
 mod manifest;
+mod ops;
 mod report;
 mod stat;
-mod verbs;
 mod watched;
 
 // What engines keep in records.
@@ -100,6 +100,8 @@ mod native {
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
+    use crate::ops::{salvage, stat, verify};
+    #[pymodule_export]
     use crate::outcome::Outcome;
     #[pymodule_export]
     use crate::reader::{leave_out_salvaged, left_out_count};
@@ -115,8 +117,6 @@ mod native {
     use crate::skipped_region::SkippedRegion;
     #[pymodule_export]
     use crate::stat::Stat;
-    #[pymodule_export]
-    use crate::verbs::{salvage, stat, verify};
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]

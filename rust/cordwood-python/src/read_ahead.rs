@@ -11,9 +11,9 @@ use std::time::Duration;
 use cordwood::ReadOptions;
 use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
+use cordwood::ops::Parts;
 use cordwood::pipeline::{Next, Pipeline};
 use cordwood::read::Found;
-use cordwood::verbs::Parts;
 use pyo3::intern;
 use pyo3::prelude::*;
 

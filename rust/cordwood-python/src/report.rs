@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use cordwood::damage::Severity;
-use cordwood::verbs;
+use cordwood::ops;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
@@ -57,7 +57,7 @@ impl Report {
     /// only this crate decodes.
     pub(crate) fn of(
         py: Python<'_>,
-        report: verbs::Report,
+        report: ops::Report,
         lost_content: Option<&'static str>,
         path: Option<PathBuf>,
     ) -> PyResult<Self> {

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use cordwood::format::BLOCK_LEN;
-use cordwood::verbs;
+use cordwood::ops;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -104,7 +104,7 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    pub(crate) fn of(stat: verbs::Stat, path: Option<PathBuf>) -> Self {
+    pub(crate) fn of(stat: ops::Stat, path: Option<PathBuf>) -> Self {
         Stat {
             format: stat.format,
             record_count: stat.record_count,

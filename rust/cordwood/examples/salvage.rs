@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use cordwood_log::Error;
-use cordwood_log::verbs::{self, SalvageOptions};
+use cordwood_log::ops::{self, SalvageOptions};
 
 fn main() -> Result<ExitCode, Error> {
     let mut arguments = std::env::args().skip(1);
@@ -17,7 +17,7 @@ fn main() -> Result<ExitCode, Error> {
         eprintln!("usage: salvage DAMAGED NEW");
         return Ok(ExitCode::from(2));
     };
-    let report = verbs::salvage(&damaged, &new, &SalvageOptions::default())?;
+    let report = ops::salvage(&damaged, &new, &SalvageOptions::default())?;
     println!(
         "{new}: {} records, {} of them after damage in their block",
         report.record_count, report.salvaged_count

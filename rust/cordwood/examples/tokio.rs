@@ -10,7 +10,7 @@ use std::error::Error;
 
 use cordwood_log::ReadOptions;
 use cordwood_log::codec::{Decoder, Step, Window};
-use cordwood_log::verbs::{DETECT_LEN, detect};
+use cordwood_log::ops::{DETECT_LEN, detect};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 

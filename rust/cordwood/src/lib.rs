@@ -51,18 +51,18 @@
 //! returns the next event, or asks for more bytes. [`Reader`] runs it in a loop over a slice, any
 //! [`std::io::Read`] or a file; [`Follower`] does so over a file that is still being written.
 //! [`Encoder`](codec::Encoder) and [`Writer`] are their counterparts for writing; [`LogFile`]
-//! writes a file on disk, for programs that cannot afford to lose a record. [`verbs`] contains the
+//! writes a file on disk, for programs that cannot afford to lose a record. [`ops`] contains the
 //! operations on a whole log: verify it, salvage it, count its contents, list its fragments, detect
 //! its dialect. The crate `cordwood-payload` decodes the payloads that the engines store in the
 //! records.
 //!
 //! The crate root contains what most programs need. The rest is in the modules [`codec`],
-//! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`verbs`] and [`mod@write`].
+//! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`] and [`mod@write`].
 //!
 //! # Features
 //!
 //! * `fs` (default): files of the operating system, on Unix and Windows: [`Reader::open`],
-//!   [`LogFile`], [`Follower`], [`verbs::salvage`] and the like.
+//!   [`LogFile`], [`Follower`], [`ops::salvage`] and the like.
 //! * `zstd`: the records of RocksDB's compressed logs. Without it they are reported and not
 //!   returned.
 //! * `preallocate`: space for a [`LogFile`] ahead of need, on Linux.
@@ -109,12 +109,12 @@ mod file;
 pub mod format;
 mod fragment;
 mod names;
+pub mod ops;
 #[doc(hidden)]
 pub mod pipeline;
 mod process;
 mod reader;
 mod trace;
-pub mod verbs;
 mod wal_metadata;
 mod writer;
 

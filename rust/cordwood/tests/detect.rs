@@ -7,7 +7,7 @@ mod wire;
 
 use std::io::Read;
 
-use cordwood_log::verbs::{DETECT_LEN, Foreign, detect};
+use cordwood_log::ops::{DETECT_LEN, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 

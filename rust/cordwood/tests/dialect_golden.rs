@@ -6,7 +6,7 @@
 mod wire;
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::verbs::detect;
+use cordwood_log::ops::detect;
 use cordwood_log::{Compression, Dialect, End, Event, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 

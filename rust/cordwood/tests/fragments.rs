@@ -1,9 +1,9 @@
-//! `verbs::fragments`: its entries tile any file, and agree with a reader.
+//! `ops::fragments`: its entries tile any file, and agree with a reader.
 
 use cordwood_log::damage::{Severity, SkippedRegion};
 use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::ops::{self, Fragment};
 use cordwood_log::read::StreamSource;
-use cordwood_log::verbs::{self, Fragment};
 use cordwood_log::{Dialect, Event, LogFormat, OnCorruption, ReadOptions, Reader, Writer};
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn options(policy: OnCorruption, dialect: LogFormat) -> ReadOptions {
 }
 
 fn fragments_of(file: &[u8], dialect: LogFormat) -> Vec<Fragment> {
-    let fragments = verbs::fragments_slice(file, Some(dialect));
+    let fragments = ops::fragments_slice(file, Some(dialect));
     fragments.collect::<Result<_, _>>().unwrap()
 }
 
@@ -110,7 +110,7 @@ fn check(file: &[u8], dialect: LogFormat) {
 
     // A stream is read in pieces, with the same result.
     let reader = Reader::new(file, options(OnCorruption::Salvage, dialect));
-    let streamed = verbs::fragments(reader, StreamSource::new(file, 0));
+    let streamed = ops::fragments(reader, StreamSource::new(file, 0));
     let streamed: Vec<_> = streamed.collect::<Result<_, _>>().unwrap();
     assert_eq!(streamed, fragments);
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{Found, fragment, read_all};
 use cordwood_log::follow::Poll;
-use cordwood_log::verbs::verify_file;
+use cordwood_log::ops::verify_file;
 use cordwood_log::{Dialect, End, FollowOptions, Follower, LogFile, LogFileOptions, ReadOptions, Reader};
 
 const BASE: u64 = 5 << 30;

@@ -14,8 +14,8 @@ use common::{Found, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
+use cordwood_log::ops::{self, SalvageOptions, detect, detect_named};
 use cordwood_log::read::{FileReader, SeekSource, SliceSource, StreamSource};
-use cordwood_log::verbs::{self, SalvageOptions, detect, detect_named};
 use cordwood_log::{
     Compression, Dialect, End, Error, FollowOptions, Follower, LogFile, LogFormat, OnCorruption, ReadOptions, Reader,
     Writer,
@@ -54,7 +54,7 @@ fn what_holds_a_log_is_send_and_sync() {
         check::<Writer<std::fs::File>>();
         check::<LogFile>();
         check::<Error>();
-        check::<verbs::Report>();
+        check::<ops::Report>();
     }
 }
 
@@ -135,7 +135,7 @@ fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordw
     ]
     .concat();
     let options = ReadOptions::default().with_dialect(Dialect::WANDB_OLD);
-    let stat = verbs::stat(&mut Reader::from_slice(&file, options))?;
+    let stat = ops::stat(&mut Reader::from_slice(&file, options))?;
     let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
     assert_eq!((sum, stat.file_len), (32_775, Some(32_775)));
     Ok(())
@@ -239,7 +239,7 @@ fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std
         let mut reader = Reader::open(&path, ReadOptions::default())?;
         let whole = [&first, &second, &[0; 6][..], torn].concat();
         std::fs::write(&path, &whole)?;
-        let stat = verbs::stat(&mut reader)?;
+        let stat = ops::stat(&mut reader)?;
         let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
         assert_eq!((sum, stat.file_len), (whole.len() as u64, Some(whole.len() as u64)));
         assert_eq!(stat.record_count, 2);
@@ -543,7 +543,7 @@ fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
                 (records.count(), reader.left_out_count()),
                 (skipped.len(), marked_count)
             );
-            let report = verbs::verify_slice(&file, &salvage, NonZeroUsize::MIN).expect("a log");
+            let report = ops::verify_slice(&file, &salvage, NonZeroUsize::MIN).expect("a log");
             assert_eq!(
                 report.record_count - report.salvaged_count,
                 skipped.len() as u64,
@@ -604,7 +604,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
                 count
             );
             let threads = std::num::NonZeroUsize::MIN;
-            let report = verbs::verify_file(&path, &options, threads)?;
+            let report = ops::verify_file(&path, &options, threads)?;
             assert_eq!(
                 (
                     report.record_count,
@@ -614,14 +614,14 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
                 ),
                 (count, Some(number), other, true)
             );
-            let stat = verbs::stat(&mut Reader::open(&path, options.clone())?)?;
+            let stat = ops::stat(&mut Reader::open(&path, options.clone())?)?;
             assert_eq!((stat.record_count, stat.other_log_number), (count, other));
             if dialect.is_some() || named.is_none() {
                 let format = dialect.map(|dialect| match named {
                     Some(number) => LogFormat::new(dialect).with_log_number(number),
                     None => dialect.into(),
                 });
-                let mut fragments = verbs::fragments_file(&path, format)?;
+                let mut fragments = ops::fragments_file(&path, format)?;
                 let reason = fragments
                     .next()
                     .transpose()?
@@ -641,7 +641,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             assert_eq!(is_record, count == 1, "{name} {options:?}");
 
             let destination = folder.path().join("salvaged");
-            let salvaged = verbs::salvage(
+            let salvaged = ops::salvage(
                 &path,
                 &destination,
                 &SalvageOptions::default().with_dialect(dialect).with_log_number(named),
@@ -832,9 +832,9 @@ fn a_log_that_is_written_while_it_is_verified_is_not_damaged() -> Result<(), cor
             .with_on_corruption(OnCorruption::Skip)
             .with_format(LogFormat::new(Dialect::RECYCLABLE).with_log_number(7));
         let reader = || Reader::with_source(StreamSource::new(live(), 0), options.clone());
-        assert!(!verbs::verify(&mut reader())?.is_ok(), "what one reading sees");
-        let parts = verbs::Parts::new(&options, Some(after.len() as u64), BLOCK as u64);
-        let report = verbs::verify_parts(vec![reader()], &parts)?;
+        assert!(!ops::verify(&mut reader())?.is_ok(), "what one reading sees");
+        let parts = ops::Parts::new(&options, Some(after.len() as u64), BLOCK as u64);
+        let report = ops::verify_parts(vec![reader()], &parts)?;
         assert_eq!(report.is_ok(), is_ok);
         assert!(!is_ok || report.record_count == count as u64);
     }

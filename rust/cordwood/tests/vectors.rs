@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use common::{Found, read_all};
 use cordwood_log::damage::Severity;
-use cordwood_log::verbs::{DETECT_LEN, detect};
+use cordwood_log::ops::{DETECT_LEN, detect};
 use cordwood_log::{Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader};
 
 /// What is known about a file.

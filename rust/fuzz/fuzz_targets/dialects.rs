@@ -9,7 +9,7 @@ use arbitrary::Arbitrary;
 use cordwood::damage::{Reason, Severity};
 use cordwood::format::{BLOCK_LEN, FragmentKind};
 use cordwood::read::{Source, StreamSource};
-use cordwood::verbs::{self, detect};
+use cordwood::ops::{self, detect};
 use cordwood::{Compression, Dialect, End, Error, LogFormat, OnCorruption, ReadOptions, Reader};
 use cordwood_fuzz::log::{Log, Script};
 use cordwood_fuzz::model::Event;
@@ -141,7 +141,7 @@ fn every_way(
     assert_eq!(short_end, end, "short reads");
 
     let count = NonZeroUsize::MIN.saturating_add(usize::from(steps.choice() % 4));
-    let mut one = verbs::verify_slice(file, options, NonZeroUsize::MIN).expect("no foreign file");
+    let mut one = ops::verify_slice(file, options, NonZeroUsize::MIN).expect("no foreign file");
     // A report does not fail: it is as by `salvage`.
     let returned_count = match options.on_corruption {
         OnCorruption::Fail => one.record_count - one.salvaged_count,
@@ -153,20 +153,20 @@ fn every_way(
 
     let named = options.clone().with_format(format);
     // Parts of one block, in whatever order threads take them.
-    let in_blocks = verbs::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
+    let in_blocks = ops::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
     let readers = || {
         (0..count.get())
             .map(|_| Reader::from_slice(file, named.clone()))
             .collect()
     };
-    let several = verbs::verify_parts(readers(), &in_blocks).expect("no foreign file");
+    let several = ops::verify_parts(readers(), &in_blocks).expect("no foreign file");
     assert_eq!(one, several, "{count} threads");
-    let parts = verbs::split_ranges(&named, Some(file.len() as u64), count);
+    let parts = ops::split_ranges(&named, Some(file.len() as u64), count);
     let of = |part: &ReadOptions| Reader::from_slice(file, part.clone());
     let joined: Vec<Event> = parts.iter().flat_map(|part| read::slice(file, part).0).collect();
     assert_eq!(joined, expected, "{count} parts");
-    let stat = verbs::stat(&mut of(&named)).expect("a log");
-    let stat_of_parts = verbs::stat_parts(readers(), &in_blocks).expect("a log");
+    let stat = ops::stat(&mut of(&named)).expect("a log");
+    let stat_of_parts = ops::stat_parts(readers(), &in_blocks).expect("a log");
     assert_eq!(stat, stat_of_parts, "{count} parts");
 
     if (options.start, options.end) == (0, None) {
@@ -252,7 +252,7 @@ fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8
         .rev()
         .find(|record| record.0 < begin)
         .or(expected.first());
-    let first = verbs::fragments_slice(file, Some(format))
+    let first = ops::fragments_slice(file, Some(format))
         .filter_map(Result::ok)
         .find(|fragment| {
             let is_part = matches!(
@@ -277,7 +277,7 @@ fn form_of(kind: u8) -> u8 {
 /// Asserts that each byte of the file belongs to one entry, and that the records are those of
 /// `salvage`.
 fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
-    let mut fragments = verbs::fragments_slice(file, format);
+    let mut fragments = ops::fragments_slice(file, format);
     let grid = match fragments.format().map(|format| format.dialect.name()) {
         Ok("wandb_old") => 7,
         _ => 0,

@@ -64,7 +64,7 @@ pub struct BitFlip {
 /// if no single bit explains the damage, or more than one does equally well. A length up to twice
 /// the stated one is tried first; any other length, and a type whose header has another length, are
 /// tried last. Each is considered only if nothing before it explains the damage. Nothing is repaired:
-/// [`salvage`](crate::verbs::salvage) does that on request. `docs/format/damage.md` says how often
+/// [`salvage`](crate::ops::salvage) does that on request. `docs/format/damage.md` says how often
 /// other damage looks like one flipped bit.
 ///
 /// It takes time linear in the length of the fragment or, if a longer one is tried, of `bytes`: up

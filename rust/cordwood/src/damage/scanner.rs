@@ -222,7 +222,7 @@ mod tests {
             }
             let file = block.repeat(3);
             assert_bounded("detect", file.len(), &|| {
-                let _ = crate::verbs::detect(&file);
+                let _ = crate::ops::detect(&file);
             });
             let path = dir.path().join("log");
             std::fs::write(&path, &file).unwrap();

@@ -17,7 +17,7 @@ use crate::wal_metadata::LogInfo;
 
 /// Finds the records in the bytes of a file, one event a call, without I/O.
 ///
-/// It does not detect the dialect of a log: pass the result of [`detect`](crate::verbs::detect) to
+/// It does not detect the dialect of a log: pass the result of [`detect`](crate::ops::detect) to
 /// [`ReadOptions::with_format`]. It has no errors: damage is [`Step::Skipped`], also under
 /// [`OnCorruption::Fail`].
 ///

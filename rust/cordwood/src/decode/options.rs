@@ -33,7 +33,7 @@ macro_rules! format_options {
             }
 
             /// Sets the dialect, the number and the compression: as returned by
-            /// [`detect`](crate::verbs::detect), or by a reader of the same log.
+            /// [`detect`](crate::ops::detect), or by a reader of the same log.
             #[must_use]
             pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
                 let format = format.into();
@@ -115,7 +115,7 @@ pub struct ReadOptions {
     /// if it were intact.
     pub verify_checksums: bool,
     /// The dialect of the log. Default: `None`: a [`Reader`](crate::Reader)
-    /// [detects](crate::verbs::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected. A
+    /// [detects](crate::ops::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected. A
     /// [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
     /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
@@ -126,7 +126,7 @@ pub struct ReadOptions {
     /// does not, records are taken as they are.
     pub compression: Option<Compression>,
     /// Flip bits back, under [`OnCorruption::Salvage`]: see
-    /// [`SalvageOptions::repair_bit_flips`](crate::verbs::SalvageOptions::repair_bit_flips).
+    /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
     pub(crate) repairs_bit_flips: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What has been repaired, for `verbs/salvage.rs`, which asks for it.
+//! What has been repaired, for `ops/salvage.rs`, which asks for it.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};

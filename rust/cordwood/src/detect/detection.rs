@@ -4,7 +4,7 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// How many bytes of the beginning of a file [`detect`](crate::verbs::detect) inspects: three
+/// How many bytes of the beginning of a file [`detect`](crate::ops::detect) inspects: three
 /// blocks, so that the second one is included even if it begins after a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::compression::with_compression;
+use super::by_fragment::after_damage;
+use super::by_frame::with_compression;
+use super::detect_at::detect_at;
 use super::detection::{DETECT_LEN, Detection};
-use super::dialect::detect_at;
 use super::foreign::Foreign;
-use super::fragment::after_damage;
 use super::name::is_log_name;
 use super::number::log_number_of;
 use crate::dialect::{Compression, Dialect, GivenFormat, LogFormat, Metadata, Role, ZSTD};
@@ -24,7 +24,7 @@ use crate::format::HEADER_LEN;
 ///
 /// ```
 /// use cordwood_log::Dialect;
-/// use cordwood_log::verbs::{Foreign, detect};
+/// use cordwood_log::ops::{Foreign, detect};
 /// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Ok(Some(Dialect::WANDB.into())));
 /// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Ok(Some(Dialect::LEVELDB.into())));
 /// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01"), Ok(None));
@@ -48,7 +48,7 @@ pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
 /// ```
 /// use std::path::Path;
 /// use cordwood_log::{Dialect, LogFormat};
-/// use cordwood_log::verbs::detect_named;
+/// use cordwood_log::ops::detect_named;
 /// // A file that is to hold log 124, and still holds log 123.
 /// let head = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let format = LogFormat::new(Dialect::RECYCLABLE);

@@ -48,12 +48,12 @@ impl FromStr for Compression {
 }
 
 /// The format of a log: how its bytes are laid out, its number, and how its records are compressed.
-/// [`detect`](crate::verbs::detect) returns it, and an [`Encoder`](crate::codec::Encoder) and a
+/// [`detect`](crate::ops::detect) returns it, and an [`Encoder`](crate::codec::Encoder) and a
 /// [`Writer`](crate::Writer) write it.
 ///
 /// ```
 /// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader};
-/// use cordwood_log::verbs::detect;
+/// use cordwood_log::ops::detect;
 /// // A record of log 123 of RocksDB, in a form that says its number.
 /// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);

@@ -36,7 +36,7 @@ use crate::names::{UnknownName, parse};
 ///
 /// RocksDB begins its logs with the same bytes as LevelDB and Pebble, and may write its metadata
 /// records among them later. So a [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
-/// that was detected also knows these: the value that [`detect`](crate::verbs::detect) or a reader
+/// that was detected also knows these: the value that [`detect`](crate::ops::detect) or a reader
 /// returns reads them as [`Reason::Metadata`](crate::damage::Reason::Metadata), the constant of the
 /// same name as fragments of an unknown type.
 ///

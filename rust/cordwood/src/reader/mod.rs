@@ -7,7 +7,7 @@ mod event;
 mod file_reader;
 #[cfg(feature = "fs")]
 mod follow;
-mod identify;
+mod format;
 mod log_reader;
 #[cfg(not(feature = "fs"))]
 mod no_file;

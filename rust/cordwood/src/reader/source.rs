@@ -514,8 +514,8 @@ mod tests {
             encoder.encode(b"first", &mut file);
             encoder.encode(&record, &mut file);
             for verb in [
-                |reader: &mut Reader<_>| crate::verbs::verify(reader).map(drop),
-                |reader: &mut Reader<_>| crate::verbs::stat(reader).map(drop),
+                |reader: &mut Reader<_>| crate::ops::verify(reader).map(drop),
+                |reader: &mut Reader<_>| crate::ops::stat(reader).map(drop),
             ] {
                 let read = Failing {
                     file: io::Cursor::new(&file),

@@ -1,19 +1,15 @@
 //! Writers: loops around the [`Encoder`](crate::codec::Encoder).
 
 #[cfg(feature = "fs")]
+mod append;
+#[cfg(feature = "fs")]
 mod log_file;
 mod log_writer;
 #[cfg(feature = "fs")]
 mod options;
-#[cfg(feature = "fs")]
-mod recover;
 mod sink;
 #[cfg(feature = "fs")]
 mod storage;
-#[cfg(feature = "fs")]
-mod tail;
-#[cfg(feature = "fs")]
-mod unsynced;
 
 #[cfg(feature = "fs")]
 pub use log_file::{LogFile, LogStatus};

@@ -10,9 +10,8 @@ use super::{LogFile, MutexGuard};
 use crate::error::Error;
 use crate::format::encoded_len;
 use crate::writer::BUFFER_LEN;
-use crate::writer::recover::cut;
+use crate::writer::append::{cut, unsynced};
 use crate::writer::storage::{Storage, copy_of, write_all};
-use crate::writer::unsynced;
 
 impl LogFile {
     /// [`write_out`](Self::write_out), and if that fails, removes what was appended since `before`

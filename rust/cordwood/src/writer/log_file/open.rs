@@ -12,10 +12,9 @@ use crate::detect::{check_number, log_number_of};
 use crate::dialect::LogFormat;
 use crate::encode::Encoder;
 use crate::error::{Error, unsupported};
+use crate::writer::append::{Recovered, cut, recover, unsynced};
 use crate::writer::options::LogFileOptions;
-use crate::writer::recover::{Recovered, cut, recover};
 use crate::writer::storage::{DiskFile, Storage};
-use crate::writer::unsynced;
 
 /// Refuses what the dialect does not support, and logs that are never appended to.
 fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {

@@ -29,7 +29,7 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
 
 /// Remembers that a sync has failed and that everything before `durable_offset` was on the disk.
 /// What is remembered from an earlier failure remains valid.
-pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
+pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();
         let known = unsynced.entry(file).or_insert(durable_offset);
@@ -40,7 +40,7 @@ pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
 
 /// The offset before which everything was on the disk when a sync of this file failed; `None` if
 /// none has failed.
-pub(super) fn known_offset(file: Option<FileId>) -> Option<u64> {
+pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;
     }
@@ -48,7 +48,7 @@ pub(super) fn known_offset(file: Option<FileId>) -> Option<u64> {
 }
 
 /// Forgets the file: all of it has been written again and synced, or it is another file.
-pub(super) fn forget(file: Option<FileId>) {
+pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0
     {

@@ -23,8 +23,8 @@ use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood_log::{ReadOptions, verbs};
-/// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
+/// use cordwood_log::{ReadOptions, ops};
+/// let parts = ops::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
 /// assert_eq!((parts[0].start, parts[0].end), (0, Some(65_536)));
 /// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
 /// ```

@@ -9,7 +9,7 @@ use crate::error::{Error, unsupported};
 impl<S: Source> Reader<S> {
     /// The format of the log: its dialect, with the log number and the compression if they are
     /// known. What was not given is detected from the contents; see
-    /// [`detect`](crate::verbs::detect).
+    /// [`detect`](crate::ops::detect).
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};

@@ -1,11 +1,11 @@
 //! The dialect of a log.
 
-use super::compression::{compressed, is_compressed, with_compression};
+use super::by_file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
+use super::by_fragment::{after_damage, of_empty_log, of_fragment};
+use super::by_frame::{compressed, is_compressed, with_compression};
 use super::detection::{DETECT_LEN, Detection};
-use super::file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
 use super::foreign::Foreign;
-use super::fragment::{after_damage, of_empty_log, of_fragment};
-use super::no_log::no_log;
+use super::not_a_log::no_log;
 use crate::dialect::{Dialect, LogFormat};
 use crate::format::BLOCK_LEN;
 

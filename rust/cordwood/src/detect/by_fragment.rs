@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::file_header::{nearest_file_header, of_file_header};
+use super::by_file_header::{nearest_file_header, of_file_header};
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind};

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use super::fragment::Fragment;
-use super::place::{Place, Region, RegionKind};
+use super::fragment_at::{Place, Region, RegionKind};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::LogFormat;
 use crate::error::Error;
@@ -46,10 +46,10 @@ pub struct Fragments<S> {
 ///   `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, verbs};
+/// use cordwood_log::{ReadOptions, ops};
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// file[9] ^= 1;
-/// let mut fragments = verbs::fragments_slice(&file, None);
+/// let mut fragments = ops::fragments_slice(&file, None);
 /// let damaged = fragments.next().unwrap()?;
 /// assert_eq!((damaged.offset, damaged.end_offset, damaged.kind.as_str()), (0, 10, "full"));
 /// assert_eq!(damaged.reason.unwrap().as_str(), "checksum_mismatch");
@@ -80,8 +80,8 @@ pub fn fragments<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 /// [`fragments`] of bytes in memory. If no format is given, it is detected.
 ///
 /// ```
-/// use cordwood_log::verbs;
-/// let mut fragments = verbs::fragments_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", None);
+/// use cordwood_log::ops;
+/// let mut fragments = ops::fragments_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", None);
 /// let fragment = fragments.next().unwrap()?;
 /// assert_eq!((fragment.kind.as_str(), fragment.payload_len, fragment.computed_crc), ("full", Some(3), Some(0x3a82_ec18)));
 /// # Ok::<(), cordwood_log::Error>(())
@@ -93,11 +93,11 @@ pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<Slic
 /// [`fragments`] of a regular file. If no format is given, it is detected.
 ///
 /// ```
-/// use cordwood_log::verbs;
+/// use cordwood_log::ops;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
-/// let mut fragments = verbs::fragments_file(&path, None)?;
+/// let mut fragments = ops::fragments_file(&path, None)?;
 /// assert_eq!(fragments.next().unwrap()?.end_offset, 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::storage::{Storage, read_at_most};
 use crate::damage::Scanner;
 use crate::damage::locate_bit_flip;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Dialect, Role};
 use crate::format::{KIND_AT, Kind};
+use crate::writer::storage::{Storage, read_at_most};
 
 /// The unit that a disk writes atomically. Only a hint at what a crash could have left; etcd
 /// assumes the same length (`wal/decoder.go`).

@@ -3,9 +3,9 @@
 //! the first bytes.
 
 mod fragment;
+mod fragment_at;
 mod fragments;
-mod place;
-mod ranges;
+mod parallel;
 #[cfg(feature = "fs")]
 mod salvage;
 mod stat;
@@ -19,8 +19,8 @@ pub use fragment::Fragment;
 pub use fragments::fragments_file;
 pub use fragments::{Fragments, fragments, fragments_slice};
 #[doc(hidden)]
-pub use ranges::Parts;
-pub use ranges::split_ranges;
+pub use parallel::Parts;
+pub use parallel::split_ranges;
 #[cfg(feature = "fs")]
 pub use salvage::{SalvageOptions, salvage, salvage_source};
 #[cfg(feature = "fs")]

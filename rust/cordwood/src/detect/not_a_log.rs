@@ -3,9 +3,9 @@
 
 use std::io;
 
+use super::by_fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
 use super::detection::{DETECT_LEN, Detection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
-use super::fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
 use crate::dialect::Dialect;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 

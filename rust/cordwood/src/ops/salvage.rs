@@ -18,7 +18,7 @@ use crate::reader::{Reader, Source};
 ///
 /// ```
 /// use cordwood_log::Dialect;
-/// use cordwood_log::verbs::SalvageOptions;
+/// use cordwood_log::ops::SalvageOptions;
 /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,19 +105,19 @@ impl SalvageOptions {
 /// of the name, the new log stays.
 ///
 /// ```
-/// use cordwood_log::{Reader, verbs};
+/// use cordwood_log::{Reader, ops};
 /// # let folder = tempfile::tempdir()?;
 /// # let (damaged, clean) = (folder.path().join("damaged.log"), folder.path().join("clean.log"));
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
 /// file[17] ^= 1;
 /// std::fs::write(&damaged, file)?;
 ///
-/// let report = verbs::salvage(&damaged, &clean, &verbs::SalvageOptions::default())?;
+/// let report = ops::salvage(&damaged, &clean, &ops::SalvageOptions::default())?;
 /// assert_eq!((report.record_count, report.salvaged_count), (2, 1));
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2));
 ///
-/// let (options, repaired) = (verbs::SalvageOptions::default().with_repair_bit_flips(true), folder.path().join("repaired.log"));
-/// let report = verbs::salvage(&damaged, &repaired, &options)?;
+/// let (options, repaired) = (ops::SalvageOptions::default().with_repair_bit_flips(true), folder.path().join("repaired.log"));
+/// let report = ops::salvage(&damaged, &repaired, &options)?;
 /// assert_eq!((report.record_count, report.repaired_count), (3, 1));
 /// assert_eq!(report.repaired.listed()[0].bit_flip.unwrap().offset, 17);
 /// assert_eq!(std::fs::read(&repaired)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3));
@@ -147,12 +147,12 @@ pub fn salvage(
 /// its name may contain the log number.
 ///
 /// ```
-/// use cordwood_log::verbs;
+/// use cordwood_log::ops;
 /// use cordwood_log::read::SliceSource;
 /// # let folder = tempfile::tempdir()?;
 /// # let clean = folder.path().join("clean.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");
-/// let report = verbs::salvage_source(source, None, &clean, &verbs::SalvageOptions::default())?;
+/// let report = ops::salvage_source(source, None, &clean, &ops::SalvageOptions::default())?;
 /// assert_eq!(report.record_count, 1);
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 #[cfg(feature = "zstd")]
 use cordwood_log::Compression;
 use cordwood_log::codec::Encoder;
+use cordwood_log::ops::{self, SalvageOptions};
 use cordwood_log::read::SliceSource;
-use cordwood_log::verbs::{self, SalvageOptions};
 use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader};
 #[cfg(not(feature = "zstd"))]
 use cordwood_log::{Error, Unsupported};
@@ -54,7 +54,7 @@ fn read(file: &[u8], options: ReadOptions) -> Vec<Vec<u8>> {
 fn stat_adds_up() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (file, _) = log(dialect);
-        let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+        let stat = ops::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
         let header_len = if dialect.log_number.is_some() { 11 } else { 7 };
         let fragments = stat.full_count + stat.first_count + stat.middle_count + stat.last_count;
         assert_eq!(stat.record_count, 301);
@@ -78,8 +78,7 @@ fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
         let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
-        let reports =
-            [1, 2, 5].map(|threads| verbs::verify_slice(&file, &options, NonZeroUsize::new(threads).unwrap()));
+        let reports = [1, 2, 5].map(|threads| ops::verify_slice(&file, &options, NonZeroUsize::new(threads).unwrap()));
         let [one, two, five] = reports;
         let one = one?;
         assert_eq!((&one, &one), (&two?, &five?), "{dialect:?}");
@@ -103,7 +102,7 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
         let destination = folder.path().join(number.to_string());
-        let report = verbs::salvage_source(SliceSource::new(&file), None, &destination, &SalvageOptions::default())?;
+        let report = ops::salvage_source(SliceSource::new(&file), None, &destination, &SalvageOptions::default())?;
         assert_eq!(report.record_count, 300);
         let mut expected = records();
         expected.remove(100);
@@ -124,7 +123,7 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
         .with_compression(Compression::Zstd);
     let (file, _) = log(dialect);
     assert!(read(&file, ReadOptions::default()) == records());
-    let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+    let stat = ops::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
     assert!(stat.stored_len < stat.payload_len / 2);
     assert_eq!(
         stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len,
@@ -144,10 +143,10 @@ fn salvage_as(
     file: &[u8],
     name: &str,
     options: &SalvageOptions,
-) -> Result<(Vec<u8>, verbs::Report), cordwood_log::Error> {
+) -> Result<(Vec<u8>, ops::Report), cordwood_log::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let destination = folder.path().join(name);
-    let report = verbs::salvage_source(SliceSource::new(file), None, &destination, options)?;
+    let report = ops::salvage_source(SliceSource::new(file), None, &destination, options)?;
     Ok((std::fs::read(destination).expect("a new log"), report))
 }
 
@@ -188,7 +187,7 @@ fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn s
     let source = folder.path().join("damaged.log");
     std::fs::write(&source, file)?;
     let destination = folder.path().join("saved.log");
-    let refused = verbs::salvage(&source, &destination, &SalvageOptions::default()).unwrap_err();
+    let refused = ops::salvage(&source, &destination, &SalvageOptions::default()).unwrap_err();
     let unsupported = Unsupported::ZstdFeature;
     assert!(
         matches!(&refused, Error::Unsupported { unsupported: found, .. } if *found == unsupported),
@@ -211,7 +210,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     let folder = tempfile::tempdir()?;
     let (source, destination) = (folder.path().join("000010.log"), folder.path().join("000011.log"));
     std::fs::write(&source, &file)?;
-    verbs::salvage(&source, &destination, &SalvageOptions::default())?;
+    ops::salvage(&source, &destination, &SalvageOptions::default())?;
     assert_eq!(std::fs::read(&destination)?, file);
 
     // If a block has no room for it, it begins the next one.
@@ -316,7 +315,7 @@ fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error:
     for _ in 0..10 {
         let destination = folder.path().join(&name);
         let results: Vec<_> = std::thread::scope(|scope| {
-            let run = || verbs::salvage(&source, &destination, &SalvageOptions::default());
+            let run = || ops::salvage(&source, &destination, &SalvageOptions::default());
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
             threads
                 .into_iter()

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cordwood::ReadOptions;
+use cordwood::ops::{self, Parts, SalvageOptions};
 use cordwood::read::StreamSource;
-use cordwood::verbs::{self, Parts, SalvageOptions};
 use pyo3::prelude::*;
 
 use crate::arguments::{refuse_url, required_path};
@@ -88,7 +88,7 @@ pub(crate) fn verify(
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
-    let report = watch.run(py, readers.len(), || verbs::verify_parts(readers, &parts))?;
+    let report = watch.run(py, readers.len(), || ops::verify_parts(readers, &parts))?;
     let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
     Report::of(py, report, None, path)
 }
@@ -213,7 +213,7 @@ pub(crate) fn salvage(
     let watch = Watch::new(progress);
     let source = watched(source, &watch, None);
     let report = watch.run(py, 1, || {
-        verbs::salvage_source(source, path.as_deref(), &destination, &options)
+        ops::salvage_source(source, path.as_deref(), &destination, &options)
     })?;
     let report = report.map_err(|error| match error {
         // The error is about the destination.
@@ -288,7 +288,7 @@ pub(crate) fn stat(
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
-    let stat = watch.run(py, readers.len(), || verbs::stat_parts(readers, &parts))?;
+    let stat = watch.run(py, readers.len(), || ops::stat_parts(readers, &parts))?;
     match stat {
         Ok(stat) => Ok(Stat::of(stat, path)),
         Err(error) => Err(to_python(py, error, path.as_deref())),

@@ -3,9 +3,6 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::BUFFER_LEN;
-use super::options::{LogFileOptions, OnTornTail};
-use super::storage::{Storage, StorageReader, read_at_most, write_all};
 use super::tail::Tail;
 use super::unsynced;
 use crate::damage::{Reason, SkippedRegion};
@@ -16,18 +13,21 @@ use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::is_written;
 use crate::reader::{Reader, Source, StreamSource};
+use crate::writer::BUFFER_LEN;
+use crate::writer::options::{LogFileOptions, OnTornTail};
+use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 
 /// Where the next record goes, and what followed the last complete one.
 #[derive(Debug)]
-pub(super) struct Recovered {
-    pub(super) format: LogFormat,
-    pub(super) file_len: u64,
-    pub(super) tail: Option<SkippedRegion>,
+pub(in crate::writer) struct Recovered {
+    pub(in crate::writer) format: LogFormat,
+    pub(in crate::writer) file_len: u64,
+    pub(in crate::writer) tail: Option<SkippedRegion>,
 }
 
 impl Recovered {
     /// Nothing: the file is new.
-    pub(super) fn empty(format: LogFormat) -> Self {
+    pub(in crate::writer) fn empty(format: LogFormat) -> Self {
         Recovered {
             format,
             file_len: 0,
@@ -38,7 +38,7 @@ impl Recovered {
 
 /// Finds the end of the last complete record, and makes the file end where another one can follow.
 /// `interrupted` can stop it while it reads.
-pub(super) fn recover(
+pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
     path: Option<&Path>,
@@ -178,7 +178,7 @@ fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
 /// Sets the length of a file that was longer or ended in a torn record. The new length is on the
 /// disk before anything is written there: otherwise a crash could bring back old bytes after the
 /// new ones. Everything before `known_offset` was on the disk.
-pub(super) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
+pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
         .sync_data()

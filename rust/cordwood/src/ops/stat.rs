@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 #[cfg(feature = "fs")]
-use super::ranges::in_parts_of_file;
-use super::ranges::{Events, Parts, in_parts, joined_end};
+use super::parallel::in_parts_of_file;
+use super::parallel::{Events, Parts, in_parts, joined_end};
 use crate::damage::{LastZeros, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
@@ -182,9 +182,9 @@ impl Stat {
 /// it holds no record in memory.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, Reader, verbs};
+/// use cordwood_log::{ReadOptions, Reader, ops};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
-/// let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+/// let stat = ops::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
 /// assert_eq!((stat.record_count, stat.full_count, stat.payload_len), (2, 2, 6));
 /// assert_eq!((stat.record_len_mean(), stat.block_count()), (Some(3.0), Some(1)));
 /// # Ok::<(), cordwood_log::Error>(())
@@ -275,12 +275,12 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood_log::{ReadOptions, verbs};
+/// use cordwood_log::{ReadOptions, ops};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
 /// let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-/// let stat = verbs::stat_file(&path, &ReadOptions::default(), threads)?;
+/// let stat = ops::stat_file(&path, &ReadOptions::default(), threads)?;
 /// assert_eq!((stat.record_count, stat.full_count, stat.header_len), (1, 1, 7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 #[cfg(feature = "fs")]
-use super::ranges::in_parts_of_file;
-use super::ranges::{Events, Parts, in_parts, joined_end};
+use super::parallel::in_parts_of_file;
+use super::parallel::{Events, Parts, in_parts, joined_end};
 use crate::damage::{Finding, Findings, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
@@ -154,16 +154,16 @@ shows_name!(NotKept);
 /// reported is the damage itself and not the rest of its block.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, Reader, verbs};
+/// use cordwood_log::{ReadOptions, Reader, ops};
 /// use cordwood_log::damage::FragmentPart;
 ///
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
-/// let report = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+/// let report = ops::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
 /// assert!(report.is_ok());
 /// assert_eq!((report.record_count, report.payload_len, report.file_len), (2, 6, Some(20)));
 ///
 /// file[2] ^= 0x10;
-/// let report = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+/// let report = ops::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
 /// assert!(!report.is_ok());
 /// assert_eq!((report.findings.len_by("checksum_mismatch"), report.record_count, report.salvaged_count), (10, 1, 1));
 /// let flip = report.findings.listed()[0].bit_flip.unwrap();
@@ -235,12 +235,12 @@ pub(super) fn report<S: Source>(
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood_log::{ReadOptions, verbs};
+/// use cordwood_log::{ReadOptions, ops};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
 /// let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-/// let report = verbs::verify_file(&path, &ReadOptions::default(), threads)?;
+/// let report = ops::verify_file(&path, &ReadOptions::default(), threads)?;
 /// assert_eq!(report.record_count, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -260,9 +260,9 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood_log::{ReadOptions, verbs};
+/// use cordwood_log::{ReadOptions, ops};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
-/// let report = verbs::verify_slice(file, &ReadOptions::default(), NonZeroUsize::MIN)?;
+/// let report = ops::verify_slice(file, &ReadOptions::default(), NonZeroUsize::MIN)?;
 /// assert_eq!((report.record_count, report.format.dialect), (1, cordwood_log::Dialect::LEVELDB));
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```

@@ -1,8 +1,8 @@
 //! Whether a RocksDB log whose beginning is damaged, or another block of it, is compressed.
 
+use super::by_fragment::after_damage;
 use super::detection::Detection;
 use super::foreign::ZSTD_MAGIC;
-use super::fragment::after_damage;
 use crate::dialect::{Compression, Dialect, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
