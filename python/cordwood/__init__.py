@@ -60,7 +60,17 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import BLOCK_LEN, FragmentKind, FragmentPart, LogFormat, OutcomeKind, Reason, Severity, WaitReason
+from cordwood.types import (
+    BLOCK_LEN,
+    FragmentKind,
+    FragmentPart,
+    Hint,
+    LogFormat,
+    OutcomeKind,
+    Reason,
+    Severity,
+    WaitReason,
+)
 
 __all__ = [
     "BLOCK_LEN",
@@ -74,6 +84,7 @@ __all__ = [
     "Fragment",
     "FragmentKind",
     "FragmentPart",
+    "Hint",
     "LogFormat",
     "LogMap",
     "LogRotatedError",

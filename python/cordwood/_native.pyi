@@ -140,6 +140,9 @@ class SkippedRegion:
     def reason(self) -> Reason:
         """Why these bytes were not returned."""
     @property
+    def description(self) -> str:
+        """Why these bytes were not returned, in words, without their place."""
+    @property
     def severity(self) -> Severity:
         """The severity of the reason: `"info"`, `"torn_tail"` or `"corruption"`."""
     @property

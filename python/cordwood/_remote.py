@@ -87,6 +87,13 @@ def file_of(source: object, start: int, end: int | None) -> RangeFile | None:
     return None if ranges is None else RangeFile(ranges, start, end)
 
 
+def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> Exception:
+    """An error about a URL. Its attribute `message` does not name the URL, as that of a `CordwoodError`."""
+    error: Any = kind(f"{url}: {message}", **attributes)
+    error.message = message
+    return cast("Exception", error)
+
+
 def _of_url(url: str) -> _OnFilesystem:
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
@@ -95,15 +102,15 @@ def _of_url(url: str) -> _OnFilesystem:
     except ModuleNotFoundError as error:
         if error.name != "fsspec":
             raise
-        raise ModuleNotFoundError(
-            f"{url}: a URL is read through fsspec, which is not installed: pip install {packages}", name="fsspec"
-        ) from None
+        text = f"a URL is read through fsspec, which is not installed: pip install {packages}"
+        raise _about(url, ModuleNotFoundError, text, name="fsspec") from None
     try:
         fs, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise ModuleNotFoundError(f"{url}: {error}: pip install {packages}", name=_PACKAGES.get(protocol)) from error
+        text = f"{error}: pip install {packages}"
+        raise _about(url, ModuleNotFoundError, text, name=_PACKAGES.get(protocol)) from error
     except ValueError as error:
-        raise ValueError(f"{url}: {error}") from error
+        raise _about(url, ValueError, str(error)) from error
     except Exception as error:
         # File systems raise any class: that of an archive opens it here, others reject their options.
         if _comes_through(error):

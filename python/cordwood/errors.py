@@ -18,31 +18,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from cordwood.types import PayloadReason, Reason
+from cordwood.types import Hint, PayloadReason, Reason
 
 
 class CordwoodError(Exception):
     """What is wrong with a log, and where: the base of all exceptions here.
 
+    `str(error)` begins with the path. What may help is the attribute `hint`; a traceback shows it in words.
+
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset concerned, in bytes; for a region, that of its first byte. 0 if the whole file is
             concerned.
+        message: What is wrong, without the path.
+        hint: What may help, or `None`.
 
     >>> try:
     ...     list(cordwood.open(bytes.fromhex("504b0304") + bytes(100)))
     ... except cordwood.CordwoodError as error:
-    ...     type(error), error.path, error.offset
-    (<class 'cordwood.errors.DialectError'>, None, 0)
+    ...     type(error), error.path, error.offset, error.hint
+    (<class 'cordwood.errors.DialectError'>, None, 0, <Hint.NAME_DIALECT: 'name_dialect'>)
     """
 
     path: str | None
     offset: int
+    message: str
+    hint: Hint | None
 
-    def __init__(self, message: str, *, path: str | None = None, offset: int = 0) -> None:
+    def __init__(self, message: str, *, path: str | None = None, offset: int = 0, hint: Hint | None = None) -> None:
         super().__init__(message)
         self.path = path
         self.offset = offset
+        self.message = message
+        self.hint = None
+        if hint is not None:
+            _add_hint(self, hint)
+
+    def __str__(self) -> str:
+        if self.path is None:
+            return self.message
+        # A name may contain line breaks, and bytes that no encoding has.
+        place = self.path if self.path.isprintable() else repr(self.path)
+        return f"{place}: {self.message}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default, an exception is rebuilt from `args` only; one that a worker process sends back must keep its
@@ -78,8 +95,10 @@ class _RegionError(CordwoodError):
     length: int
     reason: Reason
 
-    def __init__(self, message: str, *, path: str | None, offset: int, length: int, reason: Reason) -> None:
-        super().__init__(message, path=path, offset=offset)
+    def __init__(
+        self, message: str, *, path: str | None, offset: int, length: int, reason: Reason, hint: Hint | None = None
+    ) -> None:
+        super().__init__(message, path=path, offset=offset, hint=hint)
         self.length = length
         self.reason = reason
 
@@ -119,8 +138,9 @@ class CorruptionError(_RegionError):
         reason: Reason,
         stored_crc: int | None = None,
         computed_crc: int | None = None,
+        hint: Hint | None = None,
     ) -> None:
-        super().__init__(message, path=path, offset=offset, length=length, reason=reason)
+        super().__init__(message, path=path, offset=offset, length=length, reason=reason, hint=hint)
         self.stored_crc = stored_crc
         self.computed_crc = computed_crc
 
@@ -139,8 +159,8 @@ class DialectError(CordwoodError):
 
     format: str
 
-    def __init__(self, message: str, *, path: str | None, format: str) -> None:  # noqa: A002
-        super().__init__(message, path=path, offset=0)
+    def __init__(self, message: str, *, path: str | None, format: str, hint: Hint | None = None) -> None:  # noqa: A002
+        super().__init__(message, path=path, hint=hint)
         self.format = format
 
 
@@ -159,8 +179,10 @@ class OtherLogError(CordwoodError):
     log_number: int
     other_log_number: int
 
-    def __init__(self, message: str, *, path: str | None, log_number: int, other_log_number: int) -> None:
-        super().__init__(message, path=path, offset=0)
+    def __init__(
+        self, message: str, *, path: str | None, log_number: int, other_log_number: int, hint: Hint | None = None
+    ) -> None:
+        super().__init__(message, path=path, hint=hint)
         self.log_number = log_number
         self.other_log_number = other_log_number
 
@@ -169,8 +191,7 @@ class RecordTooLargeError(_RegionError):
     """A record longer than `record_len_max`. The reader stays usable: the next step continues after it.
 
     Or, whatever the policy, a record of a compressed log that decompresses to too many bytes: see `Reader`. The reader
-    then stays before it, every further step raises the same error, and the message names the `record_len_max` that
-    suffices.
+    then stays before it, and every further step raises the same error.
 
     From a `Writer`: a record longer than its `record_len_max`. It is not written, and the writer stays usable; `offset`
     is the length of the log, and `length` is the length of the record.
@@ -180,6 +201,7 @@ class RecordTooLargeError(_RegionError):
         offset: The file offset of the record's first fragment.
         length: Bytes concerned, from `offset` on.
         reason: `Reason.RECORD_TOO_LARGE`.
+        record_len_max: The smallest limit that suffices for the record; `None` if its length is not known.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"longer", b"short"])
@@ -191,6 +213,22 @@ class RecordTooLargeError(_RegionError):
     ...     error.offset, next(reader)
     (0, b'short')
     """
+
+    record_len_max: int | None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None,
+        offset: int,
+        length: int,
+        reason: Reason,
+        record_len_max: int | None = None,
+        hint: Hint | None = None,
+    ) -> None:
+        super().__init__(message, path=path, offset=offset, length=length, reason=reason, hint=hint)
+        self.record_len_max = record_len_max
 
 
 class TornTailError(_RegionError):
@@ -279,6 +317,35 @@ class LogRotatedError(_ChangedError):
         offset: The file offset after what has been returned or skipped, in the old file.
         file_len: The length of the old file, in bytes.
     """
+
+
+_WORDS = {
+    Hint.ON_CORRUPTION: "the next step continues after it; on_corruption='skip' skips damage, cordwood.salvage() "
+    "makes a new log",
+    Hint.CHECK_OFFSET: "seek moved the reader here: if no record begins at this offset, this is not damage",
+    Hint.RAISE_RECORD_LEN_MAX: "if you trust this file, raise record_len_max",
+    Hint.RAISE_RECORD_LEN_MAX_OF_READERS: "readers refuse records longer than 1 GiB by default: "
+    "raise record_len_max for them, too",
+    Hint.LOWER_RECORD_LEN_MAX: "nothing is lost: a further call tries again; a lower record_len_max skips such records",
+    Hint.NAME_DIALECT: "to read it as a log anyway, pass dialect",
+    Hint.NAME_DETECTED_DIALECT: "pass the detected dialect, or none",
+    Hint.NAME_LOG_NUMBER: "to read it, pass the log_number that it belongs to",
+    Hint.OMIT_LOG_NUMBER: "pass no log_number, or a dialect that has one: 'rocksdb', 'pebble' or 'recyclable'",
+    Hint.OMIT_COMPRESSION: "pass no compression, or dialect='rocksdb' or 'packed'",
+    Hint.ENABLE_ZSTD: "build it with the feature zstd",
+    Hint.ON_TORN_TAIL: "on_torn_tail='truncate' cuts it off, 'pad' keeps every byte and continues in the next block",
+    Hint.PAD: "on_torn_tail='pad' keeps every byte and continues in the next block; cordwood.salvage() makes a new log",
+    Hint.PAD_WITH_DIALECT: "if it is a log, pass dialect and on_torn_tail='pad', which continues in the next block",
+    Hint.CREATE_LOG: "create a new log",
+    Hint.REOPEN: "to continue, open the log again in this process",
+}
+"""Each hint in words, as the note of an exception."""
+
+
+def _add_hint(error: BaseException, hint: Hint) -> None:
+    """Adds a hint to an exception: as the attribute `hint`, and as a note, which the traceback shows."""
+    error.hint = hint  # type: ignore[attr-defined]
+    error.add_note(_WORDS[hint])
 
 
 def _rebuild(cls: type[CordwoodError], args: tuple[object, ...], attributes: dict[str, object]) -> CordwoodError:

@@ -10,6 +10,7 @@ __all__ = [
     "DetectedDialect",
     "FragmentKind",
     "FragmentPart",
+    "Hint",
     "LogFormat",
     "OutcomeKind",
     "PayloadReason",
@@ -125,6 +126,48 @@ class Reason(StrEnum):
     BAD_COMPRESSION = "bad_compression"
     BAD_CONTAINER = "bad_container"
     NOT_READ = "not_read"
+
+
+class Hint(StrEnum):
+    """What may help after an error.
+
+    The traceback of an exception shows it in words, after the message.
+
+    Attributes:
+        ON_CORRUPTION: Continue after the damage, or salvage the log.
+        CHECK_OFFSET: The offset of a `seek` may not be that of a record.
+        RAISE_RECORD_LEN_MAX: If you trust the file, raise `record_len_max`.
+        RAISE_RECORD_LEN_MAX_OF_READERS: Raise `record_len_max` of the writer and of all readers.
+        LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records for which there is no memory.
+        NAME_DIALECT: If the file is a log nevertheless, pass `dialect`.
+        NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or none.
+        NAME_LOG_NUMBER: Pass the `log_number` that the fragments carry.
+        OMIT_LOG_NUMBER: Pass no `log_number`, or a `dialect` that has one.
+        OMIT_COMPRESSION: Pass no `compression`, or a `dialect` that has one.
+        ENABLE_ZSTD: This build lacks zstd.
+        ON_TORN_TAIL: Pass another `on_torn_tail`: both others apply.
+        PAD: Pass `on_torn_tail="pad"`, or salvage the log.
+        PAD_WITH_DIALECT: Pass `dialect` and `on_torn_tail="pad"`, if the file is a log.
+        CREATE_LOG: Create a new log.
+        REOPEN: Open the log again.
+    """
+
+    ON_CORRUPTION = "on_corruption"
+    CHECK_OFFSET = "check_offset"
+    RAISE_RECORD_LEN_MAX = "raise_record_len_max"
+    RAISE_RECORD_LEN_MAX_OF_READERS = "raise_record_len_max_of_readers"
+    LOWER_RECORD_LEN_MAX = "lower_record_len_max"
+    NAME_DIALECT = "name_dialect"
+    NAME_DETECTED_DIALECT = "name_detected_dialect"
+    NAME_LOG_NUMBER = "name_log_number"
+    OMIT_LOG_NUMBER = "omit_log_number"
+    OMIT_COMPRESSION = "omit_compression"
+    ENABLE_ZSTD = "enable_zstd"
+    ON_TORN_TAIL = "on_torn_tail"
+    PAD = "pad"
+    PAD_WITH_DIALECT = "pad_with_dialect"
+    CREATE_LOG = "create_log"
+    REOPEN = "reopen"
 
 
 class Severity(StrEnum):

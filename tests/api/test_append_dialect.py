@@ -107,14 +107,14 @@ def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_t
     """It is refused, but not reported as damaged; nothing is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
-    with pytest.raises((cordwood.DialectError, ValueError), match=r"never appended to.*a new log"):
+    with pytest.raises((cordwood.DialectError, ValueError), match="never appended to"):
         cordwood.open(path, "a", on_torn_tail=on_torn_tail, **(dialect if named else {})).close()
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("dialect", [NUMBERED, COMPRESSED], ids=["log number", "zstd"])
 def test_what_is_refused_makes_no_file(path, dialect):
-    with pytest.raises((cordwood.DialectError, ValueError), match=r"never appended to.*a new log") as caught:
+    with pytest.raises((cordwood.DialectError, ValueError), match="never appended to") as caught:
         cordwood.open(path, "a", **dialect).close()
     assert ("log number" in str(caught.value)) == (dialect == NUMBERED)
     assert not path.exists()

@@ -685,7 +685,7 @@ def test_a_file_with_a_known_signature_is_no_log(tmp_path, file, name):
     path.write_bytes(file)
     with cordwood.follow(path, timeout=0) as follower:
         for _ in range(2):
-            with pytest.raises(cordwood.DialectError, match=f"not a log: this is .*{name}") as caught:
+            with pytest.raises(cordwood.DialectError, match=f"not a log, but .*{name}") as caught:
                 next(follower)
             assert (caught.value.path, caught.value.format) == (str(path), name)
 

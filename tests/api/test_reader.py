@@ -156,7 +156,7 @@ def test_seek_into_the_middle_of_a_record_is_damage():
 def test_damage_where_a_seek_went_may_be_no_damage(step, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
-    text = "if no record begins at this offset, that is no damage"
+    text = "if no record begins at this offset, this is not damage"
     with cordwood.open(path) as reader:
         reader.seek(BLOCK_LEN)
         with pytest.raises(cordwood.CorruptionError, match=text) as caught:
@@ -402,7 +402,7 @@ def test_repr():
     assert repr(record) == "Record(offset=10, end_offset=20, data=b'one')"
     assert repr(region) == "SkippedRegion(offset=0, end_offset=10, reason='unknown_kind', type_byte=80)"
     assert repr(end) == "Outcome(kind='clean', offset=30)"
-    assert str(region) == "unknown fragment type 80, with a valid checksum (10 bytes at offset 0)"
+    assert str(region) == "10 bytes at offset 0: unknown fragment type 80, with a valid checksum"
 
 
 def test_repr_of_a_reader(tmp_path):

@@ -329,7 +329,7 @@ def test_what_is_read_from_a_log_can_be_copied(file):
 def test_a_region_of_each_reason(reason):
     region = cordwood.SkippedRegion(offset=5, end_offset=6, reason=reason)
     assert (region.reason, len(region)) == (reason, 1)
-    assert str(region).endswith("(1 byte at offset 5)")
+    assert str(region) == f"1 byte at offset 5: {region.description}"
     assert cordwood.Fragment(offset=5, end_offset=6, kind="rest", reason=reason).severity == region.severity
 
 

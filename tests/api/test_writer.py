@@ -299,7 +299,9 @@ def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
     error = caught.value
     assert (error.path, error.offset, error.length, error.reason) == (str(path), offset, length, reason)
     assert str(path) in str(error)
-    assert "on_torn_tail: truncate cuts it off, pad keeps every byte and continues in the next block" in str(error)
+    [note] = error.__notes__
+    assert error.hint == "on_torn_tail"
+    assert note == "on_torn_tail='truncate' cuts it off, 'pad' keeps every byte and continues in the next block"
     assert path.read_bytes() == file
 
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
@@ -336,7 +338,7 @@ def test_a_refuses_damage_anywhere(path):
             with pytest.raises(cordwood.CorruptionError) as caught:
                 cordwood.open(path, "a", on_torn_tail=on_torn_tail)
             assert caught.value.path == str(path)
-            assert "on_torn_tail: pad leaves every byte and continues in the next block" in str(caught.value)
+            assert caught.value.hint == "pad"
             assert path.read_bytes() == file
         # Damage is skipped only on request, and every byte of it stays.
         with cordwood.open(path, "a", on_torn_tail="pad") as writer:
@@ -373,11 +375,12 @@ def test_a_record_that_readers_refuse_is_not_written(tmp_path, flush):
     ]
     writer.append(b"12345")
     for call, length, offset in zip(calls, [6, 40_000, 6, 6], [12, 12, 24, 24], strict=True):
-        with pytest.raises(cordwood.RecordTooLargeError, match="longer than record_len_max, 5") as caught:
+        with pytest.raises(cordwood.RecordTooLargeError, match="longer than the limit of 5") as caught:
             call()
         error = caught.value
         expected = (str(path) if flush else None, offset, length, "record_too_large")
         assert (error.path, error.offset, error.length, error.reason) == expected
+        assert (error.record_len_max, error.hint) == (length, "raise_record_len_max_of_readers")
     writer.append(b"")
     writer.close()
     log = path.read_bytes() if flush else sink.getvalue()

@@ -173,8 +173,9 @@ def test_a_file_that_is_listed_must_be_a_log(put, export, capfd):
     else:
         path.symlink_to("nowhere")
     assert main(["verify", str(export)]) == 1
-    [line] = capfd.readouterr().err.splitlines()
+    line, *hint = capfd.readouterr().err.splitlines()
     assert line.startswith(f"cordwood: {path}: ")
+    assert len(hint) == (put == "text")
     assert ("not a log" if put == "text" else "missing, and") in line
 
 

@@ -150,7 +150,7 @@ def test_what_cannot_be_read(verb, log, tmp_path):
         # The fields of files that fail are in the last table.
         check(values[0], fields("stat", 1))
         assert values[0]["source"] == str(name)
-        assert ("not a log: this is text" if name == text else "No such file or directory") in values[0]["error"]
+        assert ("not a log, but text" if name == text else "No such file or directory") in values[0]["error"]
 
 
 def test_what_salvage_refuses(tmp_path):

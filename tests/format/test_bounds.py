@@ -127,11 +127,12 @@ BOMB_LEN = len(fragment(1, bomb(32 * MIB)))
 
 
 def refused(call):
-    with pytest.raises(cordwood.RecordTooLargeError, match="record_len_max to 1073741825 or more") as caught:
+    with pytest.raises(cordwood.RecordTooLargeError, match="unless the limit is 1073741825 or more") as caught:
         call()
     error = caught.value
     # The limit, 256 MiB plus 200 times the bytes up to a record's end, is exceeded by the ninth record.
     assert (error.offset, error.length, error.reason) == (len(SET_ZSTD) + 8 * BOMB_LEN, BOMB_LEN, "record_too_large")
+    assert (error.record_len_max, error.hint) == (1073741825, "raise_record_len_max")
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "stop", "salvage"])

@@ -312,7 +312,7 @@ def test_pebble_closes_its_logs(tmp_path):
             assert reader.outcome.kind == "clean"
     before = (tmp_path / "000007.log").read_bytes()
     for named in (own, {"dialect": "pebble"}, {"dialect": "recyclable"}, {}):
-        with pytest.raises(cordwood.DialectError, match=r"never appended to.* create a new log"):
+        with pytest.raises(cordwood.DialectError, match=r"never appended to.*\n*create a new log"):
             cordwood.open(tmp_path / "000007.log", "a", **named)
     with pytest.raises(cordwood.DialectError, match="never appended to"):
         cordwood.open(tmp_path / "new.log", "a", **own)
@@ -387,7 +387,7 @@ def test_what_is_no_log_is_named(tmp_path, name):
     path.write_bytes(FOREIGN[name])
     for use in [cordwood.detect, cordwood.verify, cordwood.stat, lambda path: list(cordwood.open(path))]:
         with pytest.raises(
-            cordwood.DialectError, match=re.escape(f"{path}: not a log: this is {DESCRIPTIONS[name]}; to")
+            cordwood.DialectError, match=re.escape(f"{path}: not a log, but {DESCRIPTIONS[name]}\nto")
         ) as caught:
             use(path)
         assert (caught.value.format, caught.value.path, caught.value.offset) == (name, str(path), 0)

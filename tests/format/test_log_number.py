@@ -190,7 +190,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
 
 def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) -> None:
     destination = tmp_path / "saved.log"
-    with pytest.raises(cordwood.OtherLogError, match=r"000009\.log: all of it belongs to log 6") as raised:
+    with pytest.raises(cordwood.OtherLogError, match=r"000009\.log: the whole file belongs to log 6") as raised:
         cordwood.salvage(renamed, destination)
     error = raised.value
     assert (error.path, error.log_number, error.other_log_number) == (str(renamed), 9, 6)
@@ -245,7 +245,7 @@ def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> No
 
     done = console("cat", "--dialect", "leveldb", "--log-number", "6", renamed)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "logs in the dialect leveldb have no log number" in done.stderr
+    assert "leveldb logs have no log number\n  omit --log-number" in done.stderr
 
 
 def test_splits_of_a_recycled_log_raise_no_error(tmp_path: Path) -> None:

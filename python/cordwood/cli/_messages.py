@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 
 import cordwood
+from cordwood import Hint
 
 
 class Status(IntEnum):
@@ -43,33 +43,45 @@ before_message: Callable[[], None] | None = None
 """Called before a message is printed, to remove a progress bar."""
 
 
-def complain(message: object, *, advice: str | None = None) -> None:
-    """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
+def complain(message: object, *, place: str | None = None, advice: str | None = None) -> None:
+    """Reports something on stderr. An error comes with its file, or else its `place`, and what to do about it."""
     if isinstance(message, OSError) and message.strerror:
-        message = f"{_file_of(message)}{reason_of(message)}{advice or _advice(message)}"
-    elif isinstance(message, MemoryError):
-        message = NO_MEMORY
+        text = f"{_file_of(message)}{reason_of(message)}{advice or _advice(message)}"
     elif isinstance(message, cordwood.CordwoodError):
-        place = f"{message.path}: " if message.path else ""
-        message = place + with_options(str(message).removeprefix(place))
+        place = message.path or place
+        text = f"{place}: {message.message}" if place else message.message
+    else:
+        text = NO_MEMORY if isinstance(message, MemoryError) else str(message)
+        text = f"{place}: {text}" if place else text
+    lines = [f"cordwood: {escaped(text)}"]
+    if hint := hint_of(message):
+        lines.append(f"  {hint}")
     # On a terminal, what was printed before comes first. If flushing fails, that is reported when it is tried again.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:
         before_message()
-    print(f"cordwood: {escaped(str(message))}", file=sys.stderr)
+    print("\n".join(lines), file=sys.stderr)
 
 
-_OPTIONS = {
-    "on_torn_tail": "--on-torn-tail",
-    "record_len_max": "--record-len-max",
-    "name its dialect": "name its dialect with --dialect",
+_HINTS = {
+    Hint.RAISE_RECORD_LEN_MAX: "if you trust this file: --record-len-max raises the limit",
+    Hint.RAISE_RECORD_LEN_MAX_OF_READERS: "--record-len-max raises the limit; by default, readers refuse records "
+    "longer than 1 GiB",
+    Hint.NAME_DIALECT: "to read it as a log anyway, name its dialect with --dialect",
+    Hint.NAME_DETECTED_DIALECT: "name that dialect with --dialect, or none",
+    Hint.OMIT_LOG_NUMBER: "omit --log-number, or name a dialect that has one: rocksdb, pebble or recyclable",
+    Hint.OMIT_COMPRESSION: "omit --compression, or use --dialect rocksdb or packed",
+    Hint.ON_TORN_TAIL: "--on-torn-tail truncate cuts it off; pad keeps every byte and continues in the next block",
+    Hint.PAD: "--on-torn-tail pad keeps every byte and continues in the next block; cordwood salvage makes a new log",
+    Hint.PAD_WITH_DIALECT: "if it is a log: --dialect and --on-torn-tail pad continue in the next block",
+    Hint.CREATE_LOG: "create a new log",
 }
 
 
-def with_options(text: str) -> str:
-    """A message of the library, without a path, with the command's options in place of Python's parameters."""
-    return re.sub("|".join(_OPTIONS), lambda match: _OPTIONS[match[0]], text)
+def hint_of(error: object) -> str | None:
+    """What may help after an error, in the words of the command. Where the command cannot help, `None`."""
+    return _HINTS.get(getattr(error, "hint", None))
 
 
 def reason_of(error: OSError) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import cordwood
 from cordwood._text import quantity
 from cordwood.cli._expansion import is_one_file
-from cordwood.cli._messages import REPORTED_MAX, Status, complain, with_options
+from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._named import Named, display_name
 from cordwood.cli._output import print_json
 from cordwood.cli._recognition import NO_FRAGMENT
@@ -75,13 +74,15 @@ def place_text(region: cordwood.SkippedRegion) -> str:
 
 def reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
     """Why a region was not returned, with the bit that was flipped, if that explains it and is to be named."""
-    # The text of the region ends with its place.
-    reason = with_options(re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region)))
     flip = region.bit_flip
+    if region.reason == cordwood.Reason.RECORD_TOO_LARGE:
+        return "a record longer than --record-len-max"
     if flip is None or not names_flip:
-        return reason
+        return region.description
     # The bit says more than the two checksums.
-    return f"{reason.partition(': ')[0]}: bit {flip.bit} of byte {flip.offset:,} was flipped"
+    is_mismatch = region.reason == cordwood.Reason.CHECKSUM_MISMATCH
+    what = "checksum mismatch" if is_mismatch else region.description
+    return f"{what}: bit {flip.bit} of byte {flip.offset:,} was flipped"
 
 
 LISTED_MAX = 1_000

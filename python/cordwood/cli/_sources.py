@@ -8,7 +8,7 @@ import cordwood
 from cordwood._remote import is_url, source_of
 from cordwood._text import quantity
 from cordwood.cli._expansion import named_files
-from cordwood.cli._messages import NO_MEMORY, Status, complain, reason_of, with_options
+from cordwood.cli._messages import NO_MEMORY, Status, complain, reason_of
 from cordwood.cli._named import Named, SourceFailure, display_name, source_name
 from cordwood.cli._output import STDOUT, print_json
 from cordwood.cli._recognition import without_fragment
@@ -125,7 +125,7 @@ def check_url(name: str) -> None:
         try:
             source_of(name)
         except (ValueError, ModuleNotFoundError) as error:
-            raise SourceFailure(str(error)) from error
+            raise SourceFailure(getattr(error, "message", error)) from error
 
 
 def _attempt(
@@ -163,9 +163,9 @@ def _attempt(
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
             tally.add_other(name, error.format)
             return
-        place = getattr(error, "path", None) or source_name(name)
-        text = NO_MEMORY if isinstance(error, MemoryError) else with_options(str(error).removeprefix(f"{place}: "))
-        complain(f"{place}: {text}")
+        complain(error, place=source_name(name))
+        is_of_log = isinstance(error, cordwood.CordwoodError)
+        text = NO_MEMORY if isinstance(error, MemoryError) else error.message if is_of_log else str(error)
     else:
         if what:
             tally.add_other(name, what)

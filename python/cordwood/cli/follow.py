@@ -12,7 +12,7 @@ import sys
 import time
 
 import cordwood
-from cordwood.cli._messages import Failure, Status, complain, with_options
+from cordwood.cli._messages import Failure, Status, complain, hint_of
 from cordwood.cli._named import is_stream
 from cordwood.cli._options import (
     add_dialect_argument,
@@ -105,6 +105,13 @@ def run(options: argparse.Namespace) -> Status:
     return status if is_log or print_record or status else Status.FAILURE
 
 
+_MAY_BECOME_LOGS = {
+    "text": "the file is text",
+    "unknown": "the file is in an unknown format, without a valid fragment or the header of a log",
+}
+"""What is said of a file without a signature, by the format in the error: more of it may be written."""
+
+
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
     """Whether what is in the file so far may be the beginning of a log; if it is something else, reports it.
 
@@ -119,9 +126,9 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
         try:
             detected = cordwood.detect(options.source)
         except cordwood.DialectError as error:
-            if error.format not in ("text", "unknown"):
+            if error.format not in _MAY_BECOME_LOGS:
                 return True
-            complain(with_options(str(error).replace("not a log: ", "no record so far: ", 1)))
+            complain(f"{options.source}: no record so far: {_MAY_BECOME_LOGS[error.format]}; {hint_of(error)}")
             return False
         if detected is None:
             return True

@@ -91,7 +91,7 @@ class Scanner:
         if isinstance(found, cordwood.SkippedRegion):
             self.offset = found.offset
             raise error_type(
-                f"{self.name}: {found}",
+                str(found),
                 path=self.name,
                 offset=found.offset,
                 length=len(found),

@@ -43,6 +43,7 @@ impl Enum {
 
 pub(crate) static FRAGMENT_KIND: Enum = Enum::new("cordwood.types", "FragmentKind");
 pub(crate) static FRAGMENT_PART: Enum = Enum::new("cordwood.types", "FragmentPart");
+pub(crate) static HINT: Enum = Enum::new("cordwood.types", "Hint");
 pub(crate) static OPERATION_KIND: Enum = Enum::new("cordwood.payload.write_batch", "OperationKind");
 pub(crate) static OUTCOME_KIND: Enum = Enum::new("cordwood.types", "OutcomeKind");
 pub(crate) static PAYLOAD_REASON: Enum = Enum::new("cordwood.types", "PayloadReason");

@@ -8,16 +8,16 @@ use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use cordwood::damage::Reason;
+use cordwood::{Error, ErrorKind, Hint};
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{
-    PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError,
-};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-use crate::enums::{PAYLOAD_REASON, REASON};
+use crate::enums::{HINT, PAYLOAD_REASON, REASON};
 use crate::python_code::PythonCode;
 
 mod classes {
@@ -34,66 +34,117 @@ mod classes {
     import_exception!(cordwood.errors, TornTailError);
 }
 
-/// The exception for an error of the core; `path` is the one that the user gave, if any.
-pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Path>) -> PyErr {
-    let message = error.to_string();
-    match error {
-        cordwood::Error::Io { source, .. } => os_error(source, path),
-        cordwood::Error::Corruption { region, .. } => {
-            let class = match region.reason {
-                cordwood::damage::Reason::RecordTooLarge => classes::RecordTooLargeError::type_object(py),
+/// The exception for an error of the core; `path` is the one that the user gave, if the core does
+/// not know it or knows another.
+pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
+    let path = path.or(error.path.as_deref());
+    let message = error.kind.to_string();
+    let exception = match error.kind {
+        ErrorKind::Io { source, .. } => os_error(py, source, path),
+        ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
+            PyMemoryError::new_err(placed(path, &message))
+        }
+        ErrorKind::Write { source, failure, .. } => match source.raw_os_error() {
+            Some(errno) => numbered(errno, format!("{}; {failure}", strerror(py, errno)), path),
+            None => PyOSError::new_err(placed(path, &message)),
+        },
+        // As `fcntl.flock` raises in Python.
+        ErrorKind::Locked => match py.import("errno").and_then(|errno| errno.getattr("EAGAIN")?.extract()) {
+            Ok(errno) => numbered(errno, message, path),
+            Err(error) => error,
+        },
+        ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
+        ErrorKind::Unsupported { .. } => PyValueError::new_err(placed(path, &message)),
+        ErrorKind::Closed => return closed(py, "writer", path),
+        kind => return of_log(py, &kind, message, path, error.hint).map_or_else(|error| error, PyErr::from_value),
+    };
+    match error.hint.map(|hint| add_hint(&exception, py, hint)) {
+        Some(Err(error)) => error,
+        _ => exception,
+    }
+}
+
+/// The exception for what is wrong with a log; or what was raised instead of making it.
+fn of_log<'py>(
+    py: Python<'py>,
+    kind: &ErrorKind,
+    message: String,
+    path: Option<&Path>,
+    hint: Option<Hint>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let attributes = PyDict::new(py);
+    attributes.set_item("path", path.map(Path::as_os_str))?;
+    if let Some(hint) = hint {
+        attributes.set_item("hint", HINT.member(py, hint.as_str())?)?;
+    }
+    let set_place = |offset, len, reason: Reason| {
+        attributes.set_item("offset", offset)?;
+        attributes.set_item("length", len)?;
+        attributes.set_item("reason", REASON.member(py, reason.as_str())?)
+    };
+    let class = match *kind {
+        ErrorKind::Corruption { region, .. } | ErrorKind::TornTail { region, .. } => {
+            set_place(region.begin, region.len(), region.reason)?;
+            if let Reason::ChecksumMismatch { stored, computed, .. } = region.reason {
+                attributes.set_item("stored_crc", stored)?;
+                attributes.set_item("computed_crc", computed)?;
+            }
+            match (kind, region.reason) {
+                (ErrorKind::TornTail { .. }, _) => classes::TornTailError::type_object(py),
+                (_, Reason::RecordTooLarge) => classes::RecordTooLargeError::type_object(py),
                 _ => classes::CorruptionError::type_object(py),
-            };
-            about_region(&class, message, region, path)
+            }
         }
-        cordwood::Error::OverBudget { offset, end_offset, .. } => {
-            record_too_large(py, message, offset, end_offset - offset, path)
+        ErrorKind::OverBudget {
+            offset,
+            end_offset,
+            record_len_max,
+            ..
+        } => {
+            set_place(offset, end_offset - offset, Reason::RecordTooLarge)?;
+            attributes.set_item("record_len_max", record_len_max)?;
+            classes::RecordTooLargeError::type_object(py)
         }
-        cordwood::Error::RecordTooLarge { offset, record_len, .. } => {
-            record_too_large(py, message, offset, record_len, path)
+        ErrorKind::RecordTooLarge { offset, record_len, .. } => {
+            set_place(offset, record_len, Reason::RecordTooLarge)?;
+            attributes.set_item("record_len_max", record_len)?;
+            classes::RecordTooLargeError::type_object(py)
         }
-        cordwood::Error::TornTail { region, .. } => {
-            about_region(&classes::TornTailError::type_object(py), message, region, path)
+        ErrorKind::Truncated { offset, file_len, .. } => {
+            attributes.set_item("offset", offset)?;
+            attributes.set_item("file_len", file_len)?;
+            classes::LogTruncatedError::type_object(py)
         }
-        cordwood::Error::Truncated { offset, file_len, .. } => {
-            let class = classes::LogTruncatedError::type_object(py);
-            log_changed(&class, with_path(message, path), path, offset, file_len)
-        }
-        cordwood::Error::Foreign { foreign, .. } => dialect_error(py, message, path, foreign.name()),
-        cordwood::Error::WrongDialect { found, .. } => dialect_error(py, message, path, found),
-        cordwood::Error::NeverAppended { format, .. } => dialect_error(py, message, path, format.dialect.name()),
-        cordwood::Error::Unsupported { .. } => PyValueError::new_err(with_path(message, path)),
-        cordwood::Error::Forked { .. } => PyOSError::new_err(with_path(message, path)),
-        cordwood::Error::OtherLog {
+        ErrorKind::OtherLog {
             log_number,
             other_log_number,
             ..
         } => {
-            let class = classes::OtherLogError::type_object(py);
-            raised(&class, with_path(message, path), |attributes| {
-                attributes.set_item("path", path.map(Path::as_os_str))?;
-                attributes.set_item("log_number", log_number)?;
-                attributes.set_item("other_log_number", other_log_number)
-            })
+            attributes.set_item("log_number", log_number)?;
+            attributes.set_item("other_log_number", other_log_number)?;
+            classes::OtherLogError::type_object(py)
         }
-        cordwood::Error::Locked { .. } => locked(py, &message, path),
-        cordwood::Error::Write { ref source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
-            PyMemoryError::new_err(with_path(message, path))
-        }
-        cordwood::Error::Write { ref source, .. } => {
-            let message = without_number(&message);
-            match (source.raw_os_error(), path) {
-                (Some(errno), Some(path)) => {
-                    let text = without_path(&message, Some(path));
-                    PyOSError::new_err((errno, text, path.as_os_str().to_owned()))
-                }
-                _ => PyOSError::new_err(message),
-            }
-        }
-        cordwood::Error::Closed { .. } => closed(py, "writer", path),
-        // Errors that a later core may add.
-        _ => PyRuntimeError::new_err(message),
-    }
+        ErrorKind::Foreign { foreign, .. } => of_format(&attributes, foreign.name())?,
+        ErrorKind::WrongDialect { found, .. } => of_format(&attributes, found)?,
+        ErrorKind::NeverAppended { ref format, .. } => of_format(&attributes, format.dialect.name())?,
+        // Those that `to_python` makes, and those that a later core may add.
+        _ => return Err(PyRuntimeError::new_err(placed(path, &message))),
+    };
+    class.run_with((message,), Some(&attributes))
+}
+
+fn of_format<'py>(attributes: &Bound<'py, PyDict>, format: &str) -> PyResult<Bound<'py, PyType>> {
+    attributes.set_item("format", format)?;
+    Ok(classes::DialectError::type_object(attributes.py()))
+}
+
+/// Adds a hint to an exception that is not a `CordwoodError`, as those have it.
+fn add_hint(exception: &PyErr, py: Python<'_>, hint: Hint) -> PyResult<()> {
+    let errors = py.import("cordwood.errors")?;
+    let hint = HINT.member(py, hint.as_str())?;
+    errors
+        .run_method(intern!(py, "_add_hint"), (exception.value(py), hint))
+        .map(drop)
 }
 
 /// An exception of one of the classes written in Python, with the attributes that `set` sets; or
@@ -107,7 +158,7 @@ fn raised(class: &Bound<'_, PyType>, message: String, set: impl FnOnce(&Bound<'_
 /// The exception for using a closed object; `what` names the object, such as `"reader"`.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
-    let message = with_path(format!("the {what} is closed"), path);
+    let message = format!("the {what} is closed");
     raised(&classes::ClosedError::type_object(py), message, |attributes| {
         attributes.set_item("path", path.map(Path::as_os_str))
     })
@@ -119,67 +170,21 @@ pub(crate) fn object_closed() -> PyErr {
     classes::ClosedError::new_err("the writer is closed")
 }
 
-/// The exception for an error when opening a log to append to it. For damage, it also says how to
-/// append nevertheless.
-pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &Path) -> PyErr {
-    let message = error.to_string();
-    match error {
-        cordwood::Error::Corruption { region, .. } => about_region(
-            &classes::CorruptionError::type_object(py),
-            format!(
-                "{message}; nothing was appended (on_torn_tail: pad leaves every byte and continues in the next block, in a file without any valid fragment only if the dialect is given; truncate cuts off what a crash can have left, and refuses any other damage)"
-            ),
-            region,
-            Some(path),
-        ),
-        error => to_python(py, error, Some(path)),
-    }
-}
-
-/// The exception for an error at the very offset that was sought: damage there may only mean that
-/// no record begins at that offset.
-pub(crate) fn sought_to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Path>) -> PyErr {
-    let message = error.to_string();
-    match error {
-        cordwood::Error::Corruption { region, .. } if region.reason != cordwood::damage::Reason::RecordTooLarge => {
-            about_region(
-                &classes::CorruptionError::type_object(py),
-                format!("{message}; seek moved the reader here: if no record begins at this offset, that is no damage"),
-                region,
-                path,
-            )
-        }
-        error => to_python(py, error, path),
-    }
-}
-
 /// The exception for a followed log that was cut, or whose path names another file (`is_rotated`).
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
-    let shown = path.display();
     let (class, message) = if is_rotated {
         (
             classes::LogRotatedError::type_object(py),
-            format!("{shown}: the file was replaced or removed; the old one was read up to offset {offset}"),
+            format!("the file was replaced or removed; the old one was read up to offset {offset}"),
         )
     } else {
         (
             classes::LogTruncatedError::type_object(py),
-            format!("{shown}: the file was cut to {file_len} bytes; it had been read up to {offset}"),
+            format!("the file was cut to {file_len} bytes; it had been read up to {offset}"),
         )
     };
-    log_changed(&class, message, Some(path), offset, Some(file_len))
-}
-
-/// An exception of one of the two classes for a file that has been cut, replaced or removed.
-fn log_changed(
-    class: &Bound<'_, PyType>,
-    message: String,
-    path: Option<&Path>,
-    offset: u64,
-    file_len: Option<u64>,
-) -> PyErr {
-    raised(class, message, |attributes| {
-        attributes.set_item("path", path.map(Path::as_os_str))?;
+    raised(&class, message, |attributes| {
+        attributes.set_item("path", path.as_os_str())?;
         attributes.set_item("offset", offset)?;
         attributes.set_item("file_len", file_len)
     })
@@ -201,51 +206,6 @@ pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadErro
         attributes.set_item("length", error.len)?;
         attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)
     })
-}
-
-fn dialect_error(py: Python<'_>, message: String, path: Option<&Path>, format: &str) -> PyErr {
-    let class = classes::DialectError::type_object(py);
-    raised(&class, with_path(message, path), |attributes| {
-        attributes.set_item("path", path.map(Path::as_os_str))?;
-        attributes.set_item("format", format)
-    })
-}
-
-fn record_too_large(py: Python<'_>, message: String, offset: u64, len: u64, path: Option<&Path>) -> PyErr {
-    let class = classes::RecordTooLargeError::type_object(py);
-    let reason = cordwood::damage::Reason::RecordTooLarge;
-    raised(&class, with_path(message, path), |attributes| {
-        set_place(attributes, offset, len, reason, path)
-    })
-}
-
-fn about_region(
-    class: &Bound<'_, PyType>,
-    message: String,
-    region: cordwood::damage::SkippedRegion,
-    path: Option<&Path>,
-) -> PyErr {
-    raised(class, with_path(message, path), |attributes| {
-        set_place(attributes, region.begin, region.len(), region.reason, path)?;
-        if let cordwood::damage::Reason::ChecksumMismatch { stored, computed } = region.reason {
-            attributes.set_item("stored_crc", stored)?;
-            attributes.set_item("computed_crc", computed)?;
-        }
-        Ok(())
-    })
-}
-
-fn set_place(
-    attributes: &Bound<'_, PyDict>,
-    offset: u64,
-    len: u64,
-    reason: cordwood::damage::Reason,
-    path: Option<&Path>,
-) -> PyResult<()> {
-    attributes.set_item("path", path.map(Path::as_os_str))?;
-    attributes.set_item("offset", offset)?;
-    attributes.set_item("length", len)?;
-    attributes.set_item("reason", REASON.member(attributes.py(), reason.as_str())?)
 }
 
 /// An exception that a Python function raised which was called to read, to write, to handle a
@@ -321,33 +281,39 @@ pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
 
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised
 /// during the read or write.
-pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
-    let is_of_object = error
-        .get_ref()
-        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>);
-    if is_of_object {
-        return error.into();
-    }
-    // Created by this crate: errors of the system have a number.
-    if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() {
-        let message = "not enough memory for the next record; nothing is lost: a further call tries again, or skip such records (record_len_max)";
-        return PyMemoryError::new_err(with_path(message.to_owned(), path));
-    }
-    let Some(path) = path else { return error.into() };
+pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) -> PyErr {
     // Rust's own errors have a kind but no number; their texts are not those of the system.
-    let known = match (error.raw_os_error(), error.kind()) {
-        (Some(errno), _) => Some((errno, strerror(&error))),
-        (None, io::ErrorKind::IsADirectory) => Some((EISDIR, "Is a directory".to_owned())),
-        (None, io::ErrorKind::AlreadyExists) => Some((EEXIST, "File exists".to_owned())),
+    let errno = match (error.raw_os_error(), error.kind()) {
+        (Some(errno), _) => errno,
+        (None, _)
+            if error
+                .get_ref()
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>) =>
+        {
+            return error.into();
+        }
+        // Created by this crate: errors of the system have a number.
+        (None, io::ErrorKind::OutOfMemory) => {
+            return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
+        }
+        (None, io::ErrorKind::IsADirectory) => EISDIR,
+        (None, io::ErrorKind::AlreadyExists) => EEXIST,
         // Some are created by this crate, and say what is wrong.
-        (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => Some((EINVAL, error.to_string())),
-        (None, io::ErrorKind::InvalidInput) => Some((EINVAL, "Invalid argument".to_owned())),
-        (None, io::ErrorKind::UnexpectedEof) => Some((EIO, error.to_string())),
-        _ => None,
+        (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => {
+            return numbered(EINVAL, error.to_string(), path);
+        }
+        (None, io::ErrorKind::InvalidInput) => EINVAL,
+        (None, io::ErrorKind::UnexpectedEof) => return numbered(EIO, error.to_string(), path),
+        _ => return error.into(),
     };
-    match known {
-        Some((errno, text)) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
-        None => error.into(),
+    numbered(errno, strerror(py, errno), path)
+}
+
+/// An `OSError`, of the subclass for the number.
+fn numbered(errno: i32, text: String, path: Option<&Path>) -> PyErr {
+    match path {
+        Some(path) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
+        None => PyOSError::new_err((errno, text)),
     }
 }
 
@@ -358,47 +324,21 @@ const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 pub(crate) const EINVAL: i32 = 22;
 
-/// The same exception as `fcntl.flock` raises in Python.
-fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {
-    let errno = py.import("errno").and_then(|errno| errno.getattr("EAGAIN"));
-    match errno.and_then(|errno| errno.extract::<i32>()) {
-        Ok(errno) => PyBlockingIOError::new_err((
-            errno,
-            without_path(message, path),
-            path.map(|path| path.as_os_str().to_owned()),
-        )),
-        Err(error) => error,
+/// The text of the system for an error. That of Rust ends with the number, which Python shows
+/// itself.
+fn strerror(py: Python<'_>, errno: i32) -> String {
+    let text = py
+        .import("os")
+        .and_then(|os| os.run_method(intern!(py, "strerror"), (errno,))?.extract());
+    text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())
+}
+
+/// The message of an exception that has no attribute for the path.
+fn placed(path: Option<&Path>, message: &str) -> String {
+    match path {
+        Some(path) => format!("{}: {message}", path.display()),
+        None => message.to_owned(),
     }
-}
-
-/// Only the text: Rust appends "(os error 2)", and Python shows the number itself.
-fn strerror(error: &io::Error) -> String {
-    without_number(&error.to_string())
-}
-
-/// A message may contain several errors.
-fn without_number(text: &str) -> String {
-    match text.split_once(" (os error ") {
-        Some((before, rest)) => {
-            let after = rest.split_once(')').map_or("", |(_, after)| after);
-            format!("{before}{}", without_number(after))
-        }
-        None => text.to_owned(),
-    }
-}
-
-/// Adds the path unless the message begins with it: the core names the path only if it knows it.
-pub(crate) fn with_path(message: String, path: Option<&Path>) -> String {
-    match path.map(|path| path.display().to_string()) {
-        Some(path) if !message.starts_with(&path) => format!("{path}: {message}"),
-        _ => message,
-    }
-}
-
-/// The path is a separate attribute, which Python shows after the text.
-fn without_path(message: &str, path: Option<&Path>) -> String {
-    let begin = path.map(|path| format!("{}: ", path.display())).unwrap_or_default();
-    message.strip_prefix(&begin).unwrap_or(message).to_owned()
 }
 
 /// An `io.UnsupportedOperation`.

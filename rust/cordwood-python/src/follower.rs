@@ -381,7 +381,7 @@ impl Follower {
             .detach(|| cordwood::Follower::open(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
         // A relative path refers to the working directory at this time, for the next file also.
-        let absolute = std::path::absolute(&path).map_err(|error| os_error(error, Some(&path)))?;
+        let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
                 follower,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cordwood::damage::Severity;
 use cordwood::follow::Poll;
-use cordwood::{FollowOptions, OnCorruption};
+use cordwood::{ErrorKind, FollowOptions, OnCorruption};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -164,7 +164,7 @@ impl Open {
                 Taken::Raised(PyRuntimeError::new_err(message))
             }
             Err(error) => {
-                if let cordwood::Error::Corruption { region, .. } = error {
+                if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skipped.add(region);
                 }
                 Taken::Failed(error)
@@ -226,7 +226,10 @@ impl Open {
                 self.next = Some(next);
                 self.take(py, make)
             }
-            Err(cordwood::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(cordwood::Error {
+                kind: ErrorKind::Io { source, .. },
+                ..
+            }) if source.kind() == io::ErrorKind::NotFound => {
                 self.waiting = Some(NotYet {
                     reason: "idle",
                     offset,

@@ -130,7 +130,11 @@ fn readers(
         Ok(whole.beside(source, options.clone()))
     };
     let readers = (0..threads.get()).map(reader).collect::<io::Result<_>>();
-    Ok((readers.map_err(|error| os_error(error, path.as_deref()))?, parts, path))
+    Ok((
+        readers.map_err(|error| os_error(py, error, path.as_deref()))?,
+        parts,
+        path,
+    ))
 }
 
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
@@ -215,15 +219,8 @@ pub(crate) fn salvage(
     let report = watch.run(py, 1, || {
         ops::salvage_source(source, path.as_deref(), &destination, &options)
     })?;
-    let report = report.map_err(|error| match error {
-        // The error is about the destination.
-        cordwood::Error::Io {
-            path: Some(path),
-            source,
-            ..
-        } => os_error(source, Some(&path)),
-        error => to_python(py, error, path.as_deref()),
-    })?;
+    // An error that has its path may be about the destination.
+    let report = report.map_err(|error| to_python(py, error, None))?;
     // The new log is there: if it cannot be read, that is no error of this call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {

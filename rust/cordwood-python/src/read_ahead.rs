@@ -8,12 +8,12 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use cordwood::ReadOptions;
 use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
 use cordwood::ops::Parts;
 use cordwood::pipeline::{Next, Pipeline};
 use cordwood::read::Found;
+use cordwood::{ErrorKind, ReadOptions};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -277,7 +277,11 @@ fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) ->
 fn end_of(found: &Ahead) -> Option<u64> {
     match found {
         Ahead::Records(batch) => Some(batch.end_offset()),
-        Ahead::Skipped(region) | Ahead::Failed(cordwood::Error::Corruption { region, .. }) => Some(region.end),
+        Ahead::Skipped(region)
+        | Ahead::Failed(cordwood::Error {
+            kind: ErrorKind::Corruption { region, .. },
+            ..
+        }) => Some(region.end),
         // Tried again from the reader's position.
         Ahead::Failed(_) => None,
         Ahead::Rest(offset) => Some(*offset),
@@ -367,7 +371,7 @@ impl Worker {
                 (Ok(()), Some(region)) => part.found.push(Ahead::Skipped(region)),
                 (Ok(()), None) => {}
                 (Err(error), _) => {
-                    part.is_last = !matches!(error, cordwood::Error::Corruption { .. });
+                    part.is_last = !matches!(error.kind, ErrorKind::Corruption { .. });
                     part.found.push(Ahead::Failed(error));
                     if part.is_last {
                         break;

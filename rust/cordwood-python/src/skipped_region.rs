@@ -150,6 +150,12 @@ impl SkippedRegion {
         REASON.member(py, self.reason.as_str())
     }
 
+    /// Why these bytes were not returned, in words, without their place.
+    #[getter]
+    fn description(&self) -> String {
+        self.reason.to_string()
+    }
+
     /// The severity of the reason: `"info"`, `"torn_tail"` or `"corruption"`.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -221,7 +227,7 @@ impl SkippedRegion {
     fn __str__(&self) -> String {
         let len = self.len();
         let bytes = if len == 1 { "byte" } else { "bytes" };
-        format!("{} ({len} {bytes} at offset {})", self.reason, self.offset)
+        format!("{len} {bytes} at offset {}: {}", self.offset, self.reason)
     }
 
     fn __repr__(&self) -> String {

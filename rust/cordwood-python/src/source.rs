@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cordwood::read::{FileReader, SeekSource, StreamSource};
-use cordwood::{Dialect, ReadOptions};
+use cordwood::{Dialect, ErrorKind, ReadOptions};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -105,8 +105,17 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     let can_seek = source.get_ref().can_seek();
     let is_content = path.is_none() && another.is_some();
     let mut reader = cordwood::Reader::with_source(source, options.clone()).with_path(path.clone());
-    if is_content && let Err(error @ cordwood::Error::Foreign { .. }) = py.detach(|| reader.format()) {
-        return Err(content_error(py, error));
+    if is_content
+        && let Err(error) = py.detach(|| reader.format())
+        && matches!(error.kind, ErrorKind::Foreign { .. })
+    {
+        let error = to_python(py, error, None);
+        let hint = "bytes are the content of a log, not its path: pass a path as str or os.PathLike";
+        return Err(error
+            .value(py)
+            .run_method(intern!(py, "add_note"), (hint,))
+            .err()
+            .unwrap_or(error));
     }
     // The format is detected at the beginning; the bytes before the range need not be read, if the
     // source can be read at any position.
@@ -117,7 +126,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         options = options.with_format(format);
         if let Some(input) = input {
             let source = source_at(input, format.dialect.block_begin(options.start));
-            let source = source.map_err(|error| os_error(error, path.as_deref()))?;
+            let source = source.map_err(|error| os_error(py, error, path.as_deref()))?;
             reader = cordwood::Reader::with_source(source, options.clone()).with_path(path);
         } else {
             let sought = py.detach(|| reader.restart(options.clone()));
@@ -132,18 +141,6 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     })
 }
 
-/// The error for bytes that are not a log: a path may have been meant.
-fn content_error(py: Python<'_>, error: cordwood::Error) -> PyErr {
-    let error = to_python(py, error, None);
-    let note = "bytes are the content of a log, not its path: pass a path as str or os.PathLike";
-    let value = error.value(py);
-    let text = value.str().map(|text| format!("{text} ({note})"));
-    match text.and_then(|text| value.setattr("args", (text,))) {
-        Ok(()) => error,
-        Err(error) => error,
-    }
-}
-
 /// Opens what the user passed, at the offset `begin` of the log, to read the range of `options`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, begin, options).map_err(|error| of_call(source.py(), error))
@@ -156,7 +153,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     }
     if let Some(path) = path_of(source)? {
         let opened = py.detach(|| source_at(Box::new(FileInput(FileReader::open(&path)?)), begin));
-        let source = opened.map_err(|error| os_error(error, Some(&path)))?;
+        let source = opened.map_err(|error| os_error(py, error, Some(&path)))?;
         return Ok(Opened {
             source,
             path: Some(path),
@@ -512,7 +509,7 @@ impl Seek for ObjectInput {
 /// Whether a source that is a Python object raised an exception that is not an error, such as
 /// Ctrl-C: it must be raised at once.
 pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
-    let cordwood::Error::Io { source: error, .. } = error else {
+    let ErrorKind::Io { source: error, .. } = &error.kind else {
         return false;
     };
     let raised = error.get_ref().and_then(|error| error.downcast_ref::<PyErr>());

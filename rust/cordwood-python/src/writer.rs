@@ -16,9 +16,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{bytes_of, path_of, refuse_text, refuse_url};
 use crate::buffer::{new_int, try_bytes};
-use crate::error::{
-    check_signals, check_signals_anywhere, closed, object_closed, opening_to_python, os_error, to_python,
-};
+use crate::error::{check_signals, check_signals_anywhere, closed, object_closed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{FastAppend, FastClass, Method};
 use crate::kept_exception::KeptException;
@@ -87,7 +85,7 @@ impl Object {
             }
             writer.sync_with(|sink| sink.sync())
         });
-        synced.map_err(|error| os_error(error, None))?;
+        synced.map_err(|error| os_error(py, error, None))?;
         self.durable_offset = writer.offset();
         Ok(())
     }
@@ -374,7 +372,7 @@ impl Writer {
                 let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 let writer = state.writer()?;
-                py.detach(|| writer.flush()).map_err(|error| os_error(error, None))
+                py.detach(|| writer.flush()).map_err(|error| os_error(py, error, None))
             }
         }
     }
@@ -491,7 +489,7 @@ impl Writer {
                     // attached, because at the end of the program, when the garbage collector finds
                     // unclosed objects, a thread that releases the interpreter does not get it
                     // back.
-                    Some(writer) => writer.finish().map(drop).map_err(|error| os_error(error, None)),
+                    Some(writer) => writer.finish().map(drop).map_err(|error| os_error(py, error, None)),
                     None => Ok(()),
                 }
             }
@@ -585,7 +583,7 @@ impl Writer {
                 "w" => LogFile::create(&path, options),
                 _ => LogFile::append_to_unless(&path, options, &check_signals_anywhere),
             })
-            .map_err(|error| opening_to_python(py, error, &path))?;
+            .map_err(|error| to_python(py, error, Some(&path)))?;
         Ok(Writer {
             owner: Process::current().number(),
             discarded_tail: log.discarded_tail(),
@@ -717,7 +715,7 @@ impl Writer {
     /// The writer to an object, in the process that opened it.
     fn object<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         if self.is_forked() {
-            return Err(self.raised(py, cordwood::Error::Forked { path: None }));
+            return Err(self.raised(py, cordwood::ErrorKind::Forked.into()));
         }
         object.lock(py)
     }
@@ -777,7 +775,7 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
 fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
     match error.downcast::<cordwood::Error>() {
         Ok(error) => to_python(py, error, None),
-        Err(error) => os_error(error, None),
+        Err(error) => os_error(py, error, None),
     }
 }
 

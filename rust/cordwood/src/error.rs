@@ -3,23 +3,45 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::damage::SkippedRegion;
+use crate::damage::{Reason, SkippedRegion};
 use crate::decode::Refused;
 use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 
-/// What went wrong with a log, and where.
+/// What went wrong with a log, in which file, and what may help.
+///
+/// `Display` shows the path and the kind. The hint is apart, since a program may have words of its
+/// own for it: an option on its command line, for example.
+///
+/// ```
+/// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
+/// let mut reader = Reader::from_slice(b"PK\x03\x04, a ZIP archive", ReadOptions::default());
+/// let error = reader.next_record().unwrap_err();
+/// assert!(matches!(error.kind, ErrorKind::Foreign { foreign, .. } if foreign.name() == "ZIP"));
+/// assert_eq!(error.to_string(), "not a log, but a ZIP archive: unpack it first, with `unzip`");
+/// assert_eq!(error.hint, Some(Hint::NameDialect));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Error {
+pub struct Error {
+    /// The file, if its path is known.
+    pub path: Option<Box<Path>>,
+    /// What went wrong.
+    pub kind: ErrorKind,
+    /// What may help.
+    pub hint: Option<Hint>,
+}
+
+/// What went wrong. Its text names neither the file nor a way out: see [`Error`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
     /// A file could not be opened or created, or the source could not be read: the call may be
     /// repeated. Or an [`io::Error`] of another kind that was converted to this type.
     #[non_exhaustive]
     Io {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The error from the operating system.
         source: io::Error,
     },
@@ -27,8 +49,6 @@ pub enum Error {
     /// continues after it.
     #[non_exhaustive]
     Corruption {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// What is damaged and how.
         region: SkippedRegion,
     },
@@ -38,8 +58,6 @@ pub enum Error {
     /// skipped nor consumed, whatever the policy: every further call returns the same error.
     #[non_exhaustive]
     OverBudget {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// File offset of the record's first header.
         offset: u64,
         /// File offset after its last fragment.
@@ -54,8 +72,6 @@ pub enum Error {
     /// [`LogFileOptions::record_len_max`](crate::LogFileOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The length of the log, at which the record would have begun.
         offset: u64,
         /// The length of the record in bytes.
@@ -68,8 +84,6 @@ pub enum Error {
     /// returns the same error.
     #[non_exhaustive]
     Truncated {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The file offset at which reading was to begin.
         offset: u64,
         /// The length of the file in bytes, if it is known.
@@ -78,8 +92,6 @@ pub enum Error {
     /// The file is not a log of any dialect: it is in another known format, or in no known one.
     #[non_exhaustive]
     Foreign {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// What it is.
         foreign: Foreign,
     },
@@ -87,8 +99,6 @@ pub enum Error {
     /// there is nothing to salvage.
     #[non_exhaustive]
     OtherLog {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The number that was given or is in the file's name.
         log_number: u32,
         /// The number that its fragments carry.
@@ -98,8 +108,6 @@ pub enum Error {
     /// records written between such an end and the next block.
     #[non_exhaustive]
     TornTail {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
@@ -107,8 +115,6 @@ pub enum Error {
     /// record.
     #[non_exhaustive]
     WrongDialect {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The [name](Dialect::name) of the dialect that was given.
         named: &'static str,
         /// The name of the detected dialect.
@@ -119,8 +125,6 @@ pub enum Error {
     /// follows the end of such a log for the rest of an older one.
     #[non_exhaustive]
     NeverAppended {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The detected format, or the one given.
         format: Box<LogFormat>,
     },
@@ -128,8 +132,6 @@ pub enum Error {
     /// requested from a build without the feature `zstd`. No file was created or changed.
     #[non_exhaustive]
     Unsupported {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The [name](Dialect::name) of the dialect that was given or detected.
         dialect: &'static str,
         /// What the dialect or this build does not support.
@@ -137,69 +139,100 @@ pub enum Error {
     },
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
     /// Its file is left as it is.
-    Forked {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
-    },
+    Forked,
     /// Another writer has the log open, in this process or another.
-    #[non_exhaustive]
-    Locked {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
-    },
+    Locked,
     /// A [`LogFile`](crate::LogFile) could not be written or synced.
     #[non_exhaustive]
     Write {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
         /// The error from the operating system.
         source: io::Error,
-        /// What failed, such as `"sync"`, if that was in an earlier call, and is why every later
-        /// one fails.
-        earlier: Option<&'static str>,
-        /// Everything before this file offset is on the disk. What follows may not be.
-        durable_offset: u64,
-        /// Whether the write was undone, so that the log remains usable without the record that was
-        /// being appended. If not, every later call fails.
-        is_undone: bool,
-        /// Why the write could not be undone: the file could not be truncated to the end of its
-        /// last complete record.
-        undo_error: Option<io::Error>,
+        /// What it left.
+        failure: WriteFailure,
     },
     /// A [`LogFile`](crate::LogFile) was used after it was closed.
-    #[non_exhaustive]
-    Closed {
-        /// The file, if its path is known.
-        path: Option<PathBuf>,
-    },
+    Closed,
+}
+
+/// What a failed write or sync of a [`LogFile`](crate::LogFile) left.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct WriteFailure {
+    /// What failed, such as `"sync"`, if that was in an earlier call, and is why every later one
+    /// fails.
+    pub earlier: Option<&'static str>,
+    /// Everything before this file offset is on the disk. What follows may not be.
+    pub durable_offset: u64,
+    /// Whether the write was undone, so that the log remains usable without the record that was
+    /// being appended. If not, every later call fails.
+    pub is_undone: bool,
+    /// Why the write could not be undone: the file could not be truncated to the end of its last
+    /// complete record.
+    pub undo_error: Option<io::Error>,
+}
+
+/// What may help after an [`Error`].
+///
+/// `Display` words it for programs in Rust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Hint {
+    /// Continue after the damage, or salvage the records after it.
+    OnCorruption,
+    /// A record may not begin at the offset that was sought.
+    CheckOffset,
+    /// If the file is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
+    RaiseRecordLenMax,
+    /// Raise [`record_len_max`](crate::LogFileOptions::record_len_max), and that of the readers.
+    RaiseRecordLenMaxOfReaders,
+    /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
+    /// record.
+    LowerRecordLenMax,
+    /// If it is a log nevertheless, name its dialect.
+    NameDialect,
+    /// Name the detected dialect, or none.
+    NameDetectedDialect,
+    /// Name the log number that the fragments carry.
+    NameLogNumber,
+    /// Give no log number, or name a dialect that has one.
+    OmitLogNumber,
+    /// Give no compression, or name a dialect that has one.
+    OmitCompression,
+    /// Build with the feature `zstd`.
+    EnableZstd,
+    /// Choose another [`OnTornTail`](crate::OnTornTail): both others apply.
+    OnTornTail,
+    /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
+    Pad,
+    /// The same, and name the dialect: the file has no valid fragment.
+    PadWithDialect,
+    /// Create a new log.
+    CreateLog,
+    /// Open the log again.
+    Reopen,
 }
 
 impl Error {
-    /// The file that the error concerns, if its path is known.
-    ///
-    /// ```
-    /// use std::path::Path;
-    /// use cordwood_log::{ReadOptions, Reader};
-    /// let error = Reader::open("no such file", ReadOptions::default()).unwrap_err();
-    /// assert_eq!(error.path(), Some(Path::new("no such file")));
-    /// ```
-    pub fn path(&self) -> Option<&Path> {
-        let (Error::Io { path, .. }
-        | Error::Corruption { path, .. }
-        | Error::OverBudget { path, .. }
-        | Error::RecordTooLarge { path, .. }
-        | Error::Truncated { path, .. }
-        | Error::Foreign { path, .. }
-        | Error::OtherLog { path, .. }
-        | Error::TornTail { path, .. }
-        | Error::WrongDialect { path, .. }
-        | Error::NeverAppended { path, .. }
-        | Error::Unsupported { path, .. }
-        | Error::Forked { path }
-        | Error::Locked { path }
-        | Error::Write { path, .. }
-        | Error::Closed { path }) = self;
-        path.as_deref()
+    /// An error of this kind with the hint that most of the kind have.
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, path: Option<&Path>) -> Self {
+        Error {
+            path: path.map(Box::from),
+            hint: kind.hint(),
+            kind,
+        }
+    }
+
+    /// The same with another hint.
+    #[must_use]
+    pub(crate) fn with_hint(self, hint: Option<Hint>) -> Self {
+        Error { hint, ..self }
+    }
+
+    /// [`ErrorKind::Io`].
+    #[cold]
+    pub(crate) fn io(source: io::Error, path: Option<&Path>) -> Self {
+        Error::new(ErrorKind::Io { source }, path)
     }
 
     /// The file offset in bytes that the error concerns: where the damage, the torn tail or the
@@ -215,89 +248,110 @@ impl Error {
     /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     pub fn offset(&self) -> Option<u64> {
-        match self {
-            Error::Corruption { region, .. } | Error::TornTail { region, .. } => Some(region.begin),
-            Error::OverBudget { offset, .. }
-            | Error::RecordTooLarge { offset, .. }
-            | Error::Truncated { offset, .. } => Some(*offset),
-            Error::Io { .. }
-            | Error::Foreign { .. }
-            | Error::OtherLog { .. }
-            | Error::WrongDialect { .. }
-            | Error::NeverAppended { .. }
-            | Error::Unsupported { .. }
-            | Error::Forked { .. }
-            | Error::Locked { .. }
-            | Error::Write { .. }
-            | Error::Closed { .. } => None,
+        match &self.kind {
+            ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => Some(region.begin),
+            ErrorKind::OverBudget { offset, .. }
+            | ErrorKind::RecordTooLarge { offset, .. }
+            | ErrorKind::Truncated { offset, .. } => Some(*offset),
+            ErrorKind::Io { .. }
+            | ErrorKind::Foreign { .. }
+            | ErrorKind::OtherLog { .. }
+            | ErrorKind::WrongDialect { .. }
+            | ErrorKind::NeverAppended { .. }
+            | ErrorKind::Unsupported { .. }
+            | ErrorKind::Forked
+            | ErrorKind::Locked
+            | ErrorKind::Write { .. }
+            | ErrorKind::Closed => None,
         }
     }
 }
 
+/// Shows the path and the kind, such as `app.log: the log is closed`.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(path) = self.path() {
-            write!(f, "{}: ", path.display())?;
+        match &self.path {
+            Some(path) => write!(f, "{}: {}", path.display(), self.kind),
+            None => self.kind.fmt(f),
         }
+    }
+}
+
+impl ErrorKind {
+    /// The hint for an error of this kind, unless the caller knows better.
+    fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            ErrorKind::Corruption { region } if region.reason == Reason::RecordTooLarge => Hint::RaiseRecordLenMax,
+            ErrorKind::Corruption { .. } => Hint::OnCorruption,
+            ErrorKind::OverBudget { .. } => Hint::RaiseRecordLenMax,
+            ErrorKind::RecordTooLarge { .. } => Hint::RaiseRecordLenMaxOfReaders,
+            ErrorKind::Foreign { .. } => Hint::NameDialect,
+            ErrorKind::OtherLog { .. } => Hint::NameLogNumber,
+            ErrorKind::TornTail { .. } => Hint::OnTornTail,
+            ErrorKind::WrongDialect { .. } => Hint::NameDetectedDialect,
+            ErrorKind::NeverAppended { .. } => Hint::CreateLog,
+            ErrorKind::Unsupported { unsupported, .. } => match unsupported {
+                Unsupported::LogNumber => Hint::OmitLogNumber,
+                Unsupported::Compression => Hint::OmitCompression,
+                Unsupported::ZstdFeature => Hint::EnableZstd,
+            },
+            ErrorKind::Write { failure, .. } if failure.is_undone => return None,
+            ErrorKind::Write { .. } | ErrorKind::Forked | ErrorKind::Closed => Hint::Reopen,
+            ErrorKind::Io { .. } | ErrorKind::Truncated { .. } | ErrorKind::Locked => return None,
+        })
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Io { source, .. } => write!(f, "{source}"),
-            Error::Corruption { region, .. } => write!(f, "{region}"),
-            Error::RecordTooLarge {
+            ErrorKind::Io { source } => write!(f, "{source}"),
+            ErrorKind::Corruption { region } => write!(f, "{region}"),
+            ErrorKind::RecordTooLarge {
                 record_len,
                 record_len_max,
                 ..
             } => write!(
                 f,
-                "a record of {record_len} bytes was not written: it is longer than record_len_max, {record_len_max}; by default, readers \
-                 refuse records longer than 1 GiB, so raise the limit only if theirs is raised, too"
+                "a record of {record_len} bytes was not written: it is longer than the limit of {record_len_max}"
             ),
-            &Error::OverBudget {
+            &ErrorKind::OverBudget {
                 offset,
                 end_offset,
                 data_len,
                 record_len_max,
-                ..
-            } => {
-                let refused = Refused::OverBudget {
-                    offset,
-                    end_offset,
-                    data_len,
-                    record_len_max,
-                };
-                write!(f, "{refused}")
+            } => Refused::OverBudget {
+                offset,
+                end_offset,
+                data_len,
+                record_len_max,
             }
-            Error::Truncated { offset, file_len, .. } => {
+            .fmt(f),
+            ErrorKind::Truncated { offset, file_len } => {
                 match file_len {
                     Some(file_len) => write!(f, "the file has {file_len} bytes")?,
                     None => write!(f, "the file ends earlier")?,
                 }
                 write!(
                     f,
-                    ", but reading was to begin at offset {offset}: the file was cut, or the offset belongs to another file"
+                    ", but reading was to begin at {offset}: it was cut, or the offset belongs to another file"
                 )
             }
-            Error::Foreign { foreign, .. } => write!(f, "{foreign}; to read it as a log anyway, name its dialect"),
-            Error::OtherLog {
+            ErrorKind::Foreign { foreign } => write!(f, "{foreign}"),
+            ErrorKind::OtherLog {
                 log_number,
                 other_log_number,
-                ..
             } => write!(
                 f,
-                "all of it belongs to log {other_log_number}, but log {log_number} was expected, going by the \
-                 file's name or an option; to read it, name the log number {other_log_number}"
+                "the whole file belongs to log {other_log_number}; expected log {log_number}, by its name or an option"
             ),
-            Error::TornTail { region, .. } => write!(
+            ErrorKind::TornTail { region } => write!(f, "{region}; records appended after it would be lost"),
+            ErrorKind::WrongDialect { named, found } => write!(
                 f,
-                "cannot append after {region}: later records would be lost \
-                 (on_torn_tail: truncate cuts it off, pad keeps every byte and continues in the next block)"
+                "cannot append in the dialect {named}: readers of this log, which is {found}, would not find the record"
             ),
-            Error::WrongDialect { named, found, .. } => write!(
-                f,
-                "cannot append in the dialect {named}: this is a log in the dialect {found}, and its readers would not find the record; \
-                 name that dialect, or none"
-            ),
-            Error::NeverAppended { format, .. } => {
-                write!(f, "cannot append: logs in the dialect {}", format.dialect.name())?;
+            ErrorKind::NeverAppended { format } => {
+                write!(f, "{} logs", format.dialect.name())?;
                 if format.log_number.is_some() {
                     write!(f, " with a log number")?;
                 } else if format.compression.is_some() {
@@ -305,66 +359,101 @@ impl fmt::Display for Error {
                 }
                 write!(
                     f,
-                    " are never appended to, since readers take what follows their end for an older log; create a new log"
+                    " are never appended to: readers take the bytes after their end for an older log"
                 )
             }
-            Error::Unsupported {
-                dialect, unsupported, ..
-            } => match unsupported {
-                Unsupported::LogNumber => write!(
-                    f,
-                    "logs in the dialect {dialect} have no log number: leave it out, or name a dialect that has one: rocksdb, pebble or recyclable"
-                ),
-                Unsupported::Compression => write!(
-                    f,
-                    "logs in the dialect {dialect} are not compressed: leave the compression out, or name the dialect rocksdb or packed"
-                ),
-                Unsupported::ZstdFeature => write!(
-                    f,
-                    "this build can neither read nor write records compressed with zstd: build it with the feature `zstd`"
-                ),
+            ErrorKind::Unsupported { dialect, unsupported } => match unsupported {
+                Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
+                Unsupported::Compression => write!(f, "{dialect} logs are not compressed"),
+                Unsupported::ZstdFeature => {
+                    write!(f, "this build can neither read nor write records compressed with zstd")
+                }
             },
-            Error::Forked { .. } => write!(
-                f,
-                "this process did not open the log: it is a fork of the one that did; reopen in this process"
-            ),
-            Error::Locked { .. } => write!(
+            ErrorKind::Forked => write!(f, "the log was opened by another process, of which this one is a fork"),
+            ErrorKind::Locked => write!(
                 f,
                 "another writer has this log open; a log can have only one writer at a time"
             ),
-            Error::Write {
-                source,
-                earlier,
-                durable_offset,
-                is_undone,
-                undo_error,
-                ..
-            } => {
-                if let Some(what) = earlier {
-                    write!(f, "an earlier {what} failed: ")?;
-                }
-                write!(f, "{source}; ")?;
-                if let Some(undo_error) = undo_error {
-                    write!(f, "the partial record could not be cut off: {undo_error}; ")?;
-                }
-                let (on_disk, lost) = match durable_offset {
-                    0 => ("nothing is known to be on the disk".to_owned(), "records"),
-                    _ => (
-                        format!("everything before offset {durable_offset} is on the disk"),
-                        "records after it",
-                    ),
-                };
-                if *is_undone {
-                    write!(f, "{on_disk}; the write was undone, and the log remains usable")
-                } else {
-                    write!(
-                        f,
-                        "{on_disk}, and {lost} may be lost; to continue, close the log and open it again"
-                    )
-                }
-            }
-            Error::Closed { .. } => write!(f, "the log is closed"),
+            ErrorKind::Write { source, failure } => write!(f, "{source}; {failure}"),
+            ErrorKind::Closed => write!(f, "the log is closed"),
         }
+    }
+}
+
+impl fmt::Display for WriteFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(what) = self.earlier {
+            write!(f, "an earlier {what} failed; ")?;
+        }
+        if let Some(undo_error) = &self.undo_error {
+            write!(f, "the partial record could not be cut off: {undo_error}; ")?;
+        }
+        match self.durable_offset {
+            0 => write!(f, "nothing is known to be on the disk")?,
+            offset => write!(f, "everything before offset {offset} is on the disk")?,
+        }
+        if self.is_undone {
+            write!(f, "; the write was undone, and the log remains usable")
+        } else {
+            write!(f, ", and later records may be lost")
+        }
+    }
+}
+
+impl Hint {
+    /// A stable name, such as `"on_torn_tail"`: the same in Python.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Hint::OnCorruption => "on_corruption",
+            Hint::CheckOffset => "check_offset",
+            Hint::RaiseRecordLenMax => "raise_record_len_max",
+            Hint::RaiseRecordLenMaxOfReaders => "raise_record_len_max_of_readers",
+            Hint::LowerRecordLenMax => "lower_record_len_max",
+            Hint::NameDialect => "name_dialect",
+            Hint::NameDetectedDialect => "name_detected_dialect",
+            Hint::NameLogNumber => "name_log_number",
+            Hint::OmitLogNumber => "omit_log_number",
+            Hint::OmitCompression => "omit_compression",
+            Hint::EnableZstd => "enable_zstd",
+            Hint::OnTornTail => "on_torn_tail",
+            Hint::Pad => "pad",
+            Hint::PadWithDialect => "pad_with_dialect",
+            Hint::CreateLog => "create_log",
+            Hint::Reopen => "reopen",
+        }
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hint::OnCorruption => {
+                "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log"
+            }
+            Hint::CheckOffset => "if no record begins at the offset of the `seek`, this is not damage",
+            Hint::RaiseRecordLenMax => "if you trust this file, raise `record_len_max`",
+            Hint::RaiseRecordLenMaxOfReaders => {
+                "readers refuse records longer than 1 GiB by default: raise `record_len_max` for them, too"
+            }
+            Hint::LowerRecordLenMax => "a further call tries again; a lower `record_len_max` skips such records",
+            Hint::NameDialect => "to read it as a log anyway, name its dialect",
+            Hint::NameDetectedDialect => "name the detected dialect, or none",
+            Hint::NameLogNumber => "to read it, name the log number that it belongs to",
+            Hint::OmitLogNumber => "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable",
+            Hint::OmitCompression => "omit the compression, or name the dialect rocksdb or packed",
+            Hint::EnableZstd => "build it with the feature `zstd`",
+            Hint::OnTornTail => {
+                "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block"
+            }
+            Hint::Pad => {
+                "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log"
+            }
+            Hint::PadWithDialect => {
+                "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block"
+            }
+            Hint::CreateLog => "create a new log",
+            Hint::Reopen => "to continue, open the log again in this process",
+        })
     }
 }
 
@@ -372,80 +461,76 @@ impl std::error::Error for Error {
     /// The cause of the operating system's error, if there is one. That error itself is part of the
     /// message, so a program that prints the chain of causes prints nothing twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { source, .. } | Error::Write { source, .. } => source.source(),
-            Error::Corruption { .. }
-            | Error::OverBudget { .. }
-            | Error::RecordTooLarge { .. }
-            | Error::Truncated { .. }
-            | Error::Foreign { .. }
-            | Error::OtherLog { .. }
-            | Error::TornTail { .. }
-            | Error::WrongDialect { .. }
-            | Error::NeverAppended { .. }
-            | Error::Unsupported { .. }
-            | Error::Forked { .. }
-            | Error::Locked { .. }
-            | Error::Closed { .. } => None,
+        match &self.kind {
+            ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.source(),
+            _ => None,
         }
     }
 }
 
 /// Converts the failed check of a dialect to an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
-    checked.map_err(|(dialect, unsupported)| Error::Unsupported {
-        path: path.map(Path::to_owned),
-        dialect: dialect.name(),
-        unsupported,
+    checked.map_err(|(dialect, unsupported)| {
+        let dialect = dialect.name();
+        Error::new(ErrorKind::Unsupported { dialect, unsupported }, path)
     })
 }
 
 /// The error for a record that the decoder refuses to return.
 #[cold]
-pub(crate) fn refusal(refused: Refused, path: Option<PathBuf>) -> Error {
+pub(crate) fn refusal(refused: Refused, path: Option<&Path>) -> Error {
     match refused {
-        Refused::OutOfMemory => Error::Io {
-            path,
-            source: io::ErrorKind::OutOfMemory.into(),
-        },
+        Refused::OutOfMemory => {
+            Error::io(io::ErrorKind::OutOfMemory.into(), path).with_hint(Some(Hint::LowerRecordLenMax))
+        }
         Refused::OverBudget {
             offset,
             end_offset,
             data_len,
             record_len_max,
-        } => Error::OverBudget {
-            path,
-            offset,
-            end_offset,
-            data_len,
-            record_len_max,
-        },
+        } => {
+            let kind = ErrorKind::OverBudget {
+                offset,
+                end_offset,
+                data_len,
+                record_len_max,
+            };
+            Error::new(kind, path)
+        }
     }
 }
 
-/// [`Error::Io`] without a path, unless the [`io::Error`] contains an `Error`, as those of a
+/// An error of this kind, without a path.
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Error::new(kind, None)
+    }
+}
+
+/// [`ErrorKind::Io`] without a path, unless the [`io::Error`] contains an `Error`, as those of a
 /// [`Writer`](crate::Writer) may: that is then the result.
 ///
 /// ```
 /// use std::io;
-/// use cordwood_log::{Error, Writer};
+/// use cordwood_log::{Error, ErrorKind, Writer};
 /// fn write() -> Result<(), Error> {
 ///     Writer::new(Vec::new()).with_record_len_max(3).append(b"three")?;
 ///     Ok(())
 /// }
-/// assert!(matches!(write(), Err(Error::RecordTooLarge { record_len: 5, .. })));
+/// assert!(matches!(write().unwrap_err().kind, ErrorKind::RecordTooLarge { record_len: 5, .. }));
 /// let error = Error::from(io::Error::from(io::ErrorKind::StorageFull));
-/// assert!(matches!(error, Error::Io { path: None, source, .. } if source.kind() == io::ErrorKind::StorageFull));
+/// assert_eq!(error.path, None);
+/// assert!(matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull));
 /// ```
 impl From<io::Error> for Error {
     fn from(source: io::Error) -> Self {
         source
             .downcast::<Error>()
-            .unwrap_or_else(|source| Error::Io { path: None, source })
+            .unwrap_or_else(|source| Error::io(source, None))
     }
 }
 
-/// For an [`Error::Io`] without a path, its source. Otherwise an error with the same message, from
+/// For [`ErrorKind::Io`] without a path, its source. Otherwise an error with the same message, from
 /// which [`io::Error::downcast`] returns the `Error`; for an error from the operating system, also
 /// with the same kind.
 ///
@@ -460,24 +545,42 @@ impl From<io::Error> for Error {
 /// ```
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        if let Error::Io { path: None, source } = error {
+        if let Error {
+            path: None,
+            kind: ErrorKind::Io { source },
+            ..
+        } = error
+        {
             return source;
         }
-        let kind = match &error {
-            Error::Io { source, .. } | Error::Write { source, .. } => source.kind(),
-            Error::Corruption { .. }
-            | Error::OverBudget { .. }
-            | Error::Foreign { .. }
-            | Error::OtherLog { .. }
-            | Error::TornTail { .. } => io::ErrorKind::InvalidData,
-            Error::Truncated { .. } => io::ErrorKind::UnexpectedEof,
-            Error::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,
-            Error::WrongDialect { .. } | Error::NeverAppended { .. } | Error::Unsupported { .. } => {
+        let kind = match &error.kind {
+            ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.kind(),
+            ErrorKind::Corruption { .. }
+            | ErrorKind::OverBudget { .. }
+            | ErrorKind::Foreign { .. }
+            | ErrorKind::OtherLog { .. }
+            | ErrorKind::TornTail { .. } => io::ErrorKind::InvalidData,
+            ErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            ErrorKind::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,
+            ErrorKind::WrongDialect { .. } | ErrorKind::NeverAppended { .. } | ErrorKind::Unsupported { .. } => {
                 io::ErrorKind::Unsupported
             }
-            Error::Locked { .. } => io::ErrorKind::WouldBlock,
-            Error::Forked { .. } | Error::Closed { .. } => io::ErrorKind::Other,
+            ErrorKind::Locked => io::ErrorKind::WouldBlock,
+            ErrorKind::Forked | ErrorKind::Closed => io::ErrorKind::Other,
         };
         io::Error::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Step;
+
+    /// Results are returned for each record.
+    #[test]
+    fn an_error_does_not_enlarge_the_result_of_a_step() {
+        assert_eq!(size_of::<Result<Step, Error>>(), size_of::<Error>());
+        assert!(size_of::<Error>() <= 80);
     }
 }

@@ -120,7 +120,7 @@ mod writer;
 
 pub use decode::{End, OnCorruption, ReadOptions};
 pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
-pub use error::Error;
+pub use error::{Error, ErrorKind, Hint, WriteFailure};
 pub use names::UnknownName;
 pub use reader::{Event, Reader, Record};
 #[cfg(feature = "fs")]

@@ -14,7 +14,8 @@ use common::{Found, read_all};
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::{
-    End, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy,
+    End, Error, ErrorKind, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader,
+    SyncPolicy,
 };
 use double::{Double, ENOSPC, Fault, Op, apply};
 
@@ -313,7 +314,16 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
         let options = LogFileOptions::default().with_on_torn_tail(on_torn_tail);
         let log = match LogFile::append_in(double.boxed(), options) {
             Ok(log) => log,
-            Err(Error::TornTail { region, .. } | Error::Corruption { region, .. }) => {
+            Err(
+                Error {
+                    kind: ErrorKind::TornTail { region, .. },
+                    ..
+                }
+                | Error {
+                    kind: ErrorKind::Corruption { region, .. },
+                    ..
+                },
+            ) => {
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(region.begin >= promised, "{what}: {region} before {promised}");
                 // Without a valid fragment, nothing shows that the file is a log.
@@ -325,7 +335,10 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
                 }
                 continue;
             }
-            Err(Error::Foreign { .. }) => {
+            Err(Error {
+                kind: ErrorKind::Foreign { .. },
+                ..
+            }) => {
                 // Nothing in it shows that it is a log, so nothing was promised either.
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(promised == 0 && !file.is_usual, "{what}: no log");
@@ -635,7 +648,10 @@ fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
     flipped[end - 700] ^= 1;
     let truncate = options().with_on_torn_tail(OnTornTail::Truncate);
     let refused = |file: &[u8]| match LogFile::append_in(Double::with_bytes(file).boxed(), truncate.clone()) {
-        Err(Error::Corruption { region, .. }) => Some((region.begin, region.reason)),
+        Err(Error {
+            kind: ErrorKind::Corruption { region, .. },
+            ..
+        }) => Some((region.begin, region.reason)),
         Ok(log) => {
             assert!(log.offset() < file.len() as u64);
             None

@@ -9,7 +9,7 @@ use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{BitFlip, FragmentPart, Reason, Severity, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
 use cordwood_log::ops::{self, SalvageOptions};
-use cordwood_log::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, End, Error, ErrorKind, Event, OnCorruption, ReadOptions, Reader, Writer};
 
 const POLICIES: [OnCorruption; 4] = [
     OnCorruption::Fail,
@@ -134,9 +134,10 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
                 assert!(policy != OnCorruption::Fail || region.reason.severity() != Severity::Corruption);
                 (Err(region), region.begin, region.end)
             }
-            Err(Error::Corruption { region, .. }) if policy == OnCorruption::Fail => {
-                (Err(region), region.begin, region.end)
-            }
+            Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) if policy == OnCorruption::Fail => (Err(region), region.begin, region.end),
             Ok(None) => break,
             Err(error) => panic!("{error}"),
         };
@@ -539,15 +540,18 @@ fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
 
     for path in [&source, &destination] {
         let before = std::fs::read(path)?;
-        let Err(Error::Io {
+        let Err(Error {
             path: Some(named),
-            source: error,
+            kind: ErrorKind::Io { source: error, .. },
             ..
         }) = ops::salvage(&source, path, &options)
         else {
             panic!("it was overwritten")
         };
-        assert_eq!((&named, error.kind()), (path, std::io::ErrorKind::AlreadyExists));
+        assert_eq!(
+            (&*named, error.kind()),
+            (path.as_path(), std::io::ErrorKind::AlreadyExists)
+        );
         assert_eq!(std::fs::read(path)?, before);
     }
     let missing = folder.path().join("missing").join("clean.log");

@@ -8,7 +8,7 @@ mod wire;
 use std::io::Read;
 
 use cordwood_log::ops::{DETECT_LEN, Foreign, detect};
-use cordwood_log::{Compression, Dialect, Error, LogFormat, ReadOptions, Reader};
+use cordwood_log::{Compression, Dialect, Error, ErrorKind, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 
 /// The beginnings of files, taken from their formats' specifications or written by their programs.
@@ -82,19 +82,31 @@ fn other_formats_are_named() {
         let mut reader = Reader::from_slice(&bytes, ReadOptions::default());
         // A second call returns the same error.
         for _ in 0..2 {
-            let Err(error @ Error::Foreign { foreign, .. }) = reader.next_record() else {
+            let Err(
+                error @ Error {
+                    kind: ErrorKind::Foreign { foreign, .. },
+                    ..
+                },
+            ) = reader.next_record()
+            else {
                 panic!("{format:?} is not a log")
             };
             assert_eq!(foreign, format);
             let message = error.to_string();
             assert!(
-                message.contains("not a log: this is ")
+                message.contains("not a log, but ")
                     && message.contains(format.name())
                     && message.contains(format.description()),
                 "{message}"
             );
         }
-        assert!(matches!(reader.format(), Err(Error::Foreign { .. })));
+        assert!(matches!(
+            reader.format(),
+            Err(Error {
+                kind: ErrorKind::Foreign { .. },
+                ..
+            })
+        ));
     }
 }
 
@@ -119,7 +131,11 @@ fn a_named_dialect_wins() {
             loop {
                 match reader.next_event() {
                     Ok(None) => break,
-                    Ok(Some(_)) | Err(Error::Corruption { .. }) => {}
+                    Ok(Some(_))
+                    | Err(Error {
+                        kind: ErrorKind::Corruption { .. },
+                        ..
+                    }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -127,7 +143,13 @@ fn a_named_dialect_wins() {
     }
     let run_file = [b":W&B\xe1\xbe\x00".as_slice(), &Wire::Ieee.full(b"foo")].concat();
     let mut reader = Reader::from_slice(&run_file, ReadOptions::default().with_dialect(Dialect::LEVELDB));
-    assert!(matches!(reader.next_record(), Err(Error::Corruption { .. })));
+    assert!(matches!(
+        reader.next_record(),
+        Err(Error {
+            kind: ErrorKind::Corruption { .. },
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -236,7 +258,10 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     let source = cordwood_log::read::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
     assert!(matches!(
         Reader::with_source(source, options).next_record(),
-        Err(Error::Corruption { .. })
+        Err(Error {
+            kind: ErrorKind::Corruption { .. },
+            ..
+        })
     ));
     Ok(())
 }
@@ -458,7 +483,16 @@ fn a_valid_fragment_outranks_what_is_before_it() {
             assert!(Reader::open(&path, ReadOptions::default()).unwrap().format().is_ok());
             std::fs::write(&path, &file[..file.len() - 1]).unwrap();
             let dialect = Reader::open(&path, ReadOptions::default()).unwrap().format();
-            assert!(matches!(dialect, Err(Error::Foreign { .. })), "{dialect:?}");
+            assert!(
+                matches!(
+                    dialect,
+                    Err(Error {
+                        kind: ErrorKind::Foreign { .. },
+                        ..
+                    })
+                ),
+                "{dialect:?}"
+            );
         }
     }
 }
@@ -580,8 +614,10 @@ fn a_short_read_does_not_change_what_is_detected() {
         if file.len() < DETECT_LEN {
             for first in firsts(file.len()) {
                 let (begin, rest) = file.split_at(first);
-                let Err(Error::Foreign { foreign, .. }) =
-                    Reader::new(begin.chain(rest), ReadOptions::default()).format()
+                let Err(Error {
+                    kind: ErrorKind::Foreign { foreign, .. },
+                    ..
+                }) = Reader::new(begin.chain(rest), ReadOptions::default()).format()
                 else {
                     panic!("{expected:?}, {first} bytes first")
                 };

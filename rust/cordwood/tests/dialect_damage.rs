@@ -6,7 +6,7 @@
 mod wire;
 
 use cordwood_log::damage::{Severity, SkippedRegion};
-use cordwood_log::{Dialect, End, Error, Event, LogFormat, OnCorruption, ReadOptions, Reader};
+use cordwood_log::{Dialect, End, Error, ErrorKind, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 use wire::Wire;
 
 const BLOCK: usize = 32_768;
@@ -151,7 +151,11 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
                 seen.records.push(at);
                 (record.offset, record.end_offset)
             }
-            Ok(Some(Event::Skipped(region))) | Err(Error::Corruption { region, .. }) => {
+            Ok(Some(Event::Skipped(region)))
+            | Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => {
                 seen.skipped.push(region);
                 (region.begin, region.end)
             }

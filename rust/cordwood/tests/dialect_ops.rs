@@ -10,7 +10,7 @@ use cordwood_log::ops::{self, SalvageOptions};
 use cordwood_log::read::SliceSource;
 use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader};
 #[cfg(not(feature = "zstd"))]
-use cordwood_log::{Error, Unsupported};
+use cordwood_log::{ErrorKind, Unsupported};
 
 const DIALECTS: [LogFormat; 7] = [
     LogFormat::new(Dialect::LEVELDB),
@@ -190,10 +190,10 @@ fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn s
     let refused = ops::salvage(&source, &destination, &SalvageOptions::default()).unwrap_err();
     let unsupported = Unsupported::ZstdFeature;
     assert!(
-        matches!(&refused, Error::Unsupported { unsupported: found, .. } if *found == unsupported),
+        matches!(&refused.kind, ErrorKind::Unsupported { unsupported: found, .. } if *found == unsupported),
         "{refused:?}"
     );
-    assert_eq!(refused.path(), Some(source.as_path()));
+    assert_eq!(refused.path.as_deref(), Some(source.as_path()));
     assert!(!destination.exists());
     assert_eq!(folder.path().read_dir()?.count(), 1);
     Ok(())

@@ -18,8 +18,8 @@ use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::{
-    Compression, Dialect, End, Error, Event, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader,
-    Writer,
+    Compression, Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions,
+    Reader, Writer,
 };
 use tempfile::TempDir;
 use wire::Wire;
@@ -461,12 +461,12 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once() {
     )
     .unwrap();
     match follower.poll() {
-        Err(Error::Corruption {
+        Err(Error {
             path: Some(named),
-            region,
+            kind: ErrorKind::Corruption { region, .. },
             ..
         }) => {
-            assert_eq!(named, path);
+            assert_eq!(*named, *path);
             assert_eq!((region.begin, region.end), (0, BLOCK_LEN as u64));
             assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
         }
@@ -497,7 +497,10 @@ fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before() {
                 polls += 1;
                 thread::sleep(follower.delay());
             }
-            Err(Error::Corruption { region, .. }) => break region,
+            Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => break region,
             other => panic!("{other:?}"),
         }
     };
@@ -767,11 +770,11 @@ fn wait_waits_no_longer_than_its_timeout() {
 fn what_cannot_be_followed() {
     let (folder, path) = folder();
     let kind = |path: &Path| match Follower::open(path, FollowOptions::default()) {
-        Err(Error::Io {
+        Err(Error {
             path: Some(named),
-            source,
+            kind: ErrorKind::Io { source, .. },
             ..
-        }) if named == path => source.kind(),
+        }) if *named == *path => source.kind(),
         other => panic!("{other:?}"),
     };
     assert_eq!(kind(&path), std::io::ErrorKind::NotFound);

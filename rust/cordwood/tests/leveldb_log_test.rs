@@ -13,7 +13,7 @@ use common::{Found, checksum, fragment, read_all};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header};
-use cordwood_log::{Dialect, End, Error, OnCorruption, ReadOptions, Reader};
+use cordwood_log::{Dialect, End, Error, ErrorKind, OnCorruption, ReadOptions, Reader};
 
 const B: u64 = BLOCK_LEN as u64;
 const FULL: u8 = 1;
@@ -368,7 +368,11 @@ fn read_error() {
     // dropped, and another call tries again: a failing disk is not the end of a file.
     for _ in 0..2 {
         match reader.next_event() {
-            Err(Error::Io { path: None, source, .. }) => assert_eq!(source.to_string(), "read error"),
+            Err(Error {
+                path: None,
+                kind: ErrorKind::Io { source, .. },
+                ..
+            }) => assert_eq!(source.to_string(), "read error"),
             other => panic!("{other:?}"),
         }
         assert_eq!(reader.end(), None);
@@ -466,8 +470,8 @@ fn read_past_end() {
         .next_event()
         .unwrap_err();
     assert!(matches!(
-        error,
-        Error::Truncated { offset, file_len, .. } if (offset, file_len) == (4 * B + 5, Some(4 * B))
+        error.kind,
+        ErrorKind::Truncated { offset, file_len, .. } if (offset, file_len) == (4 * B + 5, Some(4 * B))
     ));
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::num::NonZeroUsize;
 
 use common::{Found, checksum, fragment, read_all};
@@ -12,7 +12,7 @@ use cordwood_log::damage::{Reason, Severity};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header, TRAILER_LEN_MAX, block_left, trailer_len};
 use cordwood_log::ops::{stat_file, verify_file};
 use cordwood_log::read::{self, Source, StreamSource};
-use cordwood_log::{Dialect, End, Error, OnCorruption, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, End, Error, ErrorKind, OnCorruption, ReadOptions, Reader, Writer};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -603,7 +603,7 @@ struct Trickle<'a> {
 impl Read for Trickle<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.noise.step(8) == 8 {
-            return Err(ErrorKind::Interrupted.into());
+            return Err(io::ErrorKind::Interrupted.into());
         }
         let len = self.noise.step(self.step_max).min(buffer.len()).min(self.rest.len());
         let (bytes, rest) = self.rest.split_at(len);
@@ -651,7 +651,13 @@ fn read_found<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
         };
         match (reader.advance(), event) {
             (Ok(()), Some(event)) => events.push(event),
-            (Err(Error::Corruption { region, .. }), None) => events.push(Found::Skipped(region)),
+            (
+                Err(Error {
+                    kind: ErrorKind::Corruption { region, .. },
+                    ..
+                }),
+                None,
+            ) => events.push(Found::Skipped(region)),
             other => panic!("{other:?}"),
         }
     }
@@ -730,7 +736,11 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
     fn check<S: Source>(reader: &mut Reader<S>, start: u64, known: Option<u64>) {
         for _ in 0..2 {
             let error = reader.next_event().unwrap_err();
-            let Error::Truncated { offset, file_len, .. } = error else {
+            let Error {
+                kind: ErrorKind::Truncated { offset, file_len, .. },
+                ..
+            } = error
+            else {
                 panic!("{error}")
             };
             assert_eq!((offset, file_len), (start, known));
@@ -752,11 +762,17 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
                 let count = NonZeroUsize::new(count).unwrap();
                 assert!(matches!(
                     verify_file(&path, &options, count),
-                    Err(Error::Truncated { .. })
+                    Err(Error {
+                        kind: ErrorKind::Truncated { .. },
+                        ..
+                    })
                 ));
                 assert!(matches!(
                     stat_file(&path, &options, count),
-                    Err(Error::Truncated { .. })
+                    Err(Error {
+                        kind: ErrorKind::Truncated { .. },
+                        ..
+                    })
                 ));
             }
         }
@@ -960,7 +976,7 @@ struct ShortSink {
 impl Write for ShortSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.noise.step(8) == 8 {
-            return Err(ErrorKind::Interrupted.into());
+            return Err(io::ErrorKind::Interrupted.into());
         }
         let len = self.noise.step(self.step_max).min(bytes.len());
         self.written.extend_from_slice(&bytes[..len]);

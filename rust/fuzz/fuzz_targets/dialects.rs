@@ -10,7 +10,7 @@ use cordwood::damage::{Reason, Severity};
 use cordwood::format::{BLOCK_LEN, FragmentKind};
 use cordwood::read::{Source, StreamSource};
 use cordwood::ops::{self, detect};
-use cordwood::{Compression, Dialect, End, Error, LogFormat, OnCorruption, ReadOptions, Reader};
+use cordwood::{Compression, Dialect, End, Error, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader};
 use cordwood_fuzz::log::{Log, Script};
 use cordwood_fuzz::model::Event;
 use cordwood_fuzz::options::Options;
@@ -67,7 +67,7 @@ fuzz_target!(|input: Input<'_>| {
     let file = &log.file.bytes;
     let format = match Reader::from_slice(file, options.clone()).format() {
         Ok(format) => format,
-        Err(Error::Foreign { .. }) => return,
+        Err(Error { kind: ErrorKind::Foreign { .. }, .. }) => return,
         Err(error) => panic!("{error}"),
     };
 
@@ -309,11 +309,11 @@ fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
     loop {
         match reader.next_event() {
             Ok(Some(cordwood::Event::Record(record))) => events.push(record.into()),
-            Ok(Some(cordwood::Event::Skipped(region))) | Err(Error::Corruption { region, .. }) => {
+            Ok(Some(cordwood::Event::Skipped(region))) | Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) => {
                 events.push(region.into());
             }
             Ok(None) => return (events, reader.end().expect("an end")),
-            Err(Error::Io { .. }) => {
+            Err(Error { kind: ErrorKind::Io { .. }, .. }) => {
                 errors += 1;
                 assert!(errors < 10_000, "no end");
             }

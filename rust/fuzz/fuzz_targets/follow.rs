@@ -11,7 +11,7 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use cordwood::follow::{Poll, WaitReason};
 use cordwood::format::BLOCK_LEN;
-use cordwood::{Dialect, Error, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
+use cordwood::{Dialect, Error, ErrorKind, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
 use cordwood_fuzz::log::{Script, layout};
 use cordwood_fuzz::read;
 use cordwood_fuzz::steps::Steps;
@@ -57,7 +57,7 @@ fuzz_target!(|input: Input<'_>| {
     }
     if matches!(
         Reader::from_slice(bytes, read_options.clone()).format(),
-        Err(Error::Foreign { .. })
+        Err(Error { kind: ErrorKind::Foreign { .. }, .. })
     ) {
         return;
     }
@@ -167,7 +167,7 @@ fn poll(follower: &mut Follower, found: &mut Vec<(u64, Vec<u8>)>, is_clean: bool
             Ok(Poll::NotYet(not_yet)) => return Some(not_yet.reason),
             Ok(Poll::End(_)) => return None,
             Ok(poll) => panic!("{poll:?}"),
-            Err(Error::Corruption { region, .. }) => assert!(!is_clean, "damage in a whole log: {region:?}"),
+            Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) => assert!(!is_clean, "damage in a whole log: {region:?}"),
             Err(error) => panic!("{error}"),
         }
     }

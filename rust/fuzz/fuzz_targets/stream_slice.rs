@@ -7,7 +7,7 @@ use cordwood::codec::{Decoder, Step, Window};
 use cordwood::damage::{Reason, Severity};
 use cordwood::format::block_begin;
 use cordwood::read::{Found, RecordBatch, Source, StreamSource};
-use cordwood::{End, Error, ReadOptions, Reader};
+use cordwood::{End, Error, ErrorKind, ReadOptions, Reader};
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::model::Event;
 use cordwood_fuzz::options::Options;
@@ -97,11 +97,11 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
         let event = match found {
             Ok(None) => continue,
             Ok(Some(event)) => event,
-            Err(Error::Corruption { region, .. }) => {
+            Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) => {
                 assert_eq!(region.reason.severity(), Severity::Corruption);
                 Some(region.into())
             }
-            Err(Error::Io { .. }) => {
+            Err(Error { kind: ErrorKind::Io { .. }, .. }) => {
                 errors += 1;
                 assert!(errors < 10_000, "no end");
                 continue;
@@ -142,7 +142,7 @@ fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) 
     let mut pack = RecordBatch::default();
     loop {
         match reader.record_batch(&mut pack, len_max) {
-            Ok(true) | Err(Error::Corruption { .. }) => {}
+            Ok(true) | Err(Error { kind: ErrorKind::Corruption { .. }, .. }) => {}
             Ok(false) => break,
             Err(error) => panic!("{error}"),
         }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cordwood::ReadOptions;
 use cordwood::damage::Severity;
+use cordwood::{ErrorKind, Hint, ReadOptions};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -20,7 +20,7 @@ use self::cursor::{BatchState, Open, State, Stop};
 use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
 use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::batch_pool::PooledBatch;
-use crate::error::{closed, sought_to_python, to_python};
+use crate::error::{closed, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::log::{log_other_log, log_skipped, log_summary};
@@ -568,7 +568,14 @@ impl Reader {
             let found = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
                 let found = find_it(state);
-                if let Err(Stop::Skipped(region) | Stop::Failed(cordwood::Error::Corruption { region, .. })) = found {
+                if let Err(
+                    Stop::Skipped(region)
+                    | Stop::Failed(cordwood::Error {
+                        kind: ErrorKind::Corruption { region, .. },
+                        ..
+                    }),
+                ) = found
+                {
                     state.skip(region);
                     is_sought = state.sought == Some(region.begin);
                 }
@@ -592,10 +599,12 @@ impl Reader {
                 Err(Stop::Skipped(region)) if is_logged => log_skipped(py, region, self.path.as_deref())?,
                 Err(Stop::Skipped(_)) => {}
                 Err(Stop::Raised(error)) => return Err(error),
-                Err(Stop::Failed(error)) if is_sought => {
-                    return Err(sought_to_python(py, error, self.path.as_deref()));
+                Err(Stop::Failed(mut error)) => {
+                    if is_sought && error.hint == Some(Hint::OnCorruption) {
+                        error.hint = Some(Hint::CheckOffset);
+                    }
+                    return Err(to_python(py, error, self.path.as_deref()));
                 }
-                Err(Stop::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
                 Err(Stop::End) => {
                     log_summary(py, summary, self.path.as_deref())?;
                     log_other_log(py, other_log, self.path.as_deref())?;

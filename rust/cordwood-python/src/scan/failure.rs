@@ -1,12 +1,14 @@
 //! Errors and exceptions, as an Arrow consumer receives them.
 
+use std::io;
 use std::path::Path;
 
+use cordwood::ErrorKind;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::arrow::Failure;
-use crate::error::{EINVAL, EIO, ENOMEM, with_path};
+use crate::error::{EINVAL, EIO, ENOMEM};
 
 pub(super) fn io_failure(message: impl Into<String>) -> Failure {
     Failure {
@@ -16,28 +18,38 @@ pub(super) fn io_failure(message: impl Into<String>) -> Failure {
 }
 
 /// An error of the core, as an Arrow consumer receives it.
-pub(super) fn failure(error: cordwood::Error, path: Option<&Path>) -> Failure {
-    if let cordwood::Error::Io { source, .. } = &error
-        && let Some(raised) = source.get_ref().and_then(|source| source.downcast_ref::<PyErr>())
-        && let Some(failure) = Python::try_attach(|py| failure_of(py, raised))
-    {
-        return failure;
-    }
-    let errno = match &error {
-        cordwood::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::OutOfMemory => ENOMEM,
-        cordwood::Error::Unsupported { .. } => EINVAL,
+pub(super) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failure {
+    let errno = match &error.kind {
+        ErrorKind::Io { source, .. } => {
+            if let Some(raised) = source.get_ref().and_then(|source| source.downcast_ref::<PyErr>())
+                && let Some(failure) = Python::try_attach(|py| failure_of(py, raised))
+            {
+                return failure;
+            }
+            match source.kind() {
+                io::ErrorKind::OutOfMemory => ENOMEM,
+                _ => EIO,
+            }
+        }
+        ErrorKind::Unsupported { .. } => EINVAL,
         _ => EIO,
     };
+    error.path = path.map(Box::from).or(error.path);
     Failure {
         errno,
-        message: with_path(error.to_string(), path),
+        message: error.to_string(),
     }
 }
 
 /// An exception, as an Arrow consumer receives it. Ctrl-C is repeated: the consumer raises an error
 /// of its own, which a program may handle as one of the file.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
-    let text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
+    let mut text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
+    let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract());
+    for note in notes.unwrap_or_else(|_| Vec::<String>::new()) {
+        text += "; ";
+        text += &note;
+    }
     let name = error
         .get_type(py)
         .name()

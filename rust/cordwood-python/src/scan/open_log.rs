@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use cordwood::ReadOptions;
 use cordwood::damage::{Finding, Severity, SkippedRegion};
 use cordwood::read::{Found, FoundRecord};
+use cordwood::{ErrorKind, ReadOptions};
 
 use super::TARGET_LEN;
 use super::columns::Column;
@@ -228,7 +228,7 @@ impl OpenLog {
 
     /// The failure for an error in reading the log. Damage is also listed as skipped.
     fn failed(&mut self, plan: &Plan, error: cordwood::Error) -> Failure {
-        if let cordwood::Error::Corruption { region, .. } = error {
+        if let ErrorKind::Corruption { region, .. } = error.kind {
             plan.note(self.reading, self.source, |log| log.findings.add(Finding::new(region)));
             self.position = region.end;
         }

@@ -223,12 +223,9 @@ impl fmt::Display for Reason {
             }
             Reason::ZeroHeader => write!(f, "a header of zeros before data that is not zero"),
             Reason::RecordTooLarge => {
-                write!(
-                    f,
-                    "a record longer than record_len_max; raise the limit if this file is trusted"
-                )
+                write!(f, "a record longer than the limit")
             }
-            Reason::TooLargeRest => write!(f, "the rest of a record longer than record_len_max"),
+            Reason::TooLargeRest => write!(f, "the rest of a record longer than the limit"),
             Reason::ZeroFill => write!(f, "zeros up to the end of the block"),
             Reason::NonzeroTrailer => write!(f, "a block trailer that is not zero"),
             Reason::EmptyFirst => write!(f, "an empty first fragment that nothing continues"),
@@ -310,7 +307,7 @@ impl SkippedRegion {
 impl fmt::Display for SkippedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let len = self.len();
-        write!(f, "{} ({len} {} at offset {})", self.reason, bytes(len), self.begin)
+        write!(f, "{len} {} at offset {}: {}", bytes(len), self.begin, self.reason)
     }
 }
 

@@ -136,23 +136,28 @@ impl Decoder {
     /// Corrects `found` in a log that may have a number. After what may be the end of the log, a
     /// fragment of another form belongs to an older log. And what looks torn at the end of the file
     /// is damage if all of it had been written.
-    pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
+    pub(super) fn corrected(&self, found: Found, bytes: &[u8]) -> Found {
         match found {
             Found::Fragment { form, .. }
-                if self.recycled.is_doubtful && self.recycled.form.is_some_and(|own| own != *form) =>
+                if self.recycled.is_doubtful && self.recycled.form.is_some_and(|own| own != form) =>
             {
-                *found = Found::Stale;
+                Found::Stale
             }
             Found::Fault {
-                reason: reason @ Reason::TornTail,
-                ..
+                reason: Reason::TornTail,
+                len,
+                leveldb_len,
             } if self.policy.growth != Growth::WaitAtFaults
                 && let Some(header) = bytes.first_chunk().map(Header::decode)
                 && resync::written_len(&self.format, self.recycled.form, bytes).is_some() =>
             {
-                *reason = Reason::BadLength { len: header.len };
+                Found::Fault {
+                    reason: Reason::BadLength { len: header.len },
+                    len,
+                    leveldb_len,
+                }
             }
-            _ => {}
+            _ => found,
         }
     }
 

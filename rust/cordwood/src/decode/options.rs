@@ -60,7 +60,7 @@ pub(crate) use format_options;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnCorruption {
-    /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call continues after it.
+    /// It is an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption); the next call continues after it.
     #[default]
     Fail,
     /// It is an event like any other. LevelDB's behaviour.
@@ -108,7 +108,7 @@ pub struct ReadOptions {
     ///
     /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes read
     /// since the reader began or its last seek; a record that would exceed that is
-    /// [`Error::OverBudget`](crate::Error::OverBudget). A value above the default replaces the 256
+    /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A value above the default replaces the 256
     /// MiB.
     pub record_len_max: u64,
     /// Check each fragment's checksum. Default: `true`. If `false`, damaged data is returned as
@@ -229,13 +229,13 @@ impl ReadOptions {
     /// ```
     /// use cordwood_log::{Dialect, Error, ReadOptions, Reader};
     /// let options = ReadOptions::default().with_dialect(Dialect::LEVELDB).with_log_number(7);
-    /// assert!(matches!(options.check(), Err(Error::Unsupported { .. })));
-    /// assert!(matches!(Reader::from_slice(b"", options).next_record(), Err(Error::Unsupported { .. })));
+    /// assert!(matches!(options.check(), Err(Error { kind: ErrorKind::Unsupported { .. }, .. })));
+    /// assert!(matches!(Reader::from_slice(b"", options).next_record(), Err(Error { kind: ErrorKind::Unsupported { .. }, .. })));
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if logs in the dialect have no number or are not compressed.
+    /// [`ErrorKind::Unsupported`] if logs in the dialect have no number or are not compressed.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

@@ -109,9 +109,8 @@ impl fmt::Display for Refused {
                 ..
             } => write!(
                 f,
-                "with the compressed record at offset {offset} ({data_len} bytes when decompressed), this log \
-                 decompresses to more than the bytes read so far should; the record is not skipped: if you trust this \
-                 file, set record_len_max to {record_len_max} or more to read it"
+                "the compressed record at offset {offset} has {data_len} bytes: too many for the bytes read so far, \
+                 unless the limit is {record_len_max} or more"
             ),
         }
     }

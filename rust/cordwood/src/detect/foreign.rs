@@ -122,7 +122,7 @@ impl Foreign {
             Foreign::LevelDbTable => "a LevelDB table, which LevelDB reads together with its database",
             Foreign::RocksDbTable => "a RocksDB table, which `sst_dump` of RocksDB reads",
             Foreign::PebbleTable => "a Pebble table, which `pebble sstable` of Pebble reads",
-            Foreign::Text => "text, which a text editor shows",
+            Foreign::Text => "text",
             Foreign::Unknown => {
                 "in an unknown format: it has no valid fragment and does not begin with the header of a log"
             }
@@ -137,7 +137,7 @@ impl Foreign {
 
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a log: this is {}", self.description())
+        write!(f, "not a log, but {}", self.description())
     }
 }
 

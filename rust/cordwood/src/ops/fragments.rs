@@ -12,7 +12,7 @@ use super::fragment::Fragment;
 use super::fragment_at::{Place, Region, RegionKind};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::LogFormat;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
 use crate::wal_metadata::LogInfo;
 
@@ -104,7 +104,7 @@ pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<Slic
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened, or is a pipe or a device. [`Error::Unsupported`] if
+/// [`ErrorKind::Io`] if the file cannot be opened, or is a pipe or a device. [`ErrorKind::Unsupported`] if
 /// logs in the given dialect cannot have the number, or the compression, that was given.
 #[cfg(feature = "fs")]
 pub fn fragments_file(
@@ -120,10 +120,7 @@ pub fn fragments_file(
             "a pipe or a device cannot be read twice",
         )),
     };
-    let source = source.map_err(|source| Error::Io {
-        path: Some(path.to_owned()),
-        source,
-    })?;
+    let source = source.map_err(|source| Error::io(source, Some(path)))?;
     Ok(fragments(reader, source))
 }
 
@@ -137,11 +134,11 @@ fn options(format: Option<LogFormat>) -> ReadOptions {
 
 /// An item is an error if
 ///
-/// * the source cannot be read ([`Error::Io`]); the next call tries again;
-/// * the file is in another format ([`Error::Foreign`]);
+/// * the source cannot be read ([`ErrorKind::Io`]); the next call tries again;
+/// * the file is in another format ([`ErrorKind::Foreign`]);
 /// * logs in its dialect cannot have a number, or the compression, that was given
-///   ([`Error::Unsupported`]);
-/// * a record of a compressed log decompresses to too many bytes ([`Error::OverBudget`]).
+///   ([`ErrorKind::Unsupported`]);
+/// * a record of a compressed log decompresses to too many bytes ([`ErrorKind::OverBudget`]).
 ///
 /// After one of the last three, each call returns the same error.
 impl<S: Source> Iterator for Fragments<S> {
@@ -182,10 +179,9 @@ impl<S: Source> Fragments<S> {
             let window = self.source.window();
             window.at(self.offset, left).len() < left && !window.is_last
         } {
-            self.source.fill(self.offset).map_err(|source| Error::Io {
-                path: self.ahead.path().map(Path::to_owned),
-                source,
-            })?;
+            self.source
+                .fill(self.offset)
+                .map_err(|source| Error::io(source, self.ahead.path()))?;
         }
         let rest = self.source.window().at(self.offset, left);
         let in_region = usize::try_from(self.region.end - self.offset).unwrap_or(usize::MAX);
@@ -227,9 +223,11 @@ impl<S: Source> Fragments<S> {
                 let is_salvaged = span.is_salvaged;
                 (span.offset, span.end_offset, RegionKind::Record { is_salvaged })
             }
-            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
-                (region.begin, region.end, RegionKind::Skipped(region.reason))
-            }
+            Ok(Step::Skipped(region))
+            | Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => (region.begin, region.end, RegionKind::Skipped(region.reason)),
             Ok(Step::NeedMore | Step::End(_)) => {
                 self.has_ended = true;
                 let end = self.ahead.offset();

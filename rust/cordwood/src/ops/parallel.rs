@@ -147,7 +147,7 @@ pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
     in_order(
         parts.count,
         workers.collect(),
-        |source| Error::Io { path: None, source },
+        |source| Error::io(source, None),
         |part: Result<T, Error>| {
             let part = part?;
             all = Some(match all.take() {

@@ -11,7 +11,7 @@ use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step, format_opti
 use crate::detect::{check_number, log_number_of};
 use crate::dialect::{Compression, Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
 use crate::encode::Encoder;
-use crate::error::{Error, unsupported};
+use crate::error::{Error, ErrorKind, unsupported};
 use crate::reader::{Reader, Source};
 
 /// How to salvage a log.
@@ -126,15 +126,15 @@ impl SalvageOptions {
 ///
 /// # Errors
 ///
-/// * [`Error::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
+/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
 ///   exists ([`io::ErrorKind::AlreadyExists`]; it is then left as it is), cannot be written, or has
 ///   the name of another log.
-/// * [`Error::Unsupported`] if the log begins by declaring that it is compressed, and this build
+/// * [`ErrorKind::Unsupported`] if the log begins by declaring that it is compressed, and this build
 ///   has no feature `zstd`: it can read no record of such a log. Nothing is written.
-/// * [`Error::OtherLog`] if all of `source` belongs to a log other than the one that its name or
+/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name or
 ///   the options state. Nothing is written.
-/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`Error::Foreign`] and
-///   [`Error::OverBudget`], but never [`Error::Corruption`]. Nothing is written.
+/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`] and
+///   [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. Nothing is written.
 pub fn salvage(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -172,10 +172,7 @@ pub fn salvage_source<S: Source>(
 }
 
 fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Result<Report, Error> {
-    let failed = |source| Error::Io {
-        path: Some(destination.to_owned()),
-        source,
-    };
+    let failed = |source| Error::io(source, Some(destination));
     // An early check, so that nothing is read needlessly; `publish` checks again.
     refuse_existing(destination).map_err(failed)?;
     let format = reader.format()?;
@@ -211,11 +208,13 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         write(&mut copy.out, WRITE_LEN)
     })?;
     if let (Some(other_log_number), Some(log_number)) = (report.other_log_number, report.format.log_number) {
-        return Err(Error::OtherLog {
-            path: reader.path().map(Path::to_owned),
-            log_number,
-            other_log_number,
-        });
+        return Err(Error::new(
+            ErrorKind::OtherLog {
+                log_number,
+                other_log_number,
+            },
+            reader.path(),
+        ));
     }
     report.not_kept = copy.finish();
     write(&mut copy.out, 0)?;

@@ -9,7 +9,7 @@ use super::parallel::{Events, Parts, in_parts, joined_end};
 use crate::damage::{LastZeros, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, SeekSource, Source};
 
@@ -192,7 +192,7 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// As [`Reader::next_event`], but never [`Error::Corruption`].
+/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`].
 pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     reader.without_failing(|reader| reader.without_data(count))
 }
@@ -218,7 +218,11 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 stat.salvaged_count += u64::from(span.is_salvaged);
                 (span.offset, span.end_offset)
             }
-            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
+            Ok(Step::Skipped(region))
+            | Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => {
                 stat.skipped_len += region.len();
                 if region.reason == Reason::ZeroFill {
                     stat.last_zeros.add(region);
@@ -287,8 +291,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// # Errors
 ///
-/// As [`Reader::open`] and [`Reader::next_event`], but never [`Error::Corruption`]. Also
-/// [`Error::Io`] if a thread cannot be started.
+/// As [`Reader::open`] and [`Reader::next_event`], but never [`ErrorKind::Corruption`]. Also
+/// [`ErrorKind::Io`] if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Stat, Error> {
     in_parts_of_file(path.as_ref(), options, threads, stat, Stat::joined)
@@ -299,7 +303,7 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if a source cannot be read or a thread cannot be started.
+/// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
 #[doc(hidden)]
 pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
     if readers.len() > 1

@@ -9,7 +9,7 @@ use super::parallel::{Events, Parts, in_parts, joined_end};
 use crate::damage::{Finding, Findings, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::names::shows_name;
 use crate::reader::{Reader, SeekSource, SliceSource, Source};
 
@@ -146,7 +146,7 @@ shows_name!(NotKept);
 /// Reads to the end, from the position of `reader`, and reports what was found.
 ///
 /// No record is held in memory, however long it is, except those of a compressed log, one at a
-/// time. After an [`Error::Io`] inside a record, reading resumes where that record begins, which
+/// time. After an [`ErrorKind::Io`] inside a record, reading resumes where that record begins, which
 /// for a stream requires a [`seek`](Reader::seek).
 ///
 /// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
@@ -173,7 +173,7 @@ shows_name!(NotKept);
 ///
 /// # Errors
 ///
-/// As [`Reader::next_event`], but never [`Error::Corruption`].
+/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`].
 pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
@@ -194,7 +194,11 @@ pub(super) fn report<S: Source>(
                 }
                 on_step(reader, Step::Record(span))?;
             }
-            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
+            Ok(Step::Skipped(region))
+            | Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => {
                 let is_listed = report.findings.lists(region);
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
@@ -247,8 +251,8 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// As [`Reader::open`] and [`Reader::next_event`], but never [`Error::Corruption`]. Also
-/// [`Error::Io`] if a thread cannot be started.
+/// As [`Reader::open`] and [`Reader::next_event`], but never [`ErrorKind::Corruption`]. Also
+/// [`ErrorKind::Io`] if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let work = |reader: &mut Reader<_>| verify_live(reader, options);
@@ -269,7 +273,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// # Errors
 ///
-/// As [`Reader::next_event`], but never [`Error::Corruption`]. Also [`Error::Io`] if a thread cannot
+/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`]. Also [`ErrorKind::Io`] if a thread cannot
 /// be started.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let mut whole = Reader::from_slice(file, options.clone());
@@ -293,7 +297,7 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if a source cannot be read or a thread cannot be started.
+/// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
 #[doc(hidden)]
 pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
     if readers.len() > 1

@@ -217,7 +217,7 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not
+    /// [`ErrorKind::Io`] with the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not
     /// enough memory for the next record, which is then still found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         loop {
@@ -260,6 +260,6 @@ impl<S: Source> Reader<S> {
     /// The error to return if there is not enough memory for the bytes of a record.
     #[cold]
     pub(crate) fn out_of_memory(&self) -> Error {
-        refusal(Refused::OutOfMemory, self.path.clone())
+        refusal(Refused::OutOfMemory, self.path.as_deref())
     }
 }

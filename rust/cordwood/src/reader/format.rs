@@ -4,7 +4,7 @@ use super::{Reader, Source, source};
 use crate::decode::Decoder;
 use crate::detect::{Detection, identify, of_rest};
 use crate::dialect::LogFormat;
-use crate::error::{Error, unsupported};
+use crate::error::{Error, ErrorKind, unsupported};
 
 impl<S: Source> Reader<S> {
     /// The format of the log: its dialect, with the log number and the compression if they are
@@ -22,9 +22,9 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the source cannot be read; a further call tries again.
-    /// * [`Error::Foreign`] if it is not a log.
-    /// * [`Error::Unsupported`] if logs in its dialect cannot have a number, or the compression, that
+    /// * [`ErrorKind::Io`] if the source cannot be read; a further call tries again.
+    /// * [`ErrorKind::Foreign`] if it is not a log.
+    /// * [`ErrorKind::Unsupported`] if logs in its dialect cannot have a number, or the compression, that
     ///   the options give.
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
@@ -54,10 +54,7 @@ impl<S: Source> Reader<S> {
         let path = self.path.as_deref();
         let named = options.named();
         unsupported(named.check(), path)?;
-        let no_log = |foreign| Error::Foreign {
-            path: self.path.clone(),
-            foreign,
-        };
+        let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, self.path.as_deref());
         let detected = match identify(named, path, window.bytes, window.offset, window.is_last) {
             Detection::NeedMore => return Ok(false),
             Detection::Foreign(foreign) => return Err(no_log(foreign)),

@@ -9,7 +9,7 @@ use crate::damage::{BitFlip, Findings, FragmentPart, locate_bit_flip, only_diffe
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
 use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
-use crate::error::{Error, refusal, unsupported};
+use crate::error::{Error, ErrorKind, refusal, unsupported};
 use crate::format::KIND_AT;
 use crate::wal_metadata::LogInfo;
 
@@ -82,20 +82,17 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] with the path, if it cannot be opened.
-    /// * [`Error::Unsupported`] if a dialect is given, and its logs cannot have a number, or the
+    /// * [`ErrorKind::Io`] with the path, if it cannot be opened.
+    /// * [`ErrorKind::Unsupported`] if a dialect is given, and its logs cannot have a number, or the
     ///   compression, that was given.
     ///
     /// If the range begins after the beginning of the file and the dialect is to be detected, also
-    /// the errors of [`format`](Reader::format), such as [`Error::Foreign`]. Otherwise the first
+    /// the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`]. Otherwise the first
     /// read returns these.
     pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
-        let at_path = |source| Error::Io {
-            path: Some(path.to_owned()),
-            source,
-        };
+        let at_path = |source| Error::io(source, Some(path));
         let begin = |dialect: Dialect| dialect.block_begin(options.start);
         let is_known = !options.must_look();
         let named = options.dialect.filter(|_| is_known);
@@ -118,7 +115,7 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the length of the file cannot be read.
+    /// [`ErrorKind::Io`] if the length of the file cannot be read.
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
         let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
@@ -142,8 +139,8 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// The reader then stays where it was:
     ///
-    /// * [`Error::Io`] if the source cannot be read or cannot seek there.
-    /// * [`Error::Foreign`] and [`Error::Unsupported`] as for [`format`](Reader::format).
+    /// * [`ErrorKind::Io`] if the source cannot be read or cannot seek there.
+    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.format()?;
         self.source.seek(offset).map_err(|source| self.io(source))?;
@@ -158,7 +155,7 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the source cannot seek there.
+    /// [`ErrorKind::Io`] if the source cannot seek there.
     #[doc(hidden)]
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
@@ -272,10 +269,7 @@ impl<S: Source> Reader<S> {
 
     /// An error of the source.
     pub(super) fn io(&self, source: io::Error) -> Error {
-        Error::Io {
-            path: self.path.clone(),
-            source,
-        }
+        Error::io(source, self.path.as_deref())
     }
 
     /// What the metadata records read so far say about the log.
@@ -292,16 +286,16 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the source cannot be read or, with the kind
+    /// * [`ErrorKind::Io`] if the source cannot be read or, with the kind
     ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not enough memory for a
     ///   record; a further call tries again.
-    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too many
+    /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
     ///   bytes; a further call returns the same error.
-    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
+    /// * [`ErrorKind::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
     ///   further call continues after it.
-    /// * [`Error::Truncated`] at the end of a file that ends before the start of the range, or
+    /// * [`ErrorKind::Truncated`] at the end of a file that ends before the start of the range, or
     ///   before the offset of a seek.
-    /// * [`Error::Foreign`] and [`Error::Unsupported`], before the first event, as for
+    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], before the first event, as for
     ///   [`format`](Self::format).
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
@@ -388,10 +382,7 @@ impl<S: Source> Reader<S> {
         }
         match self.next_not_left_out() {
             Step::Skipped(region) if self.fails && region.reason.severity() == Severity::Corruption => {
-                Err(Error::Corruption {
-                    path: self.path.clone(),
-                    region,
-                })
+                Err(Error::new(ErrorKind::Corruption { region }, self.path.as_deref()))
             }
             Step::End(end) if self.end.is_none() => {
                 self.check_start()?;
@@ -399,7 +390,7 @@ impl<S: Source> Reader<S> {
                 Ok(self.not_read(end).map_or(Step::End(end), Step::Skipped))
             }
             Step::NeedMore => match self.decoder.refused() {
-                Some(refused) => Err(refusal(refused, self.path.clone())),
+                Some(refused) => Err(refusal(refused, self.path.as_deref())),
                 None => Ok(Step::NeedMore),
             },
             step => Ok(step),
@@ -455,11 +446,13 @@ impl<S: Source> Reader<S> {
         if !window.is_last || window.end_offset() >= offset {
             return Ok(());
         }
-        Err(Error::Truncated {
-            path: self.path.clone(),
-            offset,
-            file_len: self.source.file_len().filter(|&file_len| file_len < offset),
-        })
+        Err(Error::new(
+            ErrorKind::Truncated {
+                offset,
+                file_len: self.source.file_len().filter(|&file_len| file_len < offset),
+            },
+            self.path.as_deref(),
+        ))
     }
 
     /// Reads more from the source. A further call tries again if it fails.
@@ -591,7 +584,7 @@ impl<S: Source> Reader<S> {
     /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
     /// file[7] ^= 0x80;
     /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
-    /// let Err(Error::Corruption { region, .. }) = reader.next_record() else { panic!() };
+    /// let Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) = reader.next_record() else { panic!() };
     /// let flip = reader.bit_flip(region).unwrap();
     /// assert_eq!((flip.offset, flip.bit), (7, 7));
     /// ```

@@ -5,7 +5,7 @@ use std::iter::FusedIterator;
 
 use super::event::show;
 use super::{FileReader, Reader, Record, Source, StreamSource};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// A record that owns its bytes: the item of [`Reader::records`].
 #[derive(Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
     }
     let next = reader.next_record();
     // After damage there may be more records. Any other error would repeat forever.
-    *has_failed = matches!(&next, Err(error) if !matches!(error, Error::Corruption { .. }));
+    *has_failed = matches!(&next, Err(error) if !matches!(error.kind, ErrorKind::Corruption { .. }));
     next.map(|record| record.map(OwnedRecord::from)).transpose()
 }
 

@@ -7,7 +7,7 @@ use super::sink::Sink;
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Dialect, LogFormat};
 use crate::encode::{Encoder, NotEncoded, Stopped};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::BLOCK_LEN;
 use crate::process::Process;
 
@@ -100,7 +100,7 @@ impl<W: Sink> Writer<W> {
     /// let mut writer = Writer::new(Vec::new()).with_record_len_max(3);
     /// writer.append(b"one")?;
     /// let refused = writer.append(b"three").unwrap_err();
-    /// assert!(matches!(refused.downcast::<Error>(), Ok(Error::RecordTooLarge { record_len: 5, .. })));
+    /// assert!(matches!(refused.downcast::<Error>(), Ok(Error { kind: ErrorKind::RecordTooLarge { record_len: 5, .. }, .. })));
     /// assert_eq!(writer.offset(), 10);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -126,7 +126,7 @@ impl<W: Sink> Writer<W> {
     /// * The error of the sink, if the buffer is full and has to be written.
     /// * [`io::ErrorKind::OutOfMemory`] if there is no memory for the buffer. The record is then not
     ///   appended.
-    /// * [`io::ErrorKind::InvalidInput`] with an [`Error::RecordTooLarge`] inside if the record is
+    /// * [`io::ErrorKind::InvalidInput`] with an [`ErrorKind::RecordTooLarge`] inside if the record is
     ///   too long. It is not appended.
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> io::Result<u64> {
@@ -303,12 +303,11 @@ impl<W: Sink> Writer<W> {
 
     #[cold]
     fn too_large(&self, record_len: usize) -> io::Error {
-        let error = Error::RecordTooLarge {
-            path: None,
+        let error = Error::from(ErrorKind::RecordTooLarge {
             offset: self.offset(),
             record_len: record_len as u64,
             record_len_max: self.record_len_max,
-        };
+        });
         io::Error::new(io::ErrorKind::InvalidInput, error)
     }
 

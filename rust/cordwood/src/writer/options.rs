@@ -58,8 +58,8 @@ names!(FlushPolicy, "flush policy", EveryAppend = "append", OnClose = "close");
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnTornTail {
-    /// Refuses the file with [`Error::TornTail`](crate::Error::TornTail), or with
-    /// [`Error::Corruption`](crate::Error::Corruption) for damage anywhere.
+    /// Refuses the file with [`ErrorKind::TornTail`](crate::ErrorKind::TornTail), or with
+    /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) for damage anywhere.
     #[default]
     Refuse,
     /// Cuts off what follows the last complete record, if a crash could have left it there. Refuses
@@ -124,7 +124,7 @@ pub struct LogFileOptions {
     /// compression.
     pub compression: Option<Compression>,
     /// Refuse to write a record of more bytes than this:
-    /// [`Error::RecordTooLarge`](crate::Error::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
+    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
     /// as for readers. A longer record can be read only if the reader's option of the same name
     /// allows it.
     pub record_len_max: u64,

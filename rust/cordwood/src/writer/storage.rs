@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::file::{self, FileId};
 use crate::process::Process;
 
@@ -76,10 +76,7 @@ impl DiskFile {
     }
 
     fn open_once(path: &Path, options: &OpenOptions) -> Result<Self, Error> {
-        let failed = |source| Error::Io {
-            path: Some(path.to_owned()),
-            source,
-        };
+        let failed = |source| Error::io(source, Some(path));
         let file = options.open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
@@ -89,9 +86,7 @@ impl DiskFile {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Locked {
-                        path: Some(path.to_owned()),
-                    });
+                    return Err(Error::new(ErrorKind::Locked, Some(path)));
                 }
                 // A file system without locks: a second writer cannot be kept out.
                 Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {}

@@ -6,7 +6,7 @@ use cordwood_log::crc32c::{crc32c, extend, mask};
 use cordwood_log::damage::SkippedRegion;
 use cordwood_log::format::{HEADER_LEN, Header};
 use cordwood_log::read::Source;
-use cordwood_log::{End, Error, Event, Reader};
+use cordwood_log::{End, Error, ErrorKind, Event, Reader};
 
 /// An [`Event`] that owns its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,11 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
                 data: record.data.to_vec(),
                 is_salvaged: record.is_salvaged,
             }),
-            Ok(Some(Event::Skipped(region))) | Err(Error::Corruption { region, .. }) => {
+            Ok(Some(Event::Skipped(region)))
+            | Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => {
                 events.push(Found::Skipped(region));
             }
             Ok(None) => break,

@@ -1,7 +1,7 @@
 //! Pebble `record/record_test.go`, `record/log_writer_test.go`, `record/testdata/walSync`.
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::{Dialect, Error, LogFormat, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, ErrorKind, LogFormat, ReadOptions, Reader, Writer};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
@@ -128,7 +128,7 @@ fn seek_record_end_of_file() {
         .with_format(Dialect::PEBBLE)
         .with_range(1 << 20..);
     let error = Reader::from_slice(&file, options).next_event().unwrap_err();
-    assert!(matches!(error, Error::Truncated { offset: 0x10_0000, .. }));
+    assert!(matches!(error.kind, ErrorKind::Truncated { offset: 0x10_0000, .. }));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
-use cordwood_log::{Dialect, Error, FollowOptions, Follower, ReadOptions, Reader};
+use cordwood_log::{Dialect, Error, ErrorKind, FollowOptions, Follower, ReadOptions, Reader};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, read_with, write};
@@ -129,7 +129,10 @@ fn seek_record() {
     let mut reader = Reader::from_slice(&file, ReadOptions::default().with_range(1 << 20..));
     assert!(matches!(
         reader.next_event(),
-        Err(Error::Truncated { offset: 0x10_0000, .. })
+        Err(Error {
+            kind: ErrorKind::Truncated { offset: 0x10_0000, .. },
+            ..
+        })
     ));
 }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cordwood_log::{
-    Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail, ReadOptions,
-    Reader, SyncPolicy,
+    Dialect, Error, ErrorKind, Event, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail,
+    ReadOptions, Reader, SyncPolicy,
 };
 
 use crate::disk::{Byte, Fault, File, Loss, Port};
@@ -1003,7 +1003,10 @@ fn check_reader(file: &[u8], found: &[Found]) -> Result<(), Violation> {
             Ok(Some(Event::Skipped(_))) => {}
             Ok(None) => break,
             // A text.
-            Err(Error::Foreign { .. }) if found.is_empty() => return Ok(()),
+            Err(Error {
+                kind: ErrorKind::Foreign { .. },
+                ..
+            }) if found.is_empty() => return Ok(()),
             Err(error) => return Err(broken(Rule::ReaderAgrees, error.to_string())),
         }
     }

@@ -13,7 +13,7 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
 use crate::detect::log_number_of;
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, refusal, unsupported};
+use crate::error::{Error, ErrorKind, refusal, unsupported};
 use crate::format::Header;
 use crate::fragment::stated_end;
 use crate::reader::Record;
@@ -136,9 +136,9 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the path: the error from the operating system, or
+    /// [`ErrorKind::Io`] with the path: the error from the operating system, or
     /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for anything but a
-    /// regular file. [`Error::Unsupported`] if logs in the given dialect cannot have a number,
+    /// regular file. [`ErrorKind::Unsupported`] if logs in the given dialect cannot have a number,
     /// or the compression, that was given.
     pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -149,10 +149,7 @@ impl Follower {
             let number = named.log_number.or_else(|| log_number_of(path));
             format = named.format(dialect).numbered(number);
         }
-        let file = LiveFile::open(path).map_err(|source| Error::Io {
-            path: Some(path.to_owned()),
-            source,
-        })?;
+        let file = LiveFile::open(path).map_err(|source| Error::io(source, Some(path)))?;
         let state = if named.may_be_completed() {
             State::Identifying
         } else {
@@ -209,10 +206,10 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file cannot be read; a further call tries again.
-    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too many bytes; a
+    /// * [`ErrorKind::Io`] if the file cannot be read; a further call tries again.
+    /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many bytes; a
     ///   further call returns the same error.
-    /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
+    /// * [`ErrorKind::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
     ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged
     ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
@@ -309,12 +306,9 @@ impl Follower {
                 if self.options.on_corruption == OnCorruption::Fail
                     && region.reason.severity() == Severity::Corruption =>
             {
-                Err(Error::Corruption {
-                    path: Some(self.file.path.clone()),
-                    region,
-                })
+                Err(Error::new(ErrorKind::Corruption { region }, Some(&self.file.path)))
             }
-            Err(Failed::Refused(refused)) => Err(refusal(refused, Some(self.file.path.clone()))),
+            Err(Failed::Refused(refused)) => Err(refusal(refused, Some(&self.file.path))),
             Err(Failed::Unidentified(error)) => Err(error),
             Err(Failed::Io(source)) => Err(self.io(source)),
             Ok(reported) => {
@@ -422,10 +416,7 @@ impl Follower {
     }
 
     pub(super) fn io(&self, source: io::Error) -> Error {
-        Error::Io {
-            path: Some(self.file.path.clone()),
-            source,
-        }
+        Error::io(source, Some(&self.file.path))
     }
 
     /// Lets the decoder skip what it is waiting at, which begins the window: the rest of the block,

@@ -7,7 +7,7 @@ use crate::detect::{
     DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
 };
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, unsupported};
+use crate::error::{Error, ErrorKind, unsupported};
 use crate::trace::trace;
 
 impl Follower {
@@ -17,8 +17,8 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`Error::Foreign`] if a signature shows that it is not a log. A file without one may be a
-    /// log whose first record is not complete yet. [`Error::Unsupported`] if logs in its dialect do
+    /// [`ErrorKind::Foreign`] if a signature shows that it is not a log. A file without one may be a
+    /// log whose first record is not complete yet. [`ErrorKind::Unsupported`] if logs in its dialect do
     /// not have the number or compression given in the options.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<(), Error> {
         // A nonzero byte shows that everything before it is written.
@@ -52,10 +52,7 @@ impl Follower {
                 self.state = State::Reading;
             }
             Detection::Foreign(foreign) if foreign.has_signature() => {
-                return Err(Error::Foreign {
-                    path: Some(self.file.path.clone()),
-                    foreign,
-                });
+                return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
             _ if is_written && is_undetected => {
                 // As for a reader.

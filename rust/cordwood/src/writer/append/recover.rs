@@ -9,7 +9,7 @@ use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{DETECT_LEN, Detection, Foreign, identify, is_text, of_rest};
 use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Role};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Hint};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::is_written;
 use crate::reader::{Reader, Source, StreamSource};
@@ -44,10 +44,7 @@ pub(in crate::writer) fn recover(
     path: Option<&Path>,
     interrupted: &dyn Fn() -> io::Result<()>,
 ) -> Result<Recovered, Error> {
-    let failed = |source| Error::Io {
-        path: path.map(Path::to_owned),
-        source,
-    };
+    let failed = |source| Error::io(source, path);
     let file_len = storage.file_len().map_err(failed)?;
     let (dialect, foreign) = dialect_of(storage, options.dialect, path, file_len)?;
     let file = LogBefore {
@@ -105,7 +102,7 @@ pub(in crate::writer) fn recover(
 ///
 /// # Errors
 ///
-/// [`Error::WrongDialect`], [`Error::NeverAppended`], [`Error::Foreign`]: readers of the file would
+/// [`ErrorKind::WrongDialect`], [`ErrorKind::NeverAppended`], [`ErrorKind::Foreign`]: readers of the file would
 /// not find what is appended.
 fn dialect_of(
     storage: &dyn Storage,
@@ -113,8 +110,7 @@ fn dialect_of(
     file: Option<&Path>,
     file_len: u64,
 ) -> Result<(Dialect, Option<Foreign>), Error> {
-    let path = || file.map(Path::to_owned);
-    let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::Io { path: path(), source })?;
+    let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, file))?;
     let read_at = |offset, buffer: &mut [u8]| {
         let bytes = read_at_most(storage, offset, buffer.len() as u64)?;
         buffer[..bytes.len()].copy_from_slice(&bytes);
@@ -123,32 +119,34 @@ fn dialect_of(
     let found = match identify(GivenFormat::default(), file, &head, 0, true) {
         Detection::Log(found) => Ok(found),
         Detection::Foreign(foreign) => Err(Some(foreign)),
-        Detection::Longer(weak) => {
-            Err(of_rest(weak, file_len, read_at).map_err(|source| Error::Io { path: path(), source })?)
-        }
+        Detection::Longer(weak) => Err(of_rest(weak, file_len, read_at).map_err(|source| Error::io(source, file))?),
         Detection::Unclear | Detection::NeedMore => Err(None),
     };
     if let (Err(Some(foreign)), None) = (found, named) {
-        return Err(Error::Foreign { path: path(), foreign });
+        return Err(Error::new(ErrorKind::Foreign { foreign }, file));
     }
     let foreign = found.err().flatten();
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
         && !reads(named, found.dialect, file_len)
     {
-        return Err(Error::WrongDialect {
-            path: path(),
-            named: named.name(),
-            found: found.dialect.name(),
-        });
+        return Err(Error::new(
+            ErrorKind::WrongDialect {
+                named: named.name(),
+                found: found.dialect.name(),
+            },
+            file,
+        ));
     }
     // RocksDB and Pebble begin a new log each time they open a database. In a log with log numbers,
     // readers take what follows its end for the rest of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
-        return Err(Error::NeverAppended {
-            path: path(),
-            format: Box::new(format),
-        });
+        return Err(Error::new(
+            ErrorKind::NeverAppended {
+                format: Box::new(format),
+            },
+            file,
+        ));
     }
     let found = found.map(|found| found.dialect);
     Ok((named.or(found).unwrap_or(LogFormat::unknown().dialect), foreign))
@@ -220,16 +218,17 @@ struct LogBefore<'a> {
 
 impl LogBefore<'_> {
     fn failed(&self, source: io::Error) -> Error {
-        Error::Io {
-            path: self.path.map(Path::to_owned),
-            source,
-        }
+        Error::io(source, self.path)
+    }
+
+    /// Damage in a log to which padding would make it possible to append.
+    fn corruption(&self, region: SkippedRegion) -> Error {
+        Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
 
     /// The length that the file will have, by the table in `docs/format/writing.md`. `region` is
     /// the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
-        let path = self.path.map(Path::to_owned);
         // Without a valid fragment, nothing in it shows that this is a log. If its dialect was named, it
         // may be one of whose only records a sector never reached the disk.
         let may_be_log = self.options.on_torn_tail == OnTornTail::PadToBlock
@@ -239,11 +238,14 @@ impl LogBefore<'_> {
         let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.is_torn_first(tail.begin)?;
         if !is_log {
             return Err(match (self.foreign, tail.damage) {
-                (None, Some(region)) => Error::Corruption { path, region },
-                (foreign, _) => Error::Foreign {
-                    path,
-                    foreign: foreign.unwrap_or(Foreign::Text),
-                },
+                (None, Some(region)) => self
+                    .corruption(region)
+                    .with_hint(tail.is_torn().then_some(Hint::PadWithDialect)),
+                (foreign, _) => {
+                    let foreign = foreign.unwrap_or(Foreign::Text);
+                    let hint = self.options.dialect.is_none().then_some(Hint::NameDialect);
+                    Error::new(ErrorKind::Foreign { foreign }, self.path).with_hint(hint)
+                }
             });
         }
         match (self.options.on_torn_tail, tail.damage) {
@@ -253,8 +255,11 @@ impl LogBefore<'_> {
             }),
             (OnTornTail::Truncate, None) => Ok(tail.begin),
             (OnTornTail::Truncate, Some(_)) if tail.is_torn() => Ok(tail.begin),
-            (OnTornTail::Refuse, None) => Err(Error::TornTail { path, region }),
-            (_, Some(region)) => Err(Error::Corruption { path, region }),
+            (OnTornTail::Refuse, None) => Err(Error::new(ErrorKind::TornTail { region }, self.path)),
+            (OnTornTail::Refuse, Some(region)) if tail.is_torn() => {
+                Err(self.corruption(region).with_hint(Some(Hint::OnTornTail)))
+            }
+            (_, Some(region)) => Err(self.corruption(region)),
         }
     }
 
@@ -318,7 +323,7 @@ impl LogBefore<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Corruption`] for damage with a complete record after it, unless the options request
+    /// [`ErrorKind::Corruption`] for damage with a complete record after it, unless the options request
     /// padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore {
@@ -358,7 +363,10 @@ impl LogBefore<'_> {
         let mut has_fragment = checkpoint > 0;
         let mut tail: Option<Tail> = None;
         loop {
-            let step = reader.step().map_err(|error| with_path(error, self.path))?;
+            let step = reader.step().map_err(|error| Error {
+                path: self.path.map(Box::from),
+                ..error
+            })?;
             let (begin, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
                 // The engine's own record stays where it is, as a record does.
@@ -383,10 +391,7 @@ impl LogBefore<'_> {
                     if let Some(region) = damage
                         && options.on_torn_tail != OnTornTail::PadToBlock
                     {
-                        return Err(Error::Corruption {
-                            path: self.path.map(Path::to_owned),
-                            region,
-                        });
+                        return Err(self.corruption(region));
                     }
                 }
                 // The block is full, and nothing reads these bytes; or there is a file header, but
@@ -429,15 +434,5 @@ impl<R: Read> Read for Interruptible<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         (self.interrupted)()?;
         self.read.read(buffer)
-    }
-}
-
-fn with_path(error: Error, path: Option<&Path>) -> Error {
-    match error {
-        Error::Io { source, .. } => Error::Io {
-            path: path.map(Path::to_owned),
-            source,
-        },
-        other => other,
     }
 }

@@ -10,7 +10,7 @@ use super::{Condvar, Mutex, MutexGuard};
 use crate::damage::SkippedRegion;
 use crate::dialect::LogFormat;
 use crate::encode::{Encoder, NotEncoded, Stopped};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, WriteFailure};
 use crate::format::BLOCK_LEN;
 use crate::process::Process;
 use crate::writer::BUFFER_LEN;
@@ -27,7 +27,7 @@ use crate::writer::storage::copy_of;
 /// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the
 ///   same time share a sync.
 /// * It belongs to the process that opened it. In a forked child every call fails with
-///   [`Error::Forked`], and closing or dropping the copy changes neither the file nor its lock.
+///   [`ErrorKind::Forked`], and closing or dropping the copy changes neither the file nor its lock.
 ///
 /// # What survives
 ///
@@ -169,12 +169,12 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::RecordTooLarge`] if it has more than
+    /// * [`ErrorKind::RecordTooLarge`] if it has more than
     ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
-    /// * [`Error::Write`] if writing it, or a sync that the [policy](LogFileOptions::sync)
+    /// * [`ErrorKind::Write`] if writing it, or a sync that the [policy](LogFileOptions::sync)
     ///   requires, fails; or if there is no memory for the buffer
     ///   ([`io::ErrorKind::OutOfMemory`]). See [Failures](LogFile#failures).
-    /// * [`Error::Closed`], [`Error::Forked`].
+    /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     #[inline]
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, false)
@@ -303,7 +303,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Write`] after a permanent failure, [`Error::Closed`], [`Error::Forked`].
+    /// [`ErrorKind::Write`] after a permanent failure, [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     #[inline]
     pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
         if self.writes_each() {
@@ -330,7 +330,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Write`], [`Error::Closed`], [`Error::Forked`]. See [Failures](LogFile#failures).
+    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See [Failures](LogFile#failures).
     pub fn flush(&self) -> Result<(), Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)
@@ -340,7 +340,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Write`], [`Error::Closed`], [`Error::Forked`]. See [Failures](LogFile#failures).
+    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See [Failures](LogFile#failures).
     pub fn sync(&self) -> Result<(), Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)?;
@@ -350,7 +350,7 @@ impl LogFile {
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not
     /// [`SyncPolicy::Never`], waits until they are on the disk. It also waits for other threads
     /// that are waiting for a sync. Then the file is released, and another writer may open it.
-    /// Every later call fails with [`Error::Closed`], except a further `close` and the methods that
+    /// Every later call fails with [`ErrorKind::Closed`], except a further `close` and the methods that
     /// only query. A second `close` waits until the first has released the file. Unlike
     /// [`Writer::finish`](crate::Writer::finish), it does not consume the log, since threads may
     /// share it.
@@ -360,7 +360,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
+    /// [`ErrorKind::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
     /// The log is closed nevertheless.
     ///
     /// ```
@@ -369,7 +369,7 @@ impl LogFile {
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
     /// log.close()?;
-    /// assert!(matches!(log.append(b"one"), Err(Error::Closed { .. })));
+    /// assert!(matches!(log.append(b"one"), Err(Error { kind: ErrorKind::Closed, .. })));
     /// LogFile::append_to(&path, LogFileOptions::default())?; // another writer may have it now
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -436,9 +436,7 @@ impl LogFile {
     #[inline]
     fn check_owner(&self) -> Result<(), Error> {
         if self.is_forked() {
-            return Err(Error::Forked {
-                path: self.path.clone(),
-            });
+            return Err(Error::new(ErrorKind::Forked, self.path.as_deref()));
         }
         Ok(())
     }
@@ -491,12 +489,14 @@ impl LogFile {
 
     #[cold]
     fn too_large(&self, state: &State, record_len: usize) -> Error {
-        Error::RecordTooLarge {
-            path: self.path.clone(),
-            offset: state.encoder.offset(),
-            record_len: record_len as u64,
-            record_len_max: self.options.record_len_max,
-        }
+        Error::new(
+            ErrorKind::RecordTooLarge {
+                offset: state.encoder.offset(),
+                record_len: record_len as u64,
+                record_len_max: self.options.record_len_max,
+            },
+            self.path.as_deref(),
+        )
     }
 
     #[cold]
@@ -518,9 +518,7 @@ impl LogFile {
             Some(Failure { what, source, .. }) if state.storage.is_some() => {
                 self.write_error(state, copy_of(source), Some(what))
             }
-            _ => Error::Closed {
-                path: self.path.clone(),
-            },
+            _ => Error::new(ErrorKind::Closed, self.path.as_deref()),
         }
     }
 
@@ -530,9 +528,7 @@ impl LogFile {
     }
 
     fn write_error(&self, state: &State, source: io::Error, earlier: Option<&'static str>) -> Error {
-        Error::Write {
-            path: self.path.clone(),
-            source,
+        let failure = WriteFailure {
             earlier,
             durable_offset: state.durable,
             is_undone: state.failure.is_none() && !state.is_closed,
@@ -541,7 +537,8 @@ impl LogFile {
                 .as_ref()
                 .and_then(|failure| failure.undo_error.as_ref())
                 .map(copy_of),
-        }
+        };
+        Error::new(ErrorKind::Write { source, failure }, self.path.as_deref())
     }
 
     /// Whether the policy requires a sync when the log ends at `end`.

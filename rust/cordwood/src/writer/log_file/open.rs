@@ -11,7 +11,7 @@ use super::{Condvar, LogFile, Mutex};
 use crate::detect::{check_number, log_number_of};
 use crate::dialect::LogFormat;
 use crate::encode::Encoder;
-use crate::error::{Error, unsupported};
+use crate::error::{Error, ErrorKind, unsupported};
 use crate::writer::append::{Recovered, cut, recover, unsynced};
 use crate::writer::options::LogFileOptions;
 use crate::writer::storage::{DiskFile, Storage};
@@ -22,10 +22,12 @@ fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error
     if format.is_appended_to() {
         return Ok(());
     }
-    Err(Error::NeverAppended {
-        path: path.map(Path::to_owned),
-        format: Box::new(format),
-    })
+    Err(Error::new(
+        ErrorKind::NeverAppended {
+            format: Box::new(format),
+        },
+        path,
+    ))
 }
 
 impl LogFile {
@@ -33,10 +35,10 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file cannot be opened or emptied, or if its name states a log number,
+    /// * [`ErrorKind::Io`] if the file cannot be opened or emptied, or if its name states a log number,
     ///   such as `000012.log`, that is not the one in the options ([`io::ErrorKind::InvalidInput`]).
-    /// * [`Error::Locked`] if another writer has it open; the file is left as it is.
-    /// * [`Error::Unsupported`] if the options give a log number or a compression that the dialect
+    /// * [`ErrorKind::Locked`] if another writer has it open; the file is left as it is.
+    /// * [`ErrorKind::Unsupported`] if the options give a log number or a compression that the dialect
     ///   does not support, or a compression that this build cannot write; nothing is changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         // Opening does not truncate it: another writer may have it open.
@@ -51,18 +53,15 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), cannot be
+    /// * [`ErrorKind::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), cannot be
     ///   created, or has the wrong name, as in [`create`](Self::create).
-    /// * [`Error::Unsupported`] as [`create`](Self::create).
+    /// * [`ErrorKind::Unsupported`] as [`create`](Self::create).
     pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
     }
 
     fn create_with(path: &Path, open: &OpenOptions, options: LogFileOptions) -> Result<Self, Error> {
-        let failed = |source| Error::Io {
-            path: Some(path.to_owned()),
-            source,
-        };
+        let failed = |source| Error::io(source, Some(path));
         unsupported(options.format().check_to_write(), Some(path))?;
         if let Some(number) = options.format().log_number {
             check_number(log_number_of(path), number).map_err(failed)?;
@@ -82,19 +81,19 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file cannot be opened, read or truncated, or is not a regular file;
+    /// * [`ErrorKind::Io`] if the file cannot be opened, read or truncated, or is not a regular file;
     ///   if there is a checkpoint after 0, and the file does not exist ([`io::ErrorKind::NotFound`]),
     ///   or no record begins or ends there ([`io::ErrorKind::InvalidInput`]).
-    /// * [`Error::Locked`] if another writer has it open.
-    /// * [`Error::WrongDialect`] if the fragments of the file are not in the dialect that the
+    /// * [`ErrorKind::Locked`] if another writer has it open.
+    /// * [`ErrorKind::WrongDialect`] if the fragments of the file are not in the dialect that the
     ///   options name.
-    /// * [`Error::NeverAppended`] for a log with a log number, or with compression: RocksDB and
+    /// * [`ErrorKind::NeverAppended`] for a log with a log number, or with compression: RocksDB and
     ///   Pebble create a new log instead.
-    /// * [`Error::Unsupported`] as [`create`](Self::create).
-    /// * [`Error::Foreign`] if the file is not a log.
-    /// * [`Error::TornTail`] if it ends with an incomplete record or with zeros, and the options
+    /// * [`ErrorKind::Unsupported`] as [`create`](Self::create).
+    /// * [`ErrorKind::Foreign`] if the file is not a log.
+    /// * [`ErrorKind::TornTail`] if it ends with an incomplete record or with zeros, and the options
     ///   refuse that.
-    /// * [`Error::Corruption`] if it is damaged, unless the options request padding.
+    /// * [`ErrorKind::Corruption`] if it is damaged, unless the options request padding.
     ///
     /// ```
     /// use cordwood_log::{Error, LogFile, LogFileOptions};
@@ -109,7 +108,7 @@ impl LogFile {
     /// std::fs::OpenOptions::new().write(true).open(&path)?.set_len(19)?; // as a crash may leave it
     ///
     /// let refused = LogFile::append_to(&path, LogFileOptions::default());
-    /// assert!(matches!(refused, Err(Error::TornTail { region, .. }) if region.begin == 10));
+    /// assert!(matches!(refused, Err(Error { kind: ErrorKind::TornTail { region, .. }, .. }) if region.begin == 10));
     /// let log = LogFile::append_to(&path, LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
     /// assert_eq!(log.discarded_tail().map(|region| (region.begin, region.end)), Some((10, 19)));
     /// assert_eq!(log.append(b"two again")?, 10);
@@ -121,7 +120,7 @@ impl LogFile {
     }
 
     /// [`append_to`](Self::append_to), interruptible: `interrupted` is called repeatedly while the
-    /// file is read, and an error from it ends the call as an [`Error::Io`].
+    /// file is read, and an error from it ends the call as an [`ErrorKind::Io`].
     #[doc(hidden)]
     pub fn append_to_unless(
         path: impl AsRef<Path>,
@@ -137,10 +136,7 @@ impl LogFile {
         let file = DiskFile::open(path, open.read(true).write(true).create(is_new).truncate(false))?;
         if !file.is_regular() {
             let text = "only a regular file can be read and then appended to";
-            return Err(Error::Io {
-                path: Some(path.to_owned()),
-                source: io::Error::new(io::ErrorKind::InvalidInput, text),
-            });
+            return Err(Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), Some(path)));
         }
         let recovered = recover(&file, &options, Some(path), interrupted)?;
         let mut log = Self::new(Box::new(file), options, recovered);
