@@ -9,6 +9,7 @@ mod common;
 mod double;
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 
 use common::{Found, read_all};
 use cordwood_log::damage::Reason;
@@ -19,6 +20,7 @@ use cordwood_log::{
 };
 use double::{Double, ENOSPC, Fault, Op, apply};
 
+/// The sector of most disks; others write 4 KiB at a time.
 const SECTOR_LEN: usize = 512;
 /// A write is cut at each of its last bytes; before those, only at the end of each sector.
 const TAIL_LEN: usize = 64;
@@ -37,6 +39,8 @@ struct History {
     /// The file before it was opened; all records in it are on the disk.
     initial: Vec<u8>,
     is_new: bool,
+    /// The number of bytes that the disk writes at a time.
+    sector_len: usize,
     ops: Vec<Op>,
     /// Every record that was appended, or whose append was attempted.
     attempted: HashSet<Record>,
@@ -90,6 +94,7 @@ impl Session {
         let history = History {
             initial: initial.to_vec(),
             is_new,
+            sector_len: SECTOR_LEN,
             ops: Vec::new(),
             attempted: appended.iter().cloned().collect(),
             appended,
@@ -188,6 +193,7 @@ struct CrashFile {
 /// The files that may be on the disk after the first `count` operations.
 fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     let ops = &history.ops[..count];
+    let sector_len = history.sector_len;
     let (synced, pending) = ops.split_at(ops.iter().rposition(|op| *op == Op::SyncData).unwrap_or(0));
     let mut durable = history.initial.clone();
     synced.iter().for_each(|op| apply(op, &mut durable));
@@ -209,7 +215,7 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     for (index, op) in pending.iter().enumerate() {
         push(&file, format!("{index} pending operations done"), true);
         if let Op::Write { offset, bytes } = op {
-            let sector_ends = (1..bytes.len()).filter(|len| (*offset as usize + len).is_multiple_of(SECTOR_LEN));
+            let sector_ends = (1..bytes.len()).filter(|len| (*offset as usize + len).is_multiple_of(sector_len));
             let last_bytes = bytes.len().saturating_sub(TAIL_LEN).max(1)..bytes.len();
             for len in sector_ends.chain(last_bytes).chain([0]) {
                 let mut part = bytes[..len].to_vec();
@@ -220,7 +226,7 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
                 part.resize(bytes.len(), 0);
                 let mut filled = file.clone();
                 apply(&torn(part), &mut filled);
-                let is_usual = len == 0 || (*offset as usize + len).is_multiple_of(SECTOR_LEN);
+                let is_usual = len == 0 || (*offset as usize + len).is_multiple_of(sector_len);
                 push(&filled, format!("{index} done, the next zero from {len} on"), is_usual);
             }
         }
@@ -232,14 +238,14 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     let mut base = durable;
     base.resize(file.len(), 0);
     let sectors: Vec<usize> = (0..file.len())
-        .step_by(SECTOR_LEN)
-        .filter(|&begin| sector(&file, begin) != sector(&base, begin))
+        .step_by(sector_len)
+        .filter(|&begin| sector(&file, begin, sector_len) != sector(&base, begin, sector_len))
         .collect();
     let mut mix = |what: String, is_lost: &mut dyn FnMut(usize) -> bool| {
         let mut mixed = file.clone();
         for &begin in &sectors {
             if is_lost(begin) {
-                let end = (begin + SECTOR_LEN).min(mixed.len());
+                let end = (begin + sector_len).min(mixed.len());
                 mixed[begin..end].copy_from_slice(&base[begin..end]);
             }
         }
@@ -259,8 +265,8 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     files
 }
 
-fn sector(file: &[u8], begin: usize) -> &[u8] {
-    &file[begin..file.len().min(begin + SECTOR_LEN)]
+fn sector(file: &[u8], begin: usize, sector_len: usize) -> &[u8] {
+    &file[begin..file.len().min(begin + sector_len)]
 }
 
 // What must be true -----------------------------------------------------------------------------
@@ -280,6 +286,8 @@ fn check(name: &str, history: &History) -> Counts {
             .last()
             .map_or(0, |record| record.end_offset),
     };
+    // After an operation that writes nothing, a crash may leave the same files as before.
+    let (hasher, mut checked) = (RandomState::new(), HashSet::new());
     for count in 0..=history.ops.len() {
         let ops = &history.ops[..count];
         let promised = ops.iter().rev().find_map(|op| match op {
@@ -295,9 +303,11 @@ fn check(name: &str, history: &History) -> Counts {
             );
         }
         for file in crash_files(history, count) {
-            let what = format!("{name}, {count} operations, {}", file.what);
-            check_file(&what, history, promised, &file, &mut counts);
             counts.files += 1;
+            if checked.insert(hasher.hash_one((promised, file.is_usual, &file.bytes))) {
+                let what = format!("{name}, {count} operations, {}", file.what);
+                check_file(&what, history, promised, &file, &mut counts);
+            }
         }
     }
     counts
@@ -444,10 +454,12 @@ fn a_record_of_several_blocks() {
     assert_checked(&check("several blocks", &session.close()), 400);
 }
 
-/// A record that is longer than the writer's buffer: its pieces are separate writes.
+/// A record that is longer than the writer's buffer: its pieces are separate writes. A disk with
+/// sectors of 4 KiB leaves fewer files to check.
 #[test]
 fn a_record_in_pieces() {
     let mut session = Session::create(None, options());
+    session.history.sector_len = 4096;
     session.append_sync(100);
     session.append(50);
     session.append(300_000);
@@ -455,7 +467,7 @@ fn a_record_in_pieces() {
     let history = session.close();
     let writes = history.ops.iter().filter(|op| matches!(op, Op::Write { .. })).count();
     assert_eq!(writes, 4);
-    assert_checked(&check("in pieces", &history), 1000);
+    assert_checked(&check("in pieces", &history), 500);
 }
 
 #[test]
@@ -472,8 +484,9 @@ fn every_append_synced() {
 #[test]
 fn records_around_the_end_of_a_block() {
     for left in [0, 1, 6, 7, 8, 20] {
-        let mut session = Session::create(None, options());
-        session.append_sync(BLOCK_LEN - 7 - left);
+        let mut first = Encoded::new(&[]);
+        first.append(BLOCK_LEN - 7 - left);
+        let mut session = Session::append_to(&first.bytes, options());
         session.append(5);
         session.append(600);
         session.flush();
