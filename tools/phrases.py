@@ -1,8 +1,11 @@
-"""Look for phrases that are not the field's terms, in the prose of the sources: `make lint` runs it.
+"""Look for phrases that are not the field's terms, and for code that takes a message apart: `make lint` runs it.
 
 Prose is comments in Rust, comments and docstrings in Python, and Markdown outside code blocks.
 A line with the marker `phrase-ok` and a reason, for example `# phrase-ok: behind a lock`, is left
 out. What a program prints (string literals, and the sessions in tests/cli) is left to its tests.
+
+A message is for people: what a program needs of an error is an attribute of it. So no code of the product searches,
+splits or shortens `str(error)`, `error.message`, or in Rust `error.to_string()`.
 
     python tools/phrases.py            the files that git tracks
     python tools/phrases.py FILE ...   these files
@@ -149,8 +152,46 @@ def instead_of(text: str, at: int, end: int) -> str:
     raise AssertionError(text[at:end])
 
 
+# Methods that take a text apart, in Python and in Rust.
+PYTHON_APART = re.compile(
+    r"endswith|r?find|r?index|r?partition|remove\w+|replace|r?split|splitlines|startswith|[lr]?strip"
+)
+RUST_APART = re.compile(
+    r"(?:\bmessage|\.to_string\(\))\s*"
+    r"\.(?:contains|ends_with|find|replacen?|r?splitn?(?:_once)?|starts_with|strip_\w+|trim\w*)\("
+)
+
+
+def taken_apart(path: Path) -> Iterator[int]:
+    """The lines of a file of the product that take a message apart."""
+    text = path.read_text(encoding="utf-8")
+    numbers = []
+    if path.suffix == ".rs" and "/src/" in str(path) and not re.search(r"tests?\.rs$|/fuzz/", str(path)):
+        code = re.sub(r"//.*", lambda comment: " " * len(comment[0]), text.partition("#[cfg(test)]")[0])
+        numbers = [code.count("\n", 0, match.end()) + 1 for match in RUST_APART.finditer(code)]
+    elif path.suffix == ".py" and str(path).startswith("python/"):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                is_regex = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+                is_apart = is_regex or PYTHON_APART.fullmatch(node.func.attr)
+                if is_apart and any(map(is_message, [*(node.args if is_regex else []), node.func.value])):
+                    numbers.append(node.end_lineno or node.lineno)
+    lines = text.splitlines()
+    yield from (number for number in numbers if MARKER not in lines[number - 1])
+
+
+def is_message(node: ast.expr) -> bool:
+    """Whether the expression is the text of an error or of another object."""
+    match node:
+        case ast.Call(func=ast.Name(id="str"), args=[_]) | ast.Name(id="message"):
+            return True
+        case ast.Attribute(attr="message" | "strerror") | ast.Subscript(value=ast.Attribute(attr="args")):
+            return True
+    return False
+
+
 def main() -> int:
-    """Print the phrases found, and fail if there are any."""
+    """Print what was found, and fail if that is anything."""
     tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines()
     left_out = (*LEFT_OUT, "tools/phrases.py")
     names = sys.argv[1:] or [name for name in tracked if not name.startswith(left_out)]
@@ -160,7 +201,10 @@ def main() -> int:
             for number, phrase, instead in hits(path):
                 count += 1
                 print(f"{path}:{number}: {phrase!r}: say {instead!r}")
-    print(f"{count} phrases" if count else "no phrase found")
+            for number in taken_apart(path):
+                count += 1
+                print(f"{path}:{number}: a message is taken apart: use the attributes of the error")
+    print(f"{count} found" if count else "no phrase found")
     return int(count > 0)
 
 

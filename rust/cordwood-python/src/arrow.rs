@@ -396,7 +396,7 @@ impl KeptStream {
             },
         };
         // A path may contain any character but this one.
-        self.last_error = CString::new(failure.message.replace('\0', "")).ok();
+        self.last_error = CString::new(failure.message.replace('\0', "")).ok(); // phrase-ok: for C
         Err(failure.errno)
     }
 }
