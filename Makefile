@@ -78,7 +78,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy --package cordwood-log --all-targets --locked -- -D warnings
+	cargo clippy --package cordwood-log --locked -- -D warnings
 	cargo clippy --package cordwood-log --no-default-features --locked -- -D warnings
 	$(if $(wildcard $(shell rustc --print target-libdir --target $(WASM))),cargo check --package cordwood-log --no-default-features --locked --target $(WASM))
 	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood-log --package cordwood-payload --no-deps --locked

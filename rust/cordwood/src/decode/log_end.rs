@@ -136,28 +136,23 @@ impl Decoder {
     /// Corrects `found` in a log that may have a number. After what may be the end of the log, a
     /// fragment of another form belongs to an older log. And what looks torn at the end of the file
     /// is damage if all of it had been written.
-    pub(super) fn corrected(&self, found: Found, bytes: &[u8]) -> Found {
+    pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment { form, .. }
-                if self.recycled.is_doubtful && self.recycled.form.is_some_and(|own| own != form) =>
+                if self.recycled.is_doubtful && self.recycled.form.is_some_and(|own| own != *form) =>
             {
-                Found::Stale
+                *found = Found::Stale;
             }
             Found::Fault {
-                reason: Reason::TornTail,
-                len,
-                leveldb_len,
+                reason: reason @ Reason::TornTail,
+                ..
             } if self.policy.growth != Growth::WaitAtFaults
                 && let Some(header) = bytes.first_chunk().map(Header::decode)
                 && resync::written_len(&self.format, self.recycled.form, bytes).is_some() =>
             {
-                Found::Fault {
-                    reason: Reason::BadLength { len: header.len },
-                    len,
-                    leveldb_len,
-                }
+                *reason = Reason::BadLength { len: header.len };
             }
-            _ => found,
+            _ => {}
         }
     }
 

@@ -57,7 +57,7 @@ impl Decoder {
                 return self.resolve(ambiguity, resolution);
             }
             let left = self.format.dialect.block_left(self.offset);
-            let bytes = window.at(self.offset, left);
+            let mut bytes = window.at(self.offset, left);
             if self.offset == 0
                 && self.format.log_number.is_none()
                 && let Some(number) = self.format.dialect.number_of_empty_log(bytes)
@@ -71,50 +71,46 @@ impl Decoder {
             if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
                 found = find_other(&self.format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
+            // The window does not contain the bytes of a repaired fragment.
+            let repaired;
             if let Found::Fault { reason, .. } = found
                 && self.repairs.is_on
                 && let Some(fragment) = self.repair(reason, bytes, left)
             {
-                let found = find(&self.format, &fragment, left, true, true);
-                if let Some(step) = self.process(found, &fragment, left, window) {
-                    return step;
+                repaired = fragment;
+                bytes = &repaired;
+                found = find(&self.format, bytes, left, true, true);
+            }
+            if self.format.dialect.has_log_numbers() {
+                self.correct(&mut found, bytes);
+                // The whole block is skipped, and what it contains may matter.
+                if bytes.len() < left && !window.is_last && self.is_older(found) {
+                    found = Found::Incomplete;
                 }
-            } else if let Some(step) = self.process(found, bytes, left, window) {
+                if self.disambiguate(found, bytes) {
+                    continue;
+                }
+            }
+            trace!("decode: at {}, {found:?}; {:?}", self.offset, self.recycled);
+            let step = if let Found::Fragment {
+                kind,
+                form,
+                payload_len,
+            } = found
+                && self.bounds.contains(self.offset)
+                && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
+            {
+                self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
+            } else if found == Found::Incomplete
+                || (self.policy.growth == Growth::WaitAtFaults && matches!(found, Found::Fault { .. } | Found::Stale))
+            {
+                Some(Step::NeedMore)
+            } else {
+                self.other(self.at_its_place(found, bytes), bytes, window)
+            };
+            if let Some(step) = step {
                 return step;
             }
-        }
-    }
-
-    /// Processes what was found at the beginning of `bytes`, the rest of the block. Returns `None`
-    /// to look again.
-    #[inline]
-    fn process(&mut self, mut found: Found, bytes: &[u8], left: usize, window: Window<'_>) -> Option<Step> {
-        if self.format.dialect.has_log_numbers() {
-            found = self.corrected(found, bytes);
-            // The whole block is skipped, and what it contains may matter.
-            if bytes.len() < left && !window.is_last && self.is_older(found) {
-                found = Found::Incomplete;
-            }
-            if self.disambiguate(found, bytes) {
-                return None;
-            }
-        }
-        trace!("decode: at {}, {found:?}; {:?}", self.offset, self.recycled);
-        if let Found::Fragment {
-            kind,
-            form,
-            payload_len,
-        } = found
-            && self.bounds.contains(self.offset)
-            && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
-        {
-            self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
-        } else if found == Found::Incomplete
-            || (self.policy.growth == Growth::WaitAtFaults && matches!(found, Found::Fault { .. } | Found::Stale))
-        {
-            Some(Step::NeedMore)
-        } else {
-            self.other(self.at_its_place(found, bytes), bytes, window)
         }
     }
 
