@@ -378,7 +378,7 @@ impl Follower {
         timeout: Option<Duration>,
     ) -> PyResult<Self> {
         let follower = py
-            .detach(|| cordwood::Follower::open(&path, options.clone()))
+            .detach(|| cordwood::Follower::open_with(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
         // A relative path refers to the working directory at this time, for the next file also.
         let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;

@@ -221,7 +221,7 @@ impl Open {
         make: &impl Fn(Record) -> PyResult<T>,
     ) -> Taken<T> {
         let Open { path, options, .. } = self;
-        match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {
+        match py.detach(|| cordwood::Follower::open_with(&*path, options.clone())) {
             Ok(next) => {
                 self.next = Some(next);
                 self.take(py, make)

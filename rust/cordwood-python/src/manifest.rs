@@ -17,7 +17,7 @@ use cordwood_payload::{Field, VersionEdit};
 ///
 /// Those of reading the new log.
 pub(crate) fn lacks_an_edit(path: &Path, old: Option<&Path>, options: ReadOptions) -> Result<bool, cordwood::Error> {
-    let mut reader = cordwood::Reader::open(path, options)?;
+    let mut reader = cordwood::Reader::open_with(path, options)?;
     let (mut has_next_file, mut has_log, mut has_sequence) = (false, false, false);
     let name = old.and_then(Path::file_name).unwrap_or_default();
     let mut is_manifest = name.as_encoded_bytes().starts_with(b"MANIFEST-");

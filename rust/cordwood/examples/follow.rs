@@ -9,11 +9,11 @@
 use std::time::Duration;
 
 use cordwood_log::follow::Poll;
-use cordwood_log::{Error, FollowOptions, Follower};
+use cordwood_log::{Error, Follower};
 
 fn main() -> Result<(), Error> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());
-    let mut follower = Follower::open(&path, FollowOptions::default())?;
+    let mut follower = Follower::open(&path)?;
     loop {
         match follower.wait(Some(Duration::from_secs(10)))? {
             Poll::Record(record) => println!("{}: {}", record.offset, record.data.escape_ascii()),

@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use cordwood_log::{Error, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader, SyncPolicy};
+use cordwood_log::{Error, LogFile, LogFileOptions, OnTornTail, Reader, SyncPolicy};
 
 fn main() -> io::Result<()> {
     let mut arguments = env::args().skip(1);
@@ -66,7 +66,7 @@ fn older_files(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 
 /// The orders in a log.
 fn orders(path: &Path) -> Result<Vec<String>, Error> {
-    let mut reader = Reader::open(path, ReadOptions::default())?;
+    let mut reader = Reader::open(path)?;
     let mut orders = Vec::new();
     while let Some(record) = reader.next_record()? {
         orders.push(String::from_utf8_lossy(record.data).into_owned());

@@ -10,7 +10,7 @@ use std::error::Error;
 
 use cordwood_log::ReadOptions;
 use cordwood_log::codec::{Decoder, Step, Window};
-use cordwood_log::ops::{DETECT_LEN, detect};
+use cordwood_log::ops::{DETECT_LEN, Detection, detect};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
@@ -24,8 +24,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     (&mut file).take(DETECT_LEN as u64).read_to_end(&mut bytes).await?;
     // A decoder does not detect the dialect.
     let mut options = ReadOptions::default();
-    if let Some(format) = detect(&bytes)? {
-        options = options.with_format(format);
+    match detect(&bytes) {
+        Detection::Log(format) => options = options.with_format(format),
+        Detection::Foreign(foreign) => return Err(foreign.into()),
+        // Read as LevelDB's.
+        Detection::Unclear => {}
     }
     let mut decoder = Decoder::new(&options)?;
     loop {

@@ -536,9 +536,9 @@ impl From<io::Error> for Error {
 ///
 /// ```
 /// use std::io;
-/// use cordwood_log::{ReadOptions, Reader};
+/// use cordwood_log::Reader;
 /// fn first_record(path: &str) -> io::Result<Option<Vec<u8>>> {
-///     let mut reader = Reader::open(path, ReadOptions::default())?;
+///     let mut reader = Reader::open(path)?;
 ///     Ok(reader.next_record()?.map(|record| record.data.to_vec()))
 /// }
 /// assert_eq!(first_record("no such file").unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -9,7 +9,7 @@
 //! # Writing and reading
 //!
 //! ```
-//! use cordwood_log::{LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader};
+//! use cordwood_log::{LogFile, LogFileOptions, OnTornTail, Reader};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("app.log");
@@ -20,7 +20,7 @@
 //! assert_eq!(log.append(b"two")?, 10); // the offset of the record's first header
 //! log.close()?;
 //!
-//! let mut reader = Reader::open(&path, ReadOptions::default())?;
+//! let mut reader = Reader::open(&path)?;
 //! let mut records = Vec::new();
 //! while let Some(record) = reader.next_record()? {
 //!     records.push((record.offset, record.data.to_vec()));

@@ -11,7 +11,7 @@ use cordwood_log::format::Header;
 use cordwood_log::ops::SalvageOptions;
 use cordwood_log::read::SliceSource;
 use cordwood_log::{
-    Compression, Dialect, Error, ErrorKind, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader, ops,
+    Compression, Dialect, Error, ErrorKind, Follower, LogFormat, OnCorruption, ReadOptions, Reader, ops,
 };
 
 const MIB: u64 = 1 << 20;
@@ -111,7 +111,7 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
 
         let path = folder.path().join("live.log");
         std::fs::write(&path, &file).unwrap();
-        let mut follower = Follower::open(&path, FollowOptions::default()).unwrap();
+        let mut follower = Follower::open(&path).unwrap();
         while !matches!(follower.poll().unwrap(), Poll::Record(_)) {}
         for _ in 0..3 {
             let error = follower.poll().unwrap_err();

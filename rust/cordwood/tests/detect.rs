@@ -7,7 +7,7 @@ mod wire;
 
 use std::io::Read;
 
-use cordwood_log::ops::{DETECT_LEN, Foreign, detect};
+use cordwood_log::ops::{DETECT_LEN, Detection, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, ErrorKind, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 
@@ -77,7 +77,7 @@ fn table(magic: &[u8; 8], len: usize) -> Vec<u8> {
 fn other_formats_are_named() {
     for (format, bytes) in foreign() {
         if bytes.len() < DETECT_LEN {
-            assert_eq!(detect(&bytes), Err(format));
+            assert_eq!(detect(&bytes), Detection::Foreign(format));
         }
         let mut reader = Reader::from_slice(&bytes, ReadOptions::default());
         // A second call returns the same error.
@@ -115,10 +115,7 @@ fn the_path_is_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("000001.log");
     std::fs::write(&path, b"SQLite format 3\0").unwrap();
-    let error = Reader::open(&path, ReadOptions::default())
-        .unwrap()
-        .next_record()
-        .unwrap_err();
+    let error = Reader::open(&path).unwrap().next_record().unwrap_err();
     assert!(error.to_string().contains("000001.log"));
 }
 
@@ -164,11 +161,12 @@ fn what_cannot_be_detected_is_unclear() {
         for len in 0..fragment.len() {
             // Only the type in a complete header shows anything.
             let shown = shown.filter(|_| len >= 7).map(LogFormat::new);
-            assert_eq!(detect(&fragment[..len]), Ok(shown), "{len}");
+            let shown = shown.map_or(Detection::Unclear, Detection::Log);
+            assert_eq!(detect(&fragment[..len]), shown, "{len}");
         }
-        assert!(matches!(detect(&fragment), Ok(Some(_))));
+        assert!(matches!(detect(&fragment), Detection::Log(_)));
     }
-    assert_eq!(detect(&[0; 100_000]), Ok(None));
+    assert_eq!(detect(&[0; 100_000]), Detection::Unclear);
 }
 
 /// The first block is zeros or damaged; a later one shows what the log is.
@@ -186,7 +184,7 @@ fn a_later_block_decides() {
             for blocks in 1..3 {
                 let file = [vec![fill; blocks * 32_768], wire.full(b"foo")].concat();
                 let file = &file[..file.len().min(DETECT_LEN)];
-                assert_eq!(detect(file), Ok(Some(dialect)), "{wire:?} {fill} {blocks}");
+                assert_eq!(detect(file), Detection::Log(dialect), "{wire:?} {fill} {blocks}");
             }
         }
     }
@@ -207,8 +205,8 @@ fn fragments_after_damage_decide() {
     ] {
         let mut file = [wire.full(b"damaged"), wire.full(b"foo"), wire.full(b"bar")].concat();
         file[0] ^= 1;
-        assert_eq!(detect(&file), Ok(Some(dialect)), "{wire:?}");
-        assert_eq!(detect(&file[..file.len() - 1]), Ok(None), "{wire:?}");
+        assert_eq!(detect(&file), Detection::Log(dialect), "{wire:?}");
+        assert_eq!(detect(&file[..file.len() - 1]), Detection::Unclear, "{wire:?}");
     }
 }
 
@@ -219,7 +217,7 @@ fn a_type_without_its_checksum_decides_nothing() {
     for kind in (0..=255).filter(|&kind| kind != 1) {
         let mut file = file.clone();
         file[6] = kind;
-        assert_eq!(detect(&file), Ok(None), "{kind}");
+        assert_eq!(detect(&file), Detection::Unclear, "{kind}");
     }
 }
 
@@ -241,7 +239,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     // The beginning can be read if the file is named by its path or is in memory.
     let readers: [&mut dyn FnMut() -> Result<Option<Vec<u8>>, Error>; 2] = [
         &mut || {
-            Ok(Reader::open(&path, options.clone())?
+            Ok(Reader::open_with(&path, options.clone())?
                 .next_record()?
                 .map(|record| record.data.to_vec()))
         },
@@ -480,9 +478,9 @@ fn a_valid_fragment_outranks_what_is_before_it() {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.bin");
             std::fs::write(&path, &file).unwrap();
-            assert!(Reader::open(&path, ReadOptions::default()).unwrap().format().is_ok());
+            assert!(Reader::open(&path).unwrap().format().is_ok());
             std::fs::write(&path, &file[..file.len() - 1]).unwrap();
-            let dialect = Reader::open(&path, ReadOptions::default()).unwrap().format();
+            let dialect = Reader::open(&path).unwrap().format();
             assert!(
                 matches!(
                     dialect,
@@ -509,7 +507,7 @@ fn a_signature_outranks_a_header_that_may_be_torn() {
             file.resize(file_len, b'x');
             assert_eq!(
                 detect(&file[..file_len.min(DETECT_LEN)]),
-                Err(Foreign::Gzip),
+                Detection::Foreign(Foreign::Gzip),
                 "{kind} {length} {file_len}"
             );
         }
@@ -520,9 +518,9 @@ fn a_signature_outranks_a_header_that_may_be_torn() {
 #[test]
 fn text_outranks_a_header_that_may_be_torn() {
     for text in ["step 0\nstep 50\n", "offset\tlen\n", "29320z\n", "29320z\x0c"] {
-        assert_eq!(detect(text.as_bytes()), Err(Foreign::Text), "{text:?}");
+        assert_eq!(detect(text.as_bytes()), Detection::Foreign(Foreign::Text), "{text:?}");
         let long = format!("{text}{}", "1\t20\n".repeat(4_000));
-        assert_eq!(detect(long.as_bytes()), Err(Foreign::Text), "{text:?}");
+        assert_eq!(detect(long.as_bytes()), Detection::Foreign(Foreign::Text), "{text:?}");
     }
 }
 
@@ -539,7 +537,7 @@ fn the_name_of_a_log_is_believed() {
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, [0x4d, 0xff].repeat(1000)).unwrap();
-        let open = || Reader::open(&path, ReadOptions::default()).unwrap();
+        let open = || Reader::open(&path).unwrap();
         assert_eq!(open().format().is_ok(), is_believed, "{name}");
         std::fs::write(&path, b"plain text, no log\n").unwrap();
         assert!(open().format().is_err(), "{name}");
@@ -562,7 +560,11 @@ fn a_log_of_each_dialect_is_detected() {
             let mut dialects = Dialect::ALL.iter();
             let first = dialects.find(|&&other| log_in(other, record_len) == file);
             let head = &file[..file.len().min(DETECT_LEN)];
-            assert_eq!(detect(head), Ok(first.map(|&dialect| dialect.into())), "{dialect:?}");
+            assert_eq!(
+                detect(head),
+                first.map_or(Detection::Unclear, |&first| Detection::Log(first.into())),
+                "{dialect:?}"
+            );
         }
     }
 }

@@ -6,7 +6,7 @@
 mod wire;
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::ops::detect;
+use cordwood_log::ops::{Detection, detect};
 use cordwood_log::{Compression, Dialect, End, Event, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 
@@ -43,7 +43,7 @@ fn encode(dialect: LogFormat, records: &[&[u8]]) -> Vec<u8> {
 fn check_both_ways(dialect: LogFormat, detected: impl Into<LogFormat>, record: &[u8], file: &[u8]) {
     assert_eq!(encode(dialect, &[record]), file);
     assert_eq!(read(dialect, file).0, [record]);
-    assert_eq!(detect(file), Ok(Some(detected.into())));
+    assert_eq!(detect(file), Detection::Log(detected.into()));
 }
 
 const RECYCLABLE_FOO: &[u8] = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
@@ -77,7 +77,7 @@ const SET_ZSTD: &[u8] = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
 #[test]
 fn rocksdb_set_compression() {
     let zstd = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
-    assert_eq!(detect(SET_ZSTD), Ok(Some(zstd)));
+    assert_eq!(detect(SET_ZSTD), Detection::Log(zstd));
     for dialect in [LogFormat::new(Dialect::ROCKSDB), zstd] {
         assert_eq!(read(dialect, SET_ZSTD), (vec![], vec![(0, 11, "metadata")]));
     }
@@ -90,7 +90,7 @@ fn rocksdb_set_compression() {
 #[test]
 fn rocksdb_timestamp_sizes() {
     let file = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
-    assert_eq!(detect(file), Ok(Some(Dialect::ROCKSDB.into())));
+    assert_eq!(detect(file), Detection::Log(Dialect::ROCKSDB.into()));
     let mut reader = Reader::from_slice(file, ReadOptions::default());
     let Ok(Some(Event::Skipped(region))) = reader.next_event() else {
         panic!("a record of the engine's own")
@@ -108,7 +108,7 @@ fn rocksdb_predecessor() {
     for number in [4_u64, 130, 5] {
         file.extend(number.to_le_bytes());
     }
-    assert_eq!(detect(&file), Ok(Some(Dialect::ROCKSDB.into())));
+    assert_eq!(detect(&file), Detection::Log(Dialect::ROCKSDB.into()));
     let mut reader = Reader::from_slice(&file, ReadOptions::default());
     assert!(reader.next_record().expect("no damage").is_none());
     let found = reader.info().predecessor.expect("a predecessor");
@@ -120,7 +120,7 @@ fn pebble_synced_full() {
     let file = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     assert_eq!(
         detect(file),
-        Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
+        Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(1))
     );
     assert_eq!(read(LogFormat::new(Dialect::PEBBLE), file), (vec![vec![0]], vec![]));
     assert_eq!(Wire::Synced(1, 0).full(b"\0"), file);
@@ -136,7 +136,7 @@ fn pebble_end_trailer() {
     assert_eq!(read(dialect, trailer), (vec![], vec![(0, 11, "end_trailer")]));
     assert_eq!(
         detect(trailer),
-        Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
+        Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(1))
     );
 
     // The log ends there, whatever follows.
@@ -173,7 +173,7 @@ fn wandb_header_and_full() {
         b":W&B\xe1\xbe\x00\x1b\xdf\x05\xa5\x00\x00\x01",
     );
     // A fragment without the preceding file header, as in the middle of a file.
-    assert_eq!(detect(&file[7..]), Ok(Some(Dialect::WANDB.into())));
+    assert_eq!(detect(&file[7..]), Detection::Log(Dialect::WANDB.into()));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn an_empty_first_fragment_ends_a_block_of_wandb() {
     file.extend(Wire::Ieee.part(2, b""));
     assert_eq!(file.len(), 32_768 + 7);
     file.extend(Wire::Ieee.part(4, b"data"));
-    assert_eq!(detect(&file), Ok(Some(Dialect::WANDB_OLD.into())));
+    assert_eq!(detect(&file), Detection::Log(Dialect::WANDB_OLD.into()));
 }
 
 /// The header takes seven bytes of the first block; before wandb-core 0.17.6 it preceded that
@@ -284,7 +284,7 @@ mod zstd {
             let (records, skipped) = read(LogFormat::new(Dialect::ROCKSDB), &file);
             assert_eq!(records, [record.clone(), vec![], record.clone()]);
             assert_eq!(skipped, [(0, 11, "metadata")]);
-            assert_eq!(detect(&file), Ok(Some(dialect)));
+            assert_eq!(detect(&file), Detection::Log(dialect));
         }
     }
 }

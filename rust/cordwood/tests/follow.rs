@@ -114,7 +114,7 @@ impl Growing {
 }
 
 fn follow(path: &Path) -> Follower {
-    Follower::open(path, FollowOptions::default()).unwrap()
+    Follower::open(path).unwrap()
 }
 
 /// What a follower reported.
@@ -154,7 +154,7 @@ fn skipping() -> FollowOptions {
 fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 0);
-    let mut follower = Follower::open(&path, options).unwrap();
+    let mut follower = Follower::open_with(&path, options).unwrap();
     let mut reported = Vec::new();
     for (index, piece) in file.chunks(step).enumerate() {
         growing.write(index * step, piece);
@@ -182,7 +182,7 @@ fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
 /// What a follower reports while `file` is written at `path`, in parts that end at `ends`.
 fn followed(path: &Path, file: &[u8], ends: impl IntoIterator<Item = usize>, options: FollowOptions) -> Vec<Reported> {
     let mut growing = Growing::new(path, 0);
-    let mut follower = Follower::open(path, options).unwrap();
+    let mut follower = Follower::open_with(path, options).unwrap();
     let (mut reported, mut written) = (Vec::new(), 0);
     for end in ends {
         growing.write(written, &file[written..end]);
@@ -228,7 +228,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
         let (_folder, path) = folder();
         let ahead = if is_preallocated { log.file.len() + 300_000 } else { 0 };
         let mut growing = Growing::new(&path, ahead as u64);
-        let mut follower = Follower::open(
+        let mut follower = Follower::open_with(
             &path,
             FollowOptions::default().with_poll_interval(Duration::from_micros(200)),
         )
@@ -280,7 +280,7 @@ fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
     for _ in 0..40 {
         let (_folder, path) = folder();
         let mut growing = Growing::new(&path, log.file.len() as u64);
-        let mut follower = Follower::open(&path, options.clone()).unwrap();
+        let mut follower = Follower::open_with(&path, options.clone()).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| growing.write(0, &log.file));
             for span in &log.spans {
@@ -366,7 +366,7 @@ fn a_kept_offset_goes_on_where_it_was() {
     for len in lengths(&log).into_iter().step_by(7).chain([log.file.len()]) {
         growing.write(written, &log.file[written..len]);
         written = len;
-        let mut follower = Follower::open(&path, FollowOptions::default().with_start(offset)).unwrap();
+        let mut follower = Follower::open_with(&path, FollowOptions::default().with_start(offset)).unwrap();
         drain(&mut follower, &mut reported);
         offset = follower.offset();
     }
@@ -380,7 +380,7 @@ fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &log.file[..5 * BLOCK_LEN]);
-    let mut follower = Follower::open(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
+    let mut follower = Follower::open_with(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
     let mut reported = Vec::new();
     assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Incomplete);
     growing.write(5 * BLOCK_LEN, &log.file[5 * BLOCK_LEN..]);
@@ -431,7 +431,7 @@ fn damage_is_reported_as_by_a_reader_of_the_whole_file() {
         }
         let (_folder, path) = folder();
         let mut growing = Growing::new(&path, if round % 2 == 0 { 0 } else { file.len() as u64 + 100 });
-        let mut follower = Follower::open(&path, options.clone()).unwrap();
+        let mut follower = Follower::open_with(&path, options.clone()).unwrap();
         let (mut written, mut reported) = (0, Vec::new());
         let chunk_max = [file.len(), 40_000, 3_000][random.below(3)];
         while written < file.len() {
@@ -455,7 +455,7 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once() {
     log.file[8] ^= 1;
     let (_folder, path) = folder();
     fs::write(&path, &log.file).unwrap();
-    let mut follower = Follower::open(
+    let mut follower = Follower::open_with(
         &path,
         FollowOptions::default().with_retry(1_000, Duration::from_secs(1_000)),
     )
@@ -604,7 +604,7 @@ fn truncation_is_reported_and_stays() {
     }
     // A saved offset that is beyond the end of the file.
     file.set_len(3).unwrap();
-    let mut resumed = Follower::open(&path, FollowOptions::default().with_start(10)).unwrap();
+    let mut resumed = Follower::open_with(&path, FollowOptions::default().with_start(10)).unwrap();
     assert_eq!(
         resumed.poll().unwrap(),
         Poll::Truncated {
@@ -689,14 +689,15 @@ fn the_policies() {
     log.file[8] ^= 1;
     let (_folder, path) = folder();
     fs::write(&path, &log.file).unwrap();
-    let mut follower = Follower::open(&path, FollowOptions::default().with_on_corruption(OnCorruption::Stop)).unwrap();
+    let mut follower =
+        Follower::open_with(&path, FollowOptions::default().with_on_corruption(OnCorruption::Stop)).unwrap();
     assert!(matches!(follower.poll(), Ok(Poll::Skipped(region)) if region.begin == 0));
     for _ in 0..2 {
         assert_eq!(follower.poll().unwrap(), Poll::End(End::Stopped { offset: 0 }));
     }
     let skip = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
     let mut reported = Vec::new();
-    drain(&mut Follower::open(&path, skip.clone()).unwrap(), &mut reported);
+    drain(&mut Follower::open_with(&path, skip.clone()).unwrap(), &mut reported);
     assert_eq!(reported, read(&log.file));
 
     // Longer than the limit, and still being written when that becomes clear.
@@ -733,7 +734,7 @@ fn after_what_precedes_the_start_a_record_is_returned_when_it_is_all_there() {
             .with_on_corruption(OnCorruption::Skip)
             .with_retry(0, Duration::ZERO);
         std::fs::write(&path, &whole[..written]).unwrap();
-        let mut follower = Follower::open(&path, options).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
         let mut reported = Vec::new();
         drain(&mut follower, &mut reported);
         let count = [start + 13, start + 24].iter().filter(|&&end| end <= written).count();
@@ -769,7 +770,7 @@ fn wait_waits_no_longer_than_its_timeout() {
 #[test]
 fn what_cannot_be_followed() {
     let (folder, path) = folder();
-    let kind = |path: &Path| match Follower::open(path, FollowOptions::default()) {
+    let kind = |path: &Path| match Follower::open(path) {
         Err(Error {
             path: Some(named),
             kind: ErrorKind::Io { source, .. },
@@ -802,14 +803,14 @@ fn an_older_log_of_another_form_is_not_returned() {
         .with_retry(0, Duration::ZERO)
         .with_format(dialect);
     let mut reported = Vec::new();
-    let not_yet = drain(&mut Follower::open(&path, options).unwrap(), &mut reported);
+    let not_yet = drain(&mut Follower::open_with(&path, options).unwrap(), &mut reported);
     assert_eq!(records(&reported), [b"new"]);
     assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Stale));
 
     // The rest of the new log shows that the old one is being overwritten.
     let mut log = file[..own_len].to_vec();
     Wire::Recyclable(5).append(&mut log, 0, &[b'n'; 2 * BLOCK_LEN]);
-    let mut follower = Follower::open(&path, FollowOptions::default().with_format(dialect)).unwrap();
+    let mut follower = Follower::open_with(&path, FollowOptions::default().with_format(dialect)).unwrap();
     fs::write(&path, &log).unwrap();
     let mut reported = Vec::new();
     drain(&mut follower, &mut reported);
@@ -834,7 +835,7 @@ fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage() {
             damaged[at] ^= flips << (at % 7);
             fs::write(&path, &damaged).unwrap();
             let mut reported = Vec::new();
-            let not_yet = drain(&mut Follower::open(&path, options.clone()).unwrap(), &mut reported);
+            let not_yet = drain(&mut Follower::open_with(&path, options.clone()).unwrap(), &mut reported);
             assert_eq!(records(&reported[..1]), [b"first"]);
             assert_eq!(reported.len() > 1, is_damage, "{at}: {reported:?}");
             let waits = (not_yet.offset, not_yet.reason) == (begin as u64, WaitReason::Stale);
@@ -854,7 +855,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for() {
             let file = wire.full(data);
             fs::write(&path, b"").unwrap();
             let options = FollowOptions::default().with_retry(0, Duration::ZERO);
-            let mut follower = Follower::open(&path, options).unwrap();
+            let mut follower = Follower::open_with(&path, options).unwrap();
             for len in 1..file.len() {
                 fs::write(&path, &file[..len]).unwrap();
                 let poll = follower.poll();
@@ -889,7 +890,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
             let file = wire.full(data);
             fs::write(&path, vec![0; 2 * BLOCK_LEN]).unwrap();
             let options = FollowOptions::default().with_retry(0, Duration::ZERO);
-            let mut follower = Follower::open(&path, options).unwrap();
+            let mut follower = Follower::open_with(&path, options).unwrap();
             for len in 1..file.len() {
                 let mut preallocated = file[..len].to_vec();
                 preallocated.resize(2 * BLOCK_LEN, 0);
@@ -934,7 +935,7 @@ fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file() {
             .with_on_corruption(OnCorruption::Skip)
             .with_retry(0, Duration::ZERO);
         let mut reported = Vec::new();
-        drain(&mut Follower::open(&path, follow_options).unwrap(), &mut reported);
+        drain(&mut Follower::open_with(&path, follow_options).unwrap(), &mut reported);
         assert_eq!(reported, read_with(&file, options.clone()));
     }
 }
@@ -954,7 +955,7 @@ fn metadata_before_the_first_record_is_not_waited_at() {
         let options = FollowOptions::default()
             .with_retry(0, Duration::ZERO)
             .with_on_corruption(OnCorruption::Skip);
-        let mut follower = Follower::open(&path, options).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
         for len in 1..file.len() {
             fs::write(&path, &file[..len]).unwrap();
             let poll = follower.poll();
@@ -999,7 +1000,7 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
             .with_on_corruption(OnCorruption::Skip)
             .with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
-        let mut follower = Follower::open(&path, options).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
         let (mut reported, mut written) = (Vec::new(), 0);
         for end in [BLOCK_LEN + 10_000, 2 * BLOCK_LEN + 3, file.len()] {
             growing.write(written, &file[written..end]);
@@ -1046,7 +1047,7 @@ fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
                 .with_on_corruption(OnCorruption::Skip);
             options.dialect = dialect;
             let mut growing = Growing::new(&path, preallocated as u64);
-            let mut follower = Follower::open(&path, options).unwrap();
+            let mut follower = Follower::open_with(&path, options).unwrap();
             let mut reported = Vec::new();
             for (index, piece) in file.chunks(step).enumerate() {
                 growing.write(index * step, piece);
@@ -1086,7 +1087,7 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
                 .with_on_corruption(OnCorruption::Skip);
             options.dialect = dialect;
             let mut growing = Growing::new(&path, 0);
-            let mut follower = Follower::open(&path, options).unwrap();
+            let mut follower = Follower::open_with(&path, options).unwrap();
             let mut reported = Vec::new();
             for (index, piece) in file.chunks(5_000).enumerate() {
                 growing.write(index * 5_000, piece);
@@ -1120,7 +1121,7 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
             .with_on_corruption(OnCorruption::Skip)
             .with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
-        let mut follower = Follower::open(&path, options).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
         let mut reported = Vec::new();
         for (at, byte) in file.iter().enumerate() {
             growing.write(at, &[*byte]);
@@ -1203,7 +1204,7 @@ fn after_metadata_the_first_block_is_waited_for() {
             let options = FollowOptions::default()
                 .with_retry(0, Duration::ZERO)
                 .with_on_corruption(OnCorruption::Skip);
-            let mut follower = Follower::open(&path, options).unwrap();
+            let mut follower = Follower::open_with(&path, options).unwrap();
             let (mut reported, mut written) = (Vec::new(), 0);
             for end in [24_000, 32_000, BLOCK_LEN + 4_000, 3 * BLOCK_LEN, file.len()] {
                 growing.write(written, &file[written..end]);
@@ -1336,7 +1337,7 @@ fn a_file_header_that_is_partly_visible_is_read_again() {
         let mut options = FollowOptions::default().with_retry(1, Duration::ZERO);
         options.dialect = dialect;
         let mut growing = Growing::new(&path, 0);
-        let mut follower = Follower::open(&path, options).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
         growing.write(0, &[&[0; 3], &file[3..]].concat());
         let poll = follower.poll();
         let waits = matches!(&poll, Ok(Poll::NotYet(not_yet)) if not_yet.reason == WaitReason::Suspect);
@@ -1377,7 +1378,7 @@ fn a_run_file_is_followed_with_its_own_blocks() {
             for (step, preallocated) in [(1_000, 0), (BLOCK_LEN, 0), (file.len(), 0), (5_000, 2 * file.len())] {
                 let (_folder, path) = folder();
                 let mut growing = Growing::new(&path, preallocated as u64);
-                let mut follower = Follower::open(&path, options.clone()).unwrap();
+                let mut follower = Follower::open_with(&path, options.clone()).unwrap();
                 let mut reported = Vec::new();
                 for (index, piece) in file.chunks(step).enumerate() {
                     growing.write(index * step, piece);
@@ -1410,7 +1411,7 @@ fn a_run_file_is_not_returned_later_than_it_is_written() {
         let options = FollowOptions::default().with_dialect(dialect);
         let (_folder, path) = folder();
         let mut growing = Growing::new(&path, 0);
-        let mut follower = Follower::open(&path, options).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
         let (mut reported, mut written) = (Vec::new(), 0);
         for (index, record) in expected.iter().enumerate() {
             let Reported::Record(_, end, _) = *record else { panic!() };
@@ -1445,7 +1446,7 @@ fn a_rotation_decides_what_is_still_open() {
     closed[20] ^= 1;
     let (folder, path) = folder();
     fs::write(&path, &closed).unwrap();
-    let mut follower = Follower::open(&path, skipping()).unwrap();
+    let mut follower = Follower::open_with(&path, skipping()).unwrap();
     let mut reported = Vec::new();
     drain(&mut follower, &mut reported);
     fs::rename(&path, folder.path().join("old.log")).unwrap();
@@ -1474,7 +1475,7 @@ fn each_block_after_a_hole_is_looked_at_again() {
         let begin = later_block * BLOCK_LEN;
         let mut growing = Growing::new(&path, preallocated.max(begin as u64));
         growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
-        let mut follower = Follower::open(&path, skipping()).unwrap();
+        let mut follower = Follower::open_with(&path, skipping()).unwrap();
         let mut reported = Vec::new();
         assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
 
@@ -1499,7 +1500,7 @@ fn what_follows_a_long_hole_is_returned_before_the_rotation_is_reported() {
         let begin = 2_000 * BLOCK_LEN;
         let mut growing = Growing::new(&path, begin as u64 + BLOCK_LEN as u64);
         growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
-        let mut follower = Follower::open(&path, skipping()).unwrap();
+        let mut follower = Follower::open_with(&path, skipping()).unwrap();
         let mut reported = Vec::new();
         assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
         let mut after = Vec::new();
@@ -1566,7 +1567,7 @@ fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_the
             let (_folder, path) = folder();
             let mut growing = Growing::new(&path, preallocated);
             growing.write(0, &file[..begin]);
-            let mut follower = Follower::open(&path, skipping()).unwrap();
+            let mut follower = Follower::open_with(&path, skipping()).unwrap();
             let mut reported = Vec::new();
             drain(&mut follower, &mut reported);
             growing.write(begin, &file[begin..]);
@@ -1593,7 +1594,7 @@ fn the_rest_of_a_record_that_is_too_large_is_no_damage_if_it_is_read_again() {
         let expected = read_with(&file, options);
         let (_folder, path) = folder();
         let mut growing = Growing::new(&path, 0);
-        let mut follower = Follower::open(&path, skipping().with_record_len_max(10_000)).unwrap();
+        let mut follower = Follower::open_with(&path, skipping().with_record_len_max(10_000)).unwrap();
         let mut reported = Vec::new();
         let almost = 70_000.min(file.len() - 20);
         for (written, end) in [(0, 20_000), (20_000, almost), (35_000, file.len())] {
@@ -1655,7 +1656,7 @@ fn a_kept_offset_after_damage_returns_the_same_records() {
         let (Reported::Record(_, end, _) | Reported::Skipped(SkippedRegion { end, .. })) = last;
         let mut reported = Vec::new();
         drain(
-            &mut Follower::open(&path, skipping().with_start(*end)).unwrap(),
+            &mut Follower::open_with(&path, skipping().with_start(*end)).unwrap(),
             &mut reported,
         );
         let mut rest = &expected[index + 1..];

@@ -38,7 +38,7 @@ fn offsets(path: &Path, start: u64) -> Vec<u64> {
     let options = ReadOptions::default()
         .with_dialect(Dialect::LEVELDB)
         .with_range(start..);
-    let (events, end) = read_all(&mut Reader::open(path, options).expect("a reader"));
+    let (events, end) = read_all(&mut Reader::open_with(path, options).expect("a reader"));
     assert!(matches!(end, End::Clean { .. }), "{end:?}");
     let offset = |event| match event {
         Found::Record { offset, .. } => offset,
@@ -60,7 +60,7 @@ fn records_are_read_verified_followed_and_appended() {
     assert_eq!((report.record_count, report.end), (2, End::Clean { offset: END }));
 
     let following = FollowOptions::default().with_dialect(Dialect::LEVELDB).with_start(BASE);
-    let mut follower = Follower::open(&path, following).expect("a follower");
+    let mut follower = Follower::open_with(&path, following).expect("a follower");
     let mut next = || match follower.wait(Some(Duration::ZERO)).expect("a poll") {
         Poll::Record(record) => Some(record.offset),
         _ => None,

@@ -1083,20 +1083,20 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
         if expected != Unsupported::ZstdFeature {
             assert!(is_refused(&options.check().unwrap_err()));
             assert!(is_refused(&Decoder::new(&options).unwrap_err()));
-            assert!(is_refused(&Reader::open(&old, options.clone()).unwrap_err()));
+            assert!(is_refused(&Reader::open_with(&old, options.clone()).unwrap_err()));
             let mut reader = Reader::from_slice(b"", options);
             for _ in 0..2 {
                 assert!(is_refused(&reader.next_record().unwrap_err()));
                 assert!(is_refused(&reader.format().unwrap_err()));
             }
             let options = FollowOptions::default().with_format(format);
-            assert!(is_refused(&Follower::open(&old, options).unwrap_err()));
+            assert!(is_refused(&Follower::open_with(&old, options).unwrap_err()));
         }
     }
     // Also in a detected dialect.
     let options = ReadOptions::default().with_log_number(7);
     assert!(matches!(
-        Reader::open(&old, options).unwrap().next_record(),
+        Reader::open_with(&old, options).unwrap().next_record(),
         Err(Error {
             kind: ErrorKind::Unsupported { dialect: "leveldb", .. },
             ..
@@ -1188,7 +1188,7 @@ fn a_record_that_is_too_long_is_not_written() {
         log.append(b"last").unwrap();
         log.close().unwrap();
         drop(log);
-        let mut reader = Reader::open(&path, ReadOptions::default().with_record_len_max(max as u64)).unwrap();
+        let mut reader = Reader::open_with(&path, ReadOptions::default().with_record_len_max(max as u64)).unwrap();
         for expected in [&right[..], &right, b"last"] {
             assert!(reader.next_record().unwrap().unwrap().data == expected);
         }

@@ -47,7 +47,7 @@ fn a_long_record_is_not_held() {
     let threads = NonZeroUsize::new(2).unwrap();
     let report = ops::verify_file(&path, &ReadOptions::default(), threads).unwrap();
     assert_eq!((report.record_count, report.payload_len), (1, record_len));
-    let stat = ops::stat(&mut Reader::open(&path, ReadOptions::default()).unwrap()).unwrap();
+    let stat = ops::stat(&mut Reader::open(&path).unwrap()).unwrap();
     assert_eq!(
         (stat.record_len_max, stat.first_count, stat.last_count),
         (Some(record_len), 1, 1)

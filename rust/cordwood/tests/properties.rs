@@ -757,7 +757,7 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
             options.dialect = dialect;
             check(&mut Reader::from_slice(&file, options.clone()), start, Some(10));
             check(&mut Reader::new(&file[..], options.clone()), start, None);
-            check(&mut Reader::open(&path, options.clone())?, start, Some(10));
+            check(&mut Reader::open_with(&path, options.clone())?, start, Some(10));
             for count in 1..3 {
                 let count = NonZeroUsize::new(count).unwrap();
                 assert!(matches!(
@@ -780,7 +780,7 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
         let mut reader = Reader::from_slice(&file, ReadOptions::default());
         reader.seek(start)?;
         check(&mut reader, start, Some(10));
-        let mut reader = Reader::open(&path, ReadOptions::default())?;
+        let mut reader = Reader::open(&path)?;
         reader.seek(start)?;
         check(&mut reader, start, Some(10));
         reader.seek(0)?;
@@ -794,11 +794,11 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
         check(&mut reader, start, None);
     }
     // At the end there is nothing, which is not an error.
-    let mut reader = Reader::open(&path, ReadOptions::default())?;
+    let mut reader = Reader::open(&path)?;
     reader.seek(10)?;
     assert!(reader.next_event()?.is_none());
     assert_eq!(reader.end(), Some(End::Clean { offset: 10 }));
-    let mut reader = Reader::open(&path, ReadOptions::default().with_range(10..))?;
+    let mut reader = Reader::open_with(&path, ReadOptions::default().with_range(10..))?;
     assert!(reader.next_event()?.is_none());
     Ok(())
 }

@@ -14,7 +14,7 @@ use common::{Found, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
-use cordwood_log::ops::{self, SalvageOptions, detect, detect_named};
+use cordwood_log::ops::{self, Detection, SalvageOptions, detect, detect_named};
 use cordwood_log::read::{FileReader, SeekSource, SliceSource, StreamSource};
 use cordwood_log::{
     Compression, Dialect, End, Error, ErrorKind, FollowOptions, Follower, LogFile, LogFormat, OnCorruption,
@@ -172,7 +172,7 @@ fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<d
         let options = FollowOptions::default()
             .with_dialect(Dialect::WANDB)
             .with_retry(1, Duration::ZERO);
-        let mut follower = Follower::open(&path, options)?;
+        let mut follower = Follower::open_with(&path, options)?;
         for _ in 0..3 {
             assert!(matches!(follower.poll()?, Poll::NotYet(_)), "{written}");
         }
@@ -218,7 +218,7 @@ fn the_length_of_a_file_does_not_depend_on_a_seek_after_its_end() -> Result<(), 
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("000001.log");
     std::fs::write(&path, fragment(1, &[1; 50]))?;
-    let mut reader = Reader::open(&path, ReadOptions::default())?;
+    let mut reader = Reader::open(&path)?;
     reader.seek(1_000_000)?;
     assert_eq!(reader.file_len(), Some(57));
     assert!(matches!(
@@ -242,7 +242,7 @@ fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std
     let second = fragment(1, &vec![2; BLOCK - 6 - first.len() - 7]);
     for torn in [&[][..], &[9; 3]] {
         std::fs::write(&path, &first)?;
-        let mut reader = Reader::open(&path, ReadOptions::default())?;
+        let mut reader = Reader::open(&path)?;
         let whole = [&first, &second, &[0; 6][..], torn].concat();
         std::fs::write(&path, &whole)?;
         let stat = ops::stat(&mut reader)?;
@@ -268,11 +268,11 @@ fn a_torn_run_file_of_the_old_grid_is_detected_by_the_length_of_its_first_fragme
                 .all(|&reason| reason == "file_header" || reason == "torn_tail"),
             "{len} {reasons:?}"
         );
-        assert_eq!(detect(&file[..len]), Ok(Some(Dialect::WANDB_OLD.into())));
+        assert_eq!(detect(&file[..len]), Detection::Log(Dialect::WANDB_OLD.into()));
     }
     // A short one fits both.
     let short = [&file[..7], &Wire::Ieee.full(b"foo")].concat();
-    assert_eq!(detect(&short), Ok(Some(Dialect::WANDB.into())));
+    assert_eq!(detect(&short), Detection::Log(Dialect::WANDB.into()));
 }
 
 /// The last record of the file lies where a block that begins at offset 0 would end.
@@ -300,7 +300,7 @@ fn a_damaged_file_header_is_that_which_it_is_closest_to() {
         for at in 0..7 {
             let mut file = [header.as_slice(), &records].concat();
             file[at] ^= 4;
-            assert_eq!(detect(&file), Ok(Some(dialect.into())), "{at}");
+            assert_eq!(detect(&file), Detection::Log(dialect.into()), "{at}");
         }
     }
 }
@@ -384,7 +384,7 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     // A log that was closed without a record: its trailer shows the dialect and the number.
     assert_eq!(
         detect(trailer),
-        Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
+        Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(1))
     );
     for options in [skip(), skip().with_dialect(Dialect::PEBBLE)] {
         assert_eq!(read(trailer, &options), (vec![], vec!["end_trailer"]));
@@ -599,7 +599,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             let count = u64::from(number == 123);
             let other = (number != 123).then_some(123);
 
-            let mut reader = Reader::open(&path, options.clone())?;
+            let mut reader = Reader::open_with(&path, options.clone())?;
             assert_eq!(reader.format()?.log_number, Some(number), "{name} {options:?}");
             let (events, _) = read_all(&mut reader);
             assert_eq!(
@@ -620,7 +620,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
                 ),
                 (count, Some(number), other, true)
             );
-            let stat = ops::stat(&mut Reader::open(&path, options.clone())?)?;
+            let stat = ops::stat(&mut Reader::open_with(&path, options.clone())?)?;
             assert_eq!((stat.record_count, stat.other_log_number), (count, other));
             if dialect.is_some() || named.is_none() {
                 let format = dialect.map(|dialect| match named {
@@ -637,12 +637,12 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
                 assert_eq!(reason, other.map(|_| "stale"));
             }
             if named.is_none() {
-                let detected = detect_named(FOO_OF_123, Some(&path))
-                    .expect("a log")
-                    .expect("a dialect");
+                let Detection::Log(detected) = detect_named(FOO_OF_123, Some(&path)) else {
+                    panic!("it is a log")
+                };
                 assert_eq!(detected.log_number, Some(number));
             }
-            let mut follower = Follower::open(&path, follow)?;
+            let mut follower = Follower::open_with(&path, follow)?;
             let is_record = matches!(follower.poll()?, Poll::Record(record) if record.data == b"foo");
             assert_eq!(is_record, count == 1, "{name} {options:?}");
 
@@ -685,7 +685,7 @@ fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn st
         std::fs::write(&path, FOO_OF_123)?;
         let mut options = FollowOptions::default();
         options.dialect = dialect;
-        let mut follower = Follower::open(&path, options)?;
+        let mut follower = Follower::open_with(&path, options)?;
         for _ in 0..2 {
             let Poll::NotYet(NotYet { reason, .. }) = follower.poll()? else {
                 panic!("{dialect:?}: a record of another log")
@@ -867,7 +867,7 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
                 for start in (0..file.len()).step_by(step) {
                     let mut options = skip().with_range(start as u64..(start + step) as u64);
                     options.dialect = dialect;
-                    let (events, end) = read_all(&mut Reader::open(&path, options.clone())?);
+                    let (events, end) = read_all(&mut Reader::open_with(&path, options.clone())?);
                     for event in &events {
                         match event {
                             Found::Record { data, .. } => {
@@ -1152,7 +1152,7 @@ mod compressed {
 /// Printing an error with its causes, as `anyhow` does, prints nothing twice.
 #[test]
 fn causes_are_not_part_of_the_message_again() {
-    let missing = Reader::open("no such file", ReadOptions::default()).unwrap_err();
+    let missing = Reader::open("no such file").unwrap_err();
     assert!(std::error::Error::source(&missing).is_none());
     let as_io = std::io::Error::from(missing);
     assert_eq!(as_io.kind(), std::io::ErrorKind::NotFound);
@@ -1228,6 +1228,6 @@ fn every_source_seeks_alike() -> Result<(), Error> {
         third(Reader::new(std::io::Cursor::new(&file), options.clone()))?,
         b"abc"
     );
-    assert_eq!(third(Reader::open(&path, options)?)?, b"abc");
+    assert_eq!(third(Reader::open_with(&path, options)?)?, b"abc");
     Ok(())
 }

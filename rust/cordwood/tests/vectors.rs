@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use common::{Found, read_all};
 use cordwood_log::damage::Severity;
-use cordwood_log::ops::{DETECT_LEN, detect};
+use cordwood_log::ops::{DETECT_LEN, Detection, detect};
 use cordwood_log::{Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader};
 
 /// What is known about a file.
@@ -236,14 +236,15 @@ fn the_same_is_true_of_the_files_of_others() {
 fn are_detected(files: &[OnDisk]) {
     for (file, _, bytes) in files {
         let head = &bytes[..bytes.len().min(DETECT_LEN)];
-        assert_eq!(detect(head), Ok(Some(file.dialect)), "{}", file.name);
+        assert_eq!(detect(head), Detection::Log(file.dialect), "{}", file.name);
     }
 }
 
 fn are_detected_by_64_bytes_or_unclear(files: &[OnDisk]) {
     for (file, _, bytes) in files {
         let head = &bytes[..bytes.len().min(64)];
-        assert_eq!(detect(head), Ok(file.by_64_bytes), "{}", file.name);
+        let shown = file.by_64_bytes.map_or(Detection::Unclear, Detection::Log);
+        assert_eq!(detect(head), shown, "{}", file.name);
     }
 }
 
@@ -252,7 +253,7 @@ fn are_read_without_a_hint(files: &[OnDisk]) {
     for (file, path, bytes) in files {
         for policy in [OnCorruption::Fail, OnCorruption::Stop, OnCorruption::Salvage] {
             let options = ReadOptions::default().with_on_corruption(policy);
-            let mut by_path = Reader::open(path, options.clone()).expect(file.name);
+            let mut by_path = Reader::open_with(path, options.clone()).expect(file.name);
             check(file, read_all(&mut by_path), bytes.len() as u64);
             assert_eq!(by_path.format().expect(file.name), file.dialect);
             check(
@@ -307,7 +308,7 @@ fn a_file_of_another_number_holds_nothing_of_its_log() {
     let folder = tempfile::tempdir().expect("a folder");
     let renamed = folder.path().join("000015.log");
     std::fs::copy(folder_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");
-    let (events, end) = read_all(&mut Reader::open(&renamed, ReadOptions::default()).expect("a file"));
+    let (events, end) = read_all(&mut Reader::open(&renamed).expect("a file"));
     let [Found::Skipped(region)] = events[..] else {
         panic!("{} events", events.len())
     };

@@ -105,7 +105,7 @@ fn what_was_written(log: &Log, policy: OnCorruption) {
     let intact = &log.records[..log.intact_count];
     let detected = detect(file);
     if !intact.is_empty() {
-        assert!(matches!(detected, Ok(Some(_))), "{detected:?} is {:?}", log.format);
+        assert!(matches!(detected, Detection::Log(_)), "{detected:?} is {:?}", log.format);
     }
     for format in [Some(log.format), None] {
         if format.is_none() && intact.is_empty() {

@@ -155,7 +155,7 @@ fuzz_target!(|input: Input<'_>| {
 });
 
 fn open(path: &Path, options: &FollowOptions) -> Follower {
-    Follower::open(path, options.clone()).expect("the file")
+    Follower::open_with(path, options.clone()).expect("the file")
 }
 
 /// Collects all that can be reported, and returns what the follower then waits for.

@@ -134,7 +134,7 @@ impl Source {
     pub(super) fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         match self {
             Source::Path(path) => {
-                let reader = cordwood::Reader::open(path, options.clone());
+                let reader = cordwood::Reader::open_with(path, options.clone());
                 let reader = reader.map_err(|error| failure(error, Some(path)))?;
                 let another = FileInput(reader.get_ref().get_ref().clone()).another();
                 let input = |file| Box::new(ConsumerInput(FileInput(file))) as Box<dyn Input>;

@@ -233,7 +233,7 @@ mod tests {
                 });
             }
             assert_bounded("poll", file.len(), &|| {
-                let mut follower = crate::Follower::open(&path, crate::FollowOptions::default()).unwrap();
+                let mut follower = crate::Follower::open_with(&path, crate::FollowOptions::default()).unwrap();
                 let _ = follower.poll();
             });
         }

@@ -1,7 +1,7 @@
 //! Logs with a file header: their dialect, even if part of the header is damaged, and where the
 //! blocks begin.
 
-use super::detection::Detection;
+use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
@@ -32,7 +32,7 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
 /// The dialect of a log whose file header is damaged: of the dialects with the same fragments as
 /// `found`, the one whose file header it may be with a few damaged bits, or else the one with the
 /// most intact bytes.
-pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> Detection {
+pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
     // The first of several is found last, and wins.
@@ -45,18 +45,18 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
 /// `dialect`, or the one with the same file header whose blocks are counted from another offset.
-pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> Detection {
+pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let is_other =
         |other: &&Dialect| other.prefix() == dialect.prefix() && other.grid_offset() != dialect.grid_offset();
     let Some(other) = Dialect::ALL.iter().find(is_other) else {
-        return Detection::Log(dialect.into());
+        return PartialDetection::Log(dialect.into());
     };
     if !is_all && head.len() < GRID_LEN {
-        return Detection::NeedMore;
+        return PartialDetection::NeedMore;
     }
     let mut both = [dialect, *other];
     both.sort_by_key(|dialect| dialect.first_block_end());
-    Detection::Log(grid_of(both, head).into())
+    PartialDetection::Log(grid_of(both, head).into())
 }
 
 /// Which of two dialects a log is in that only differ in where their blocks begin: the one in which

@@ -1,18 +1,18 @@
 //! Whether a RocksDB log whose beginning is damaged, or another block of it, is compressed.
 
 use super::by_fragment::after_damage;
-use super::detection::Detection;
+use super::detection::PartialDetection;
 use super::foreign::ZSTD_MAGIC;
 use crate::dialect::{Compression, Dialect, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
 /// `format`, or the format of a compressed RocksDB log if this is one and its first fragment is
 /// damaged.
-pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> Detection {
+pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
-        Some(true) => Detection::Log(compressed(format)),
-        Some(false) => Detection::Log(format),
-        None => Detection::NeedMore,
+        Some(true) => PartialDetection::Log(compressed(format)),
+        Some(false) => PartialDetection::Log(format),
+        None => PartialDetection::NeedMore,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::by_file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
 use super::by_fragment::{after_damage, of_empty_log, of_fragment};
 use super::by_frame::{compressed, is_compressed, with_compression};
-use super::detection::{DETECT_LEN, Detection};
+use super::detection::{DETECT_LEN, PartialDetection};
 use super::foreign::Foreign;
 use super::not_a_log::no_log;
 use crate::dialect::{Dialect, LogFormat};
@@ -11,7 +11,7 @@ use crate::format::BLOCK_LEN;
 
 /// [`detect`] in a part of a file: `bytes`, which begin at the file offset `offset`. `is_last` says
 /// whether the file ends where they end.
-pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
+pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDetection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
     if offset == 0 {
@@ -19,7 +19,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
             return with_grid(dialect, head, is_all);
         }
         if let Some(format) = of_empty_log(head) {
-            return Detection::Log(format);
+            return PartialDetection::Log(format);
         }
     }
     let in_block = (offset % BLOCK_LEN as u64) as usize;
@@ -34,33 +34,33 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
                 // If the first block is damaged, or was swapped with another one, whether records
                 // are compressed has to be inferred from what else is there.
                 match is_compressed(format, head, is_all) {
-                    None => return Detection::NeedMore,
-                    Some(true) => return Detection::Log(compressed(format)),
+                    None => return PartialDetection::NeedMore,
+                    Some(true) => return PartialDetection::Log(compressed(format)),
                     Some(false) => {}
                 }
             }
             return if offset > 0 && format.dialect.has_log_numbers() {
                 // The first fragment here may belong to an older log. Only the beginning of the
                 // file shows which is which.
-                Detection::Unclear
+                PartialDetection::Unclear
             } else if format.dialect == Dialect::RECYCLABLE {
                 recyclable(format, head, begin, is_all)
             } else if !format.dialect.prefix().is_empty() && offset == 0 {
                 of_damaged_file_header(format.dialect, head, is_all)
             } else {
-                Detection::Log(format)
+                PartialDetection::Log(format)
             };
         }
         if block.len() < left && !is_all {
-            return Detection::NeedMore;
+            return PartialDetection::NeedMore;
         }
     }
     if !is_all {
         // These bytes are whole blocks. The next one may begin with a fragment.
-        return Detection::NeedMore;
+        return PartialDetection::NeedMore;
     }
     if offset > 0 {
-        return Detection::Unclear;
+        return PartialDetection::Unclear;
     }
     match after_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, format)| format) {
         Some(format) if !format.dialect.prefix().is_empty() => of_damaged_file_header(format.dialect, head, is_all),
@@ -68,9 +68,9 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         None => match (no_log(head), nearest_file_header(head)) {
             // Neither another format nor text.
             (
-                Detection::Unclear
-                | Detection::Foreign(Foreign::Unknown)
-                | Detection::Longer(None | Some(Foreign::Unknown)),
+                PartialDetection::Unclear
+                | PartialDetection::Foreign(Foreign::Unknown)
+                | PartialDetection::Longer(None | Some(Foreign::Unknown)),
                 Some(dialect),
             ) => with_grid(dialect, head, is_all),
             (detection, _) => detection,
@@ -80,9 +80,9 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
 
 /// Distinguishes logs that begin with recyclable fragments, at `begin`: one that ends in a trailer
 /// is Pebble's. Nothing shows that a log is RocksDB's.
-fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> Detection {
+fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> PartialDetection {
     if !is_all {
-        return Detection::NeedMore;
+        return PartialDetection::NeedMore;
     }
     while begin < head.len() {
         let left = BLOCK_LEN - begin % BLOCK_LEN;
@@ -90,7 +90,7 @@ fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) ->
         let block = &block[..block.len().min(left)];
         begin += match format.dialect.valid(block, true) {
             _ if format.is_end_trailer(block) => {
-                return Detection::Log(LogFormat {
+                return PartialDetection::Log(LogFormat {
                     dialect: Dialect::PEBBLE,
                     ..format
                 });
@@ -100,5 +100,5 @@ fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) ->
             None => left,
         };
     }
-    Detection::Log(format)
+    PartialDetection::Log(format)
 }

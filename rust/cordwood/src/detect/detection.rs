@@ -8,9 +8,23 @@ use crate::format::BLOCK_LEN;
 /// blocks, so that the second one is included even if it begins after a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
+/// What a file is.
+///
+/// Exhaustive: there is no fourth answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detection {
+    /// A log in this format.
+    Log(LogFormat),
+    /// A file in another format.
+    Foreign(Foreign),
+    /// It cannot be determined: the file is empty, or contains no complete fragment with a valid
+    /// checksum. A [`Reader`](crate::Reader) assumes [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
+    Unclear,
+}
+
 /// The result of detection in a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detection {
+pub(crate) enum PartialDetection {
     Log(LogFormat),
     Foreign(Foreign),
     /// It cannot be determined.

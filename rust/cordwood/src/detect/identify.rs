@@ -5,7 +5,7 @@ use std::path::Path;
 use super::by_fragment::after_damage;
 use super::by_frame::with_compression;
 use super::detect_at::detect_at;
-use super::detection::{DETECT_LEN, Detection};
+use super::detection::{DETECT_LEN, Detection, PartialDetection};
 use super::foreign::Foreign;
 use super::name::is_log_name;
 use super::number::log_number_of;
@@ -15,30 +15,23 @@ use crate::format::HEADER_LEN;
 /// Detects the format of a log (its dialect, number and compression) from `head`: the first
 /// [`DETECT_LEN`] bytes of the file, or all of a shorter one.
 ///
-/// `None` if it cannot be determined: `head` is empty, or contains no complete fragment with a
-/// valid checksum. A [`Reader`](crate::Reader) then assumes [`Dialect::LEVELDB`].
-///
 /// The first valid fragment decides. It is searched for where a block may begin; then after damage
 /// in the first block, where two consecutive ones are required. A random fragment is valid once in
 /// four billion tries. The log number is that of the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
-/// use cordwood_log::ops::{Foreign, detect};
-/// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Ok(Some(Dialect::WANDB.into())));
-/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Ok(Some(Dialect::LEVELDB.into())));
-/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01"), Ok(None));
-/// assert_eq!(detect(b"\x1f\x8b\x08\x00\0\0\0\0\0\x03"), Err(Foreign::Gzip));
-/// assert_eq!(detect(b"plain text\n"), Err(Foreign::Text));
+/// use cordwood_log::ops::{Detection, Foreign, detect};
+/// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Detection::Log(Dialect::WANDB.into()));
+/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Detection::Log(Dialect::LEVELDB.into()));
+/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01"), Detection::Unclear);
+/// assert_eq!(detect(b"\x1f\x8b\x08\x00\0\0\0\0\0\x03"), Detection::Foreign(Foreign::Gzip));
+/// assert_eq!(detect(b"plain text\n"), Detection::Foreign(Foreign::Text));
 /// ```
 ///
 /// A file that is longer than `head` is rejected only by a signature: a reader also inspects what
 /// follows.
-///
-/// # Errors
-///
-/// The format of the file, if it is not a log.
-pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
+pub fn detect(head: &[u8]) -> Detection {
     detect_named(head, None)
 }
 
@@ -48,22 +41,18 @@ pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
 /// ```
 /// use std::path::Path;
 /// use cordwood_log::{Dialect, LogFormat};
-/// use cordwood_log::ops::detect_named;
+/// use cordwood_log::ops::{Detection, detect_named};
 /// // A file that is to hold log 124, and still holds log 123.
 /// let head = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let format = LogFormat::new(Dialect::RECYCLABLE);
-/// assert_eq!(detect_named(head, None), Ok(Some(format.with_log_number(123))));
-/// assert_eq!(detect_named(head, Some(Path::new("000124.log"))), Ok(Some(format.with_log_number(124))));
+/// assert_eq!(detect_named(head, None), Detection::Log(format.with_log_number(123)));
+/// assert_eq!(detect_named(head, Some(Path::new("000124.log"))), Detection::Log(format.with_log_number(124)));
 /// ```
-///
-/// # Errors
-///
-/// As [`detect`].
-pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat>, Foreign> {
+pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
     match identify(GivenFormat::default(), path, head, 0, true) {
-        Detection::Log(format) => Ok(Some(format)),
-        Detection::Foreign(foreign) => Err(foreign),
-        Detection::Unclear | Detection::Longer(_) | Detection::NeedMore => Ok(None),
+        PartialDetection::Log(format) => Detection::Log(format),
+        PartialDetection::Foreign(foreign) => Detection::Foreign(foreign),
+        PartialDetection::Unclear | PartialDetection::Longer(_) | PartialDetection::NeedMore => Detection::Unclear,
     }
 }
 
@@ -77,7 +66,13 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat
 /// `bytes` are those from the file offset `offset` on; `is_last` says whether the file ends where
 /// they end. `named` must be checked: [`GivenFormat::check`] before, or [`GivenFormat::check_in`]
 /// for a dialect that was detected.
-pub(crate) fn identify(named: GivenFormat, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
+pub(crate) fn identify(
+    named: GivenFormat,
+    path: Option<&Path>,
+    bytes: &[u8],
+    offset: u64,
+    is_last: bool,
+) -> PartialDetection {
     let number = named.log_number.or_else(|| path.and_then(log_number_of));
     let with_named = |format: LogFormat| LogFormat {
         compression: named.compression.or(format.compression),
@@ -87,35 +82,37 @@ pub(crate) fn identify(named: GivenFormat, path: Option<&Path>, bytes: &[u8], of
         if offset == 0 && GivenFormat::from(known).may_be_completed() {
             complete(known, bytes, is_last)
         } else {
-            Detection::Log(known)
+            PartialDetection::Log(known)
         }
     };
     if let Some(dialect) = named.dialect {
         return completed(with_named(dialect.into()));
     }
     match detect_at(bytes, offset, is_last) {
-        Detection::Log(format) => completed(with_named(LogFormat {
+        PartialDetection::Log(format) => completed(with_named(LogFormat {
             dialect: format.dialect.detected(),
             // In a later block, the number may be that of an older log.
             log_number: format.log_number.filter(|_| offset > 0),
             ..format
         })),
-        Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_log_name) => Detection::Unclear,
-        Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_log_name) => Detection::Longer(None),
+        PartialDetection::Foreign(Foreign::Unknown) if path.is_some_and(is_log_name) => PartialDetection::Unclear,
+        PartialDetection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_log_name) => {
+            PartialDetection::Longer(None)
+        }
         detection => detection,
     }
 }
 
 /// Completes the `known` format from the beginning of the file: up to the first valid record
 /// fragment at the beginning of a block, within three blocks.
-fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
+fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
     if known.log_number.is_none()
         && let Some(number) = dialect.number_of_empty_log(head)
     {
-        return Detection::Log(known.with_log_number(number));
+        return PartialDetection::Log(known.with_log_number(number));
     }
     let mut found = known;
     let (mut number, mut number_after_damage) = (None, None);
@@ -127,7 +124,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
         let block = &block[..block.len().min(left)];
         let Some(valid) = dialect.valid(block, true) else {
             if block.len() < left && !is_all {
-                return Detection::NeedMore;
+                return PartialDetection::NeedMore;
             }
             let after_damage = after_damage(block).and_then(|(_, format)| format.log_number);
             number_after_damage = number_after_damage.or(after_damage);
@@ -142,7 +139,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
         begin += valid.end;
     }
     if !is_found && !is_all {
-        return Detection::NeedMore;
+        return PartialDetection::NeedMore;
     }
     // What follows damage may belong to a log inside a record, so the beginning of a block outranks
     // it. But a block after the damage may be left from an older log, and log numbers increase.
@@ -151,7 +148,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
         found = found.numbered(number.max(number_after_damage));
     }
     if !is_found || dialect.valid(head, true).is_some() {
-        Detection::Log(found)
+        PartialDetection::Log(found)
     } else {
         with_compression(found, head, is_all)
     }

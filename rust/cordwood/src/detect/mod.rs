@@ -12,8 +12,8 @@ mod not_a_log;
 mod number;
 
 pub(crate) use by_fragment::{begins_undamaged, ends_in_first_fragment, shown_dialect};
-pub use detection::DETECT_LEN;
-pub(crate) use detection::Detection;
+pub(crate) use detection::PartialDetection;
+pub use detection::{DETECT_LEN, Detection};
 pub use foreign::Foreign;
 pub(crate) use foreign::is_text;
 pub(crate) use identify::identify;

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::by_fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
-use super::detection::{DETECT_LEN, Detection};
+use super::detection::{DETECT_LEN, PartialDetection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
 use crate::dialect::Dialect;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
@@ -15,16 +15,16 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 /// A valid fragment outranks a signature and text. These outrank a header that may be that of a
 /// torn record: a gzip file has the time of its data in what would be the length and the type, and
 /// a tab or a newline is a type.
-pub(super) fn no_log(head: &[u8]) -> Detection {
+pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
-        return Detection::Unclear;
+        return PartialDetection::Unclear;
     };
     if head.iter().all(|&byte| byte == 0) || has_wrong_type(head) || has_fragment(head) {
-        return Detection::Unclear;
+        return PartialDetection::Unclear;
     }
     if let Some(foreign) = foreign(head) {
-        return Detection::Foreign(foreign);
+        return PartialDetection::Foreign(foreign);
     }
     let is_text = is_text(head, is_whole);
     if !is_text && let Some(detection) = torn_first(header, is_whole.then_some(head.len())) {
@@ -37,9 +37,11 @@ pub(super) fn no_log(head: &[u8]) -> Detection {
         (kind != 0 && !is_written_kind(kind)).then_some(Foreign::Unknown)
     };
     if is_whole {
-        footer(head).or(weak).map_or(Detection::Unclear, Detection::Foreign)
+        footer(head)
+            .or(weak)
+            .map_or(PartialDetection::Unclear, PartialDetection::Foreign)
     } else {
-        Detection::Longer(weak)
+        PartialDetection::Longer(weak)
     }
 }
 
@@ -47,18 +49,18 @@ pub(super) fn no_log(head: &[u8]) -> Detection {
 /// in which the file ends in that record. (The header of one in LevelDB's dialect shows nothing.)
 ///
 /// One with a log number may be followed by the rest of an older log.
-fn torn_first(header: Header, file_len: Option<usize>) -> Option<Detection> {
+fn torn_first(header: Header, file_len: Option<usize>) -> Option<PartialDetection> {
     let fragments: Vec<_> = first_fragments(header, BLOCK_LEN).collect();
     let torn = fragments
         .iter()
         .find(|(.., end)| file_len.is_some_and(|len| *end > len));
     match torn {
-        Some((dialect, ..)) if *dialect != Dialect::LEVELDB => Some(Detection::Log((*dialect).into())),
-        Some(_) => Some(Detection::Unclear),
+        Some((dialect, ..)) if *dialect != Dialect::LEVELDB => Some(PartialDetection::Log((*dialect).into())),
+        Some(_) => Some(PartialDetection::Unclear),
         None => fragments
             .iter()
             .any(|(_, form, end)| form.has_log_number() || file_len == Some(*end))
-            .then_some(Detection::Unclear),
+            .then_some(PartialDetection::Unclear),
     }
 }
 

@@ -53,11 +53,11 @@ impl FromStr for Compression {
 ///
 /// ```
 /// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader};
-/// use cordwood_log::ops::detect;
+/// use cordwood_log::ops::{Detection, detect};
 /// // A record of log 123 of RocksDB, in a form that says its number.
 /// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);
-/// assert_eq!(detect(file), Ok(Some(format)));
+/// assert_eq!(detect(file), Detection::Log(format));
 /// let mut reader = Reader::from_slice(file, ReadOptions::default().with_format(format));
 /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
 /// # Ok::<(), cordwood_log::Error>(())

@@ -46,7 +46,7 @@ pub struct Fragments<S> {
 ///   `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, ops};
+/// use cordwood_log::ops;
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// file[9] ^= 1;
 /// let mut fragments = ops::fragments_slice(&file, None);
@@ -112,7 +112,7 @@ pub fn fragments_file(
     format: Option<LogFormat>,
 ) -> Result<Fragments<StreamSource<FileReader>>, Error> {
     let path = path.as_ref();
-    let reader = Reader::open(path, options(format))?;
+    let reader = Reader::open_with(path, options(format))?;
     let source = match reader.file_len() {
         Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), 0),
         None => Err(io::Error::new(

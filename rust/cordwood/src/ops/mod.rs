@@ -13,7 +13,7 @@ mod verify;
 
 #[doc(hidden)]
 pub use crate::detect::is_log_name;
-pub use crate::detect::{DETECT_LEN, Foreign, detect, detect_named};
+pub use crate::detect::{DETECT_LEN, Detection, Foreign, detect, detect_named};
 pub use fragment::Fragment;
 #[cfg(feature = "fs")]
 pub use fragments::fragments_file;

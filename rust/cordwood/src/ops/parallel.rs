@@ -169,7 +169,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     work: impl Fn(&mut Reader<StreamSource<FileReader>>) -> Result<T, Error> + Sync,
     join: impl Fn(T, T) -> T,
 ) -> Result<T, Error> {
-    let mut whole = Reader::open(path, options.clone())?;
+    let mut whole = Reader::open_with(path, options.clone())?;
     let options = options.clone().with_format(whole.format()?);
     let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
     if parts.are_worth(threads.get()) {

@@ -140,7 +140,7 @@ pub fn salvage(
     destination: impl AsRef<Path>,
     options: &SalvageOptions,
 ) -> Result<Report, Error> {
-    write_records(&mut Reader::open(source, options.reading())?, destination.as_ref())
+    write_records(&mut Reader::open_with(source, options.reading())?, destination.as_ref())
 }
 
 /// [`salvage`] for any source of a log; `path` is the path of the file, if the source is one, since

@@ -2,7 +2,7 @@
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
-use crate::detect::{Detection, identify, of_rest};
+use crate::detect::{PartialDetection, identify, of_rest};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
@@ -56,9 +56,9 @@ impl<S: Source> Reader<S> {
         unsupported(named.check(), path)?;
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, self.path.as_deref());
         let detected = match identify(named, path, window.bytes, window.offset, window.is_last) {
-            Detection::NeedMore => return Ok(false),
-            Detection::Foreign(foreign) => return Err(no_log(foreign)),
-            Detection::Longer(weak) => {
+            PartialDetection::NeedMore => return Ok(false),
+            PartialDetection::Foreign(foreign) => return Err(no_log(foreign)),
+            PartialDetection::Longer(weak) => {
                 let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(offset, buffer);
                 let foreign = self.source.file_len().map(|file_len| of_rest(weak, file_len, read_at));
                 let foreign = foreign.unwrap_or(Ok(None)).map_err(|source| self.io(source))?;
@@ -67,8 +67,8 @@ impl<S: Source> Reader<S> {
                 }
                 None
             }
-            Detection::Log(format) => Some(format),
-            Detection::Unclear => None,
+            PartialDetection::Log(format) => Some(format),
+            PartialDetection::Unclear => None,
         };
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;

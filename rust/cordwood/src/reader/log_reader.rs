@@ -47,7 +47,7 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) decoder: Decoder,
     /// The options, until the format of the log is known.
     pub(super) undetected: Option<ReadOptions>,
-    /// Detection ran, and nothing showed the dialect.
+    /// PartialDetection ran, and nothing showed the dialect.
     pub(super) is_unclear: bool,
     /// How many salvaged records were left out, if they are to be.
     left_out_count: Option<u64>,
@@ -78,7 +78,18 @@ impl<R: Read> Reader<StreamSource<R>> {
 
 #[cfg(feature = "fs")]
 impl Reader<StreamSource<FileReader>> {
-    /// Opens a file for reading.
+    /// Opens a file for reading, with the default options: it detects the dialect, and damage is an
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the path, if it cannot be opened. The first read returns the errors of
+    /// [`format`](Reader::format), such as [`Error::Foreign`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Reader::open_with(path, ReadOptions::default())
+    }
+
+    /// Opens a file for reading, with `options`.
     ///
     /// # Errors
     ///
@@ -89,7 +100,7 @@ impl Reader<StreamSource<FileReader>> {
     /// If the range begins after the beginning of the file and the dialect is to be detected, also
     /// the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`]. Otherwise the first
     /// read returns these.
-    pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
         let at_path = |source| Error::io(source, Some(path));
@@ -100,7 +111,7 @@ impl Reader<StreamSource<FileReader>> {
         let mut reader = Reader::with_source(source, options.clone());
         reader.path = Some(path.to_owned());
         if !is_known && options.start > 0 {
-            // Detection needs only the beginning of the file, so the bytes up to the range are not
+            // PartialDetection needs only the beginning of the file, so the bytes up to the range are not
             // read.
             let begin = begin(reader.format()?.dialect);
             if let Some(len) = reader.source.file_len() {
@@ -458,7 +469,7 @@ impl<S: Source> Reader<S> {
     /// Reads more from the source. A further call tries again if it fails.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.undetected.is_some() {
-            // Detection needs the whole beginning in one window.
+            // PartialDetection needs the whole beginning in one window.
             (self.source.window().offset, u64::MAX)
         } else {
             (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX))

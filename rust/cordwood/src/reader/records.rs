@@ -94,9 +94,9 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
 /// [`Reader::records`], for a function that returns an iterator.
 ///
 /// ```
-/// use cordwood_log::{Error, ReadOptions, Reader};
+/// use cordwood_log::{Error, Reader};
 /// fn records(path: &str) -> Result<impl Iterator<Item = Result<Vec<u8>, Error>>, Error> {
-///     let reader = Reader::open(path, ReadOptions::default())?;
+///     let reader = Reader::open(path)?;
 ///     Ok(reader.into_iter().map(|record| Ok(record?.data)))
 /// }
 /// # let folder = tempfile::tempdir()?;

@@ -441,7 +441,7 @@ fn follow(first_len: impl Fn(Wire) -> usize, record: &[u8]) {
         let (first, rest) = bytes.split_at(first_len(wire));
         file.write_all(first).unwrap();
         let options = FollowOptions::default().with_format(dialect);
-        let mut follower = Follower::open(&path, options).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
         assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
         file.write_all(rest).unwrap();
         for expected in [record, b"xxx"] {
@@ -494,7 +494,7 @@ fn a_recycled_log_that_is_being_written() {
         let new = write(dialect, &vec!["foo"; count]);
         std::fs::write(&path, [&new[..], &old[new.len()..]].concat()).unwrap();
         let options = FollowOptions::default().with_format(dialect);
-        let follower = follower.get_or_insert_with(|| Follower::open(&path, options).unwrap());
+        let follower = follower.get_or_insert_with(|| Follower::open_with(&path, options).unwrap());
         let Poll::Record(record) = follower.poll().unwrap() else {
             panic!("record {count}")
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
-use cordwood_log::{Dialect, Error, ErrorKind, FollowOptions, Follower, ReadOptions, Reader};
+use cordwood_log::{Dialect, Error, ErrorKind, Follower, ReadOptions, Reader};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, read_with, write};
@@ -225,7 +225,7 @@ fn live() {
     let mut file = File::create(&path).unwrap();
     let records = [b"A".to_vec(), big("B", 5 * B / 2), big("C", 3)];
     let bytes = write(LOG, &records);
-    let mut follower = Follower::open(&path, FollowOptions::default()).unwrap();
+    let mut follower = Follower::open(&path).unwrap();
     let mut written = 0;
     let mut grow = |file: &mut File, to: usize| {
         file.write_all(&bytes[written..to]).unwrap();

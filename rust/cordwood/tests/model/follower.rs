@@ -42,7 +42,7 @@ impl Beside {
         let options = FollowOptions::default()
             .with_on_corruption(OnCorruption::Skip)
             .with_retry(u32::MAX, Duration::MAX);
-        let follower = Follower::open(&path, options).map_err(io::Error::other)?;
+        let follower = Follower::open_with(&path, options).map_err(io::Error::other)?;
         Ok(Beside {
             path,
             file,

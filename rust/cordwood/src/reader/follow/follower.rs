@@ -99,13 +99,13 @@ pub(super) enum Last {
 /// twice.
 ///
 /// ```
-/// use cordwood_log::{FollowOptions, Follower, Writer};
+/// use cordwood_log::{Follower, Writer};
 /// use cordwood_log::follow::{NotYet, Poll};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("live.log");
 /// let mut writer = Writer::new(std::fs::File::create(&path)?);
-/// let mut follower = Follower::open(&path, FollowOptions::default())?;
+/// let mut follower = Follower::open(&path)?;
 /// assert!(matches!(follower.poll()?, Poll::NotYet(NotYet { offset: 0, .. })));
 ///
 /// writer.append(b"one")?;
@@ -132,7 +132,16 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Opens a file to follow. It must exist; it may be empty.
+    /// Opens a file to follow, with the default options. It must exist; it may be empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_with`](Self::open_with).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Follower::open_with(path, FollowOptions::default())
+    }
+
+    /// Opens a file to follow, with `options`. It must exist; it may be empty.
     ///
     /// # Errors
     ///
@@ -140,7 +149,7 @@ impl Follower {
     /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for anything but a
     /// regular file. [`ErrorKind::Unsupported`] if logs in the given dialect cannot have a number,
     /// or the compression, that was given.
-    pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
+    pub fn open_with(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = options.named();
         unsupported(named.check(), Some(path))?;
@@ -223,12 +232,12 @@ impl Follower {
     /// there is no memory for it.
     ///
     /// ```
-    /// use cordwood_log::{FollowOptions, Follower, follow::Poll};
+    /// use cordwood_log::{Follower, follow::Poll};
     ///
     /// let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("live.log");
     /// std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
-    /// let mut follower = Follower::open(&path, FollowOptions::default())?;
+    /// let mut follower = Follower::open(&path)?;
     /// for _ in 0..2 {
     ///     assert!(matches!(follower.peek()?, Poll::Record(record) if record.data == b"foo"));
     ///     assert_eq!(follower.offset(), 0);

@@ -4,7 +4,7 @@
 use super::Follower;
 use super::follower::State;
 use crate::detect::{
-    DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
+    DETECT_LEN, PartialDetection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
 };
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, ErrorKind, unsupported};
@@ -36,22 +36,22 @@ impl Follower {
         let is_undetected = named.dialect.is_none();
         // Only a complete fragment decides, and the block need not be complete for that.
         let mut detected = detect(is_last || is_undetected && begins_undamaged(&head));
-        if detected == Detection::NeedMore && is_undetected && self.position == 0 {
+        if detected == PartialDetection::NeedMore && is_undetected && self.position == 0 {
             detected = match detect(true) {
-                foreign @ Detection::Foreign(_) => foreign,
-                _ => Detection::NeedMore,
+                foreign @ PartialDetection::Foreign(_) => foreign,
+                _ => PartialDetection::NeedMore,
             };
         }
         trace!("follow: from {} bytes: {detected:?}", head.len());
         match detected {
-            Detection::Log(format) => {
+            PartialDetection::Log(format) => {
                 self.set_format(LogFormat {
                     dialect: without_grid(format.dialect, is_undetected),
                     ..format
                 })?;
                 self.state = State::Reading;
             }
-            Detection::Foreign(foreign) if foreign.has_signature() => {
+            PartialDetection::Foreign(foreign) if foreign.has_signature() => {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
             _ if is_written && is_undetected => {

@@ -7,7 +7,7 @@ use super::tail::Tail;
 use super::unsynced;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::{DETECT_LEN, Detection, Foreign, identify, is_text, of_rest};
+use crate::detect::{DETECT_LEN, Foreign, PartialDetection, identify, is_text, of_rest};
 use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Role};
 use crate::error::{Error, ErrorKind, Hint};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -117,10 +117,12 @@ fn dialect_of(
         Ok(bytes.len())
     };
     let found = match identify(GivenFormat::default(), file, &head, 0, true) {
-        Detection::Log(found) => Ok(found),
-        Detection::Foreign(foreign) => Err(Some(foreign)),
-        Detection::Longer(weak) => Err(of_rest(weak, file_len, read_at).map_err(|source| Error::io(source, file))?),
-        Detection::Unclear | Detection::NeedMore => Err(None),
+        PartialDetection::Log(found) => Ok(found),
+        PartialDetection::Foreign(foreign) => Err(Some(foreign)),
+        PartialDetection::Longer(weak) => {
+            Err(of_rest(weak, file_len, read_at).map_err(|source| Error::io(source, file))?)
+        }
+        PartialDetection::Unclear | PartialDetection::NeedMore => Err(None),
     };
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::new(ErrorKind::Foreign { foreign }, file));
