@@ -1106,6 +1106,16 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
 
 // Room ahead ------------------------------------------------------------------------------------
 
+/// The parts of the file for which room was asked, as `(begin, end)`.
+fn allocated(double: &Double) -> Vec<(u64, u64)> {
+    (double.ops().into_iter())
+        .filter_map(|op| match op {
+            Op::Allocate { offset, len } => Some((offset, offset + len)),
+            _ => None,
+        })
+        .collect()
+}
+
 #[test]
 fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     let double = Double::default();
@@ -1114,13 +1124,7 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
         log.append(&[7; 393])?;
         log.flush()?;
     }
-    let asked: Vec<(u64, u64)> = (double.ops().iter())
-        .filter_map(|op| match op {
-            Op::Allocate { offset, len } => Some((*offset, offset + len)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(asked, [(0, 1000), (800, 2000)]);
+    assert_eq!(allocated(&double), [(0, 1000), (800, 2000)]);
     log.close()?;
     assert_eq!(double.ops().last(), Some(&Op::SetLen(1600)));
     assert_eq!(records(&double.bytes()).len(), 4);
@@ -1132,7 +1136,7 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     for _ in 0..4 {
         log.append_sync(&[7; 393])?;
     }
-    assert!(!double.ops().iter().any(|op| matches!(op, Op::Allocate { .. })));
+    assert_eq!(allocated(&double), []);
     Ok(())
 }
 
@@ -1147,13 +1151,7 @@ fn after_a_failed_write_room_is_asked_for_again() -> Result<(), Error> {
     log.append(&[7; 93])?;
     assert_eq!(write_error(log.flush()), (Some(EIO), 0, true));
     log.flush()?;
-    let asked: Vec<(u64, u64)> = (double.ops().iter())
-        .filter_map(|op| match op {
-            Op::Allocate { offset, len } => Some((*offset, offset + len)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(asked, [(0, 1000), (400, 1000)]);
+    assert_eq!(allocated(&double), [(0, 1000), (400, 1000)]);
     Ok(())
 }
 

@@ -63,21 +63,16 @@ impl Checksum {
         }
     }
 
-    /// Whether bytes whose CRC is `crc`, followed by some prefix of `data`, have the CRC `wanted`.
-    pub(crate) fn any_prefix_has(self, wanted: u32, mut crc: u32, data: &[u8]) -> bool {
+    /// The length of the shortest prefix of `data` after which bytes whose CRC was `crc` have the
+    /// CRC `wanted`.
+    pub(crate) fn prefix_with(self, wanted: u32, crc: u32, data: &[u8]) -> Option<usize> {
         match self {
-            Checksum::MaskedCrc32c => run(AnyPrefix {
+            Checksum::MaskedCrc32c => run(PrefixWith {
                 wanted: !wanted,
                 state: !crc,
                 data,
             }),
-            Checksum::Crc32 => {
-                data.iter().any(|byte| {
-                    let is_right = crc == wanted;
-                    crc = self.extend(crc, std::slice::from_ref(byte));
-                    is_right
-                }) || crc == wanted
-            }
+            Checksum::Crc32 => prefix_with(wanted, crc, data, |crc, byte| self.extend(crc, byte)),
         }
     }
 
@@ -104,25 +99,35 @@ impl Checksum {
     }
 }
 
-/// The job of determining whether some prefix of `data` leads from one state to another.
-struct AnyPrefix<'a> {
+/// The job of finding the shortest prefix of `data` that leads from one state to another.
+struct PrefixWith<'a> {
     wanted: u32,
     state: u32,
     data: &'a [u8],
 }
 
-impl Job for AnyPrefix<'_> {
-    type Output = bool;
+impl Job for PrefixWith<'_> {
+    type Output = Option<usize>;
 
     #[inline(always)]
-    fn call<K: Kernel>(self, kernel: K) -> bool {
-        let mut state = self.state;
-        self.data.iter().any(|byte| {
-            let is_right = state == self.wanted;
-            state = kernel.update(state, std::slice::from_ref(byte));
-            is_right
-        }) || state == self.wanted
+    fn call<K: Kernel>(self, kernel: K) -> Option<usize> {
+        prefix_with(self.wanted, self.state, self.data, |state, byte| {
+            kernel.update(state, byte)
+        })
     }
+}
+
+/// The length of the shortest prefix of `data` that changes `state` to `wanted`, if `update` changes
+/// it by a byte.
+#[inline(always)]
+fn prefix_with(wanted: u32, mut state: u32, data: &[u8], update: impl Fn(u32, &[u8]) -> u32) -> Option<usize> {
+    for (len, byte) in data.iter().enumerate() {
+        if state == wanted {
+            return Some(len);
+        }
+        state = update(state, std::slice::from_ref(byte));
+    }
+    (state == wanted).then_some(data.len())
 }
 
 #[cfg(test)]

@@ -135,6 +135,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// `bytes` with the bit flipped, if they contain it.
+    pub(super) fn flipped_in(self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        if let Some(byte) = bytes.get_mut(self.at) {
+            *byte ^= 1 << self.bit;
+        }
+        bytes
+    }
+
     /// The bit as a file offset, in a fragment that begins at `offset` with a header of this
     /// length.
     pub(super) fn flip(self, offset: u64, header_len: usize) -> BitFlip {

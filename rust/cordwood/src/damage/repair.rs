@@ -62,14 +62,7 @@ impl Log<'_> {
     /// written it there.
     fn repaired(&self, place: Place, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
         let dialect = self.format.dialect;
-        let flipped = |bytes: &[u8]| {
-            let mut bytes = bytes.to_vec();
-            if let Some(byte) = bytes.get_mut(place.at) {
-                *byte ^= 1 << place.bit;
-            }
-            bytes
-        };
-        let head = flipped(rest.get(..dialect.header_len_max()).unwrap_or(rest));
+        let head = place.flipped_in(rest.get(..dialect.header_len_max()).unwrap_or(rest));
         let header = Header::decode(head.first_chunk()?);
         let meaning = dialect.meaning(header.kind);
         let len = meaning.form.header_len() + usize::from(header.len);
@@ -88,7 +81,7 @@ impl Log<'_> {
             return None;
         }
         Some(Repaired {
-            fragment: flipped(rest.get(..len)?),
+            fragment: place.flipped_in(rest.get(..len)?),
             bit_flip: place.flip(offset, meaning.form.header_len()),
         })
     }

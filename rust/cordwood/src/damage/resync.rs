@@ -185,8 +185,7 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
             && Dialect::log_number_at(bytes, found) == Some(number)
     };
     let by_flip = explanations(rest, dialect).into_iter().find_map(|place| {
-        let mut written = rest.to_vec();
-        *written.get_mut(place.at)? ^= 1 << place.bit;
+        let written = place.flipped_in(rest);
         let valid = dialect.valid(&written, true)?;
         is_own(&written, valid.role, valid.form).then_some(valid.end)
     });
@@ -199,15 +198,10 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
         return None;
     }
     let (head, payload) = rest.split_at_checked(meaning.form.header_len())?;
-    let stored = dialect.checksum().load(header.masked_crc);
-    let mut crc = dialect.checksum().crc(&head[KIND_AT..]);
-    for (len, byte) in payload.iter().enumerate() {
-        if crc == stored {
-            return Some(head.len() + len);
-        }
-        crc = dialect.checksum().extend(crc, std::slice::from_ref(byte));
-    }
-    (crc == stored).then_some(rest.len())
+    let checksum = dialect.checksum();
+    let stored = checksum.load(header.masked_crc);
+    let len = checksum.prefix_with(stored, checksum.crc(&head[KIND_AT..]), payload)?;
+    Some(head.len() + len)
 }
 
 /// Whether a valid fragment of the log begins after the first byte of `rest`, as for [`evidence`].
