@@ -40,17 +40,16 @@ class CordwoodError(Exception):
     (<class 'cordwood.errors.DialectError'>, None, 0, <Hint.NAME_DIALECT: 'name_dialect'>)
     """
 
-    path: str | None
-    offset: int
     message: str
-    hint: Hint | None
+    path: str | None = None
+    offset: int = 0
+    hint: Hint | None = None
 
-    def __init__(self, message: str, *, path: str | None = None, offset: int = 0, hint: Hint | None = None) -> None:
+    def __init__(self, message: str, *, hint: Hint | None = None, **attributes: Any) -> None:
+        """An error with these attributes of its class; the others have their defaults."""
         super().__init__(message)
-        self.path = path
-        self.offset = offset
         self.message = message
-        self.hint = None
+        self.__dict__.update(attributes)
         if hint is not None:
             _add_hint(self, hint)
 
@@ -60,11 +59,6 @@ class CordwoodError(Exception):
         # A name may contain line breaks, and bytes that no encoding has.
         place = self.path if self.path.isprintable() else repr(self.path)
         return f"{place}: {self.message}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # By default, an exception is rebuilt from `args` only; one that a worker process sends back must keep its
-        # attributes.
-        return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class ClosedError(CordwoodError, ValueError):
@@ -95,13 +89,6 @@ class _RegionError(CordwoodError):
     length: int
     reason: Reason
 
-    def __init__(
-        self, message: str, *, path: str | None, offset: int, length: int, reason: Reason, hint: Hint | None = None
-    ) -> None:
-        super().__init__(message, path=path, offset=offset, hint=hint)
-        self.length = length
-        self.reason = reason
-
 
 class CorruptionError(_RegionError):
     """Bytes that no complete write can have left there. The reader stays usable: the next step continues after them.
@@ -125,24 +112,8 @@ class CorruptionError(_RegionError):
     example.log 0 10 checksum_mismatch
     """
 
-    stored_crc: int | None
-    computed_crc: int | None
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        path: str | None,
-        offset: int,
-        length: int,
-        reason: Reason,
-        stored_crc: int | None = None,
-        computed_crc: int | None = None,
-        hint: Hint | None = None,
-    ) -> None:
-        super().__init__(message, path=path, offset=offset, length=length, reason=reason, hint=hint)
-        self.stored_crc = stored_crc
-        self.computed_crc = computed_crc
+    stored_crc: int | None = None
+    computed_crc: int | None = None
 
 
 class DialectError(CordwoodError):
@@ -159,10 +130,6 @@ class DialectError(CordwoodError):
 
     format: str
 
-    def __init__(self, message: str, *, path: str | None, format: str, hint: Hint | None = None) -> None:  # noqa: A002
-        super().__init__(message, path=path, hint=hint)
-        self.format = format
-
 
 class OtherLogError(CordwoodError):
     """A file to be salvaged belongs entirely to a different log from the one that its name or `log_number` states.
@@ -178,13 +145,6 @@ class OtherLogError(CordwoodError):
 
     log_number: int
     other_log_number: int
-
-    def __init__(
-        self, message: str, *, path: str | None, log_number: int, other_log_number: int, hint: Hint | None = None
-    ) -> None:
-        super().__init__(message, path=path, hint=hint)
-        self.log_number = log_number
-        self.other_log_number = other_log_number
 
 
 class RecordTooLargeError(_RegionError):
@@ -214,21 +174,7 @@ class RecordTooLargeError(_RegionError):
     (0, b'short')
     """
 
-    record_len_max: int | None
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        path: str | None,
-        offset: int,
-        length: int,
-        reason: Reason,
-        record_len_max: int | None = None,
-        hint: Hint | None = None,
-    ) -> None:
-        super().__init__(message, path=path, offset=offset, length=length, reason=reason, hint=hint)
-        self.record_len_max = record_len_max
+    record_len_max: int | None = None
 
 
 class TornTailError(_RegionError):
@@ -277,20 +223,11 @@ class PayloadError(CordwoodError, ValueError):
     length: int
     reason: PayloadReason
 
-    def __init__(self, message: str, *, offset: int, length: int, reason: PayloadReason) -> None:
-        super().__init__(message, path=None, offset=offset)
-        self.length = length
-        self.reason = reason
-
 
 class _ChangedError(CordwoodError):
     """The file of a log has changed."""
 
-    file_len: int | None
-
-    def __init__(self, message: str, *, path: str | None, offset: int, file_len: int | None) -> None:
-        super().__init__(message, path=path, offset=offset)
-        self.file_len = file_len
+    file_len: int | None = None
 
 
 class LogTruncatedError(_ChangedError):
@@ -346,10 +283,3 @@ def _add_hint(error: BaseException, hint: Hint) -> None:
     """Adds a hint to an exception: as the attribute `hint`, and as a note, which the traceback shows."""
     error.hint = hint  # type: ignore[attr-defined]
     error.add_note(_WORDS[hint])
-
-
-def _rebuild(cls: type[CordwoodError], args: tuple[object, ...], attributes: dict[str, object]) -> CordwoodError:
-    error = cls.__new__(cls, *args)
-    error.args = args
-    error.__dict__.update(attributes)
-    return error

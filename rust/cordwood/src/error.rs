@@ -296,8 +296,8 @@ impl ErrorKind {
                 Unsupported::ZstdFeature => Hint::EnableZstd,
             },
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
-            ErrorKind::Write { .. } | ErrorKind::Forked | ErrorKind::Closed => Hint::Reopen,
-            ErrorKind::Io { .. } | ErrorKind::Truncated { .. } | ErrorKind::Locked => return None,
+            ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
+            ErrorKind::Io { .. } | ErrorKind::Truncated { .. } | ErrorKind::Locked | ErrorKind::Closed => return None,
         })
     }
 }

@@ -240,9 +240,14 @@ impl LogBefore<'_> {
         let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.is_torn_first(tail.begin)?;
         if !is_log {
             return Err(match (self.foreign, tail.damage) {
-                (None, Some(region)) => self
-                    .corruption(region)
-                    .with_hint(tail.is_torn().then_some(Hint::PadWithDialect)),
+                (None, Some(region)) => {
+                    let hint = if tail.is_torn() {
+                        Hint::PadWithDialect
+                    } else {
+                        Hint::CreateLog
+                    };
+                    self.corruption(region).with_hint(Some(hint))
+                }
                 (foreign, _) => {
                     let foreign = foreign.unwrap_or(Foreign::Text);
                     let hint = self.options.dialect.is_none().then_some(Hint::NameDialect);

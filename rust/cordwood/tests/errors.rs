@@ -1,0 +1,218 @@
+//! Each kind of error, for files with hostile names: the path, the kind and the hint are apart, and
+//! each is short enough for a line. `tests/api/test_error_faces.py` does the same in Python and at
+//! the command line.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cordwood_log::codec::Encoder;
+use cordwood_log::ops::{self, SalvageOptions};
+use cordwood_log::{
+    Dialect, Error, ErrorKind, Hint, LogFile, LogFileOptions, LogFormat, OnTornTail, ReadOptions, Reader,
+};
+
+/// LevelDB's record `one`.
+const ONE: &[u8] = b"\x7d\xaa\x5c\x84\x03\x00\x01one";
+
+/// A sentence that fits a line of a terminal.
+const SENTENCE_LEN_MAX: usize = 120;
+
+fn names() -> Vec<OsString> {
+    let mut names: Vec<OsString> = ["the", "a name", "x (os error 9) y", "two\nlines"]
+        .map(Into::into)
+        .into();
+    #[cfg(target_os = "linux")]
+    names.push(std::os::unix::ffi::OsStringExt::from_vec(b"not utf-8 \xff".to_vec()));
+    names
+}
+
+fn numbered(log_number: u32) -> Vec<u8> {
+    let mut log = Vec::new();
+    let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(log_number);
+    Encoder::with_format(0, format).unwrap().encode(b"one", &mut log);
+    log
+}
+
+fn read(path: &Path, options: ReadOptions) -> Error {
+    let mut reader = match Reader::open(path, options) {
+        Ok(reader) => reader,
+        Err(error) => return error,
+    };
+    loop {
+        match reader.next_record() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("it was read"),
+            Err(error) => return error,
+        }
+    }
+}
+
+fn append(path: &Path, options: LogFileOptions) -> Error {
+    LogFile::append_to(path, options).unwrap_err()
+}
+
+type Case = (&'static str, Vec<u8>, fn(&Path) -> Error, Option<Hint>);
+
+/// The text of the kind or its beginning, the file, what fails, and the hint.
+fn cases() -> Vec<Case> {
+    let mut damaged = ONE.to_vec();
+    damaged[7] ^= 1;
+    let mut damaged_block = damaged.clone();
+    damaged_block.resize(cordwood_log::format::BLOCK_LEN, 0);
+    vec![
+        (
+            "10 bytes at offset 0: checksum mismatch: the header states ",
+            damaged.clone(),
+            |path| read(path, ReadOptions::default()),
+            Some(Hint::OnCorruption),
+        ),
+        (
+            "10 bytes at offset 0: a record longer than the limit",
+            ONE.to_vec(),
+            |path| read(path, ReadOptions::default().with_record_len_max(2)),
+            Some(Hint::RaiseRecordLenMax),
+        ),
+        (
+            "a record of 4 bytes was not written: it is longer than the limit of 3",
+            ONE.to_vec(),
+            |path| {
+                let log = LogFile::append_to(path, LogFileOptions::default().with_record_len_max(3)).unwrap();
+                log.append(b"four").unwrap_err()
+            },
+            Some(Hint::RaiseRecordLenMaxOfReaders),
+        ),
+        (
+            "the file has 10 bytes, but reading was to begin at 11: it was cut, or the offset belongs to another file",
+            ONE.to_vec(),
+            |path| read(path, ReadOptions::default().with_range(11..)),
+            None,
+        ),
+        (
+            "not a log, but a ZIP archive: unpack it first, with `unzip`",
+            b"PK\x03\x04 and more".to_vec(),
+            |path| read(path, ReadOptions::default()),
+            Some(Hint::NameDialect),
+        ),
+        (
+            "the whole file belongs to log 6; expected log 9, by its name or an option",
+            numbered(6),
+            |path| {
+                let mut options = SalvageOptions::default();
+                options.log_number = Some(9);
+                ops::salvage(path, path.with_file_name("new.log"), &options).unwrap_err()
+            },
+            Some(Hint::NameLogNumber),
+        ),
+        (
+            "4 bytes at offset 10: an incomplete record at the end of the file; records appended after it would be lost",
+            [ONE, b"torn"].concat(),
+            |path| append(path, LogFileOptions::default()),
+            Some(Hint::OnTornTail),
+        ),
+        (
+            "32768 bytes at offset 0: checksum mismatch: the header states ",
+            [&damaged_block, ONE].concat(),
+            |path| append(path, LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate)),
+            Some(Hint::Pad),
+        ),
+        (
+            "20 bytes at offset 0: checksum mismatch: the header states ",
+            [&damaged, ONE].concat(),
+            |path| append(path, LogFileOptions::default()),
+            Some(Hint::CreateLog),
+        ),
+        (
+            "cannot append in the dialect wandb: readers of this log, which is leveldb, would not find the record",
+            ONE.to_vec(),
+            |path| append(path, LogFileOptions::default().with_dialect(Some(Dialect::WANDB))),
+            Some(Hint::NameDetectedDialect),
+        ),
+        (
+            "recyclable logs with a log number are never appended to: readers take the bytes after their end for an older log",
+            numbered(6),
+            |path| append(path, LogFileOptions::default()),
+            Some(Hint::CreateLog),
+        ),
+        (
+            "leveldb logs have no log number",
+            ONE.to_vec(),
+            |path| {
+                let options = LogFileOptions::default().with_dialect(Some(Dialect::LEVELDB));
+                append(path, options.with_log_number(Some(6)))
+            },
+            Some(Hint::OmitLogNumber),
+        ),
+        (
+            "another writer has this log open; a log can have only one writer at a time",
+            ONE.to_vec(),
+            |path| {
+                let _log = LogFile::append_to(path, LogFileOptions::default()).unwrap();
+                append(path, LogFileOptions::default())
+            },
+            None,
+        ),
+        (
+            "the log is closed",
+            ONE.to_vec(),
+            |path| {
+                let log = LogFile::append_to(path, LogFileOptions::default()).unwrap();
+                log.close().unwrap();
+                log.append(b"").unwrap_err()
+            },
+            None,
+        ),
+        (
+            "No such file or directory",
+            Vec::new(),
+            |path| {
+                fs::remove_file(path).unwrap();
+                read(path, ReadOptions::default())
+            },
+            None,
+        ),
+    ]
+}
+
+fn fails(path: &Path, (expected, file, fail, hint): &Case) {
+    fs::write(path, file).unwrap();
+    let error = fail(path);
+    assert_eq!(error.path.as_deref(), Some(path));
+    let text = error.kind.to_string();
+    assert!(text.starts_with(expected), "{text}");
+    assert!(text.len() <= SENTENCE_LEN_MAX, "{text}");
+    assert_eq!(error.to_string(), format!("{}: {text}", path.display()));
+    assert_eq!(error.hint, *hint, "{text}");
+    let words = hint.map(|hint| hint.to_string()).unwrap_or_default();
+    assert!(words.len() <= SENTENCE_LEN_MAX, "{words}");
+}
+
+#[test]
+fn the_path_the_kind_and_the_hint_are_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names() {
+        for (number, case) in cases().iter().enumerate() {
+            let folder: PathBuf = folder.path().join(number.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            fails(&folder.join(&name), case);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failed_write_says_what_is_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names() {
+        let path = folder.path().join(name);
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let log = LogFile::create(&path, LogFileOptions::default()).unwrap();
+        for earlier in ["", "an earlier write failed; "] {
+            let error = log.append(b"one").unwrap_err();
+            assert!(matches!(error.kind, ErrorKind::Write { .. }), "{error:?}");
+            let begin = format!("{}: No space left on device (os error 28); {earlier}", path.display());
+            assert!(error.to_string().starts_with(&begin), "{error}");
+            assert_eq!(error.hint, Some(Hint::Reopen));
+        }
+    }
+}
