@@ -35,7 +35,7 @@ fn numbered(log_number: u32) -> Vec<u8> {
 }
 
 fn read(path: &Path, options: ReadOptions) -> Error {
-    let mut reader = match Reader::open(path, options) {
+    let mut reader = match Reader::open_with(path, options) {
         Ok(reader) => reader,
         Err(error) => return error,
     };
