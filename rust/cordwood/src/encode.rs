@@ -74,8 +74,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] if logs in the dialect have no number or are not compressed, or if
-    /// records are to be compressed and this build does not have the feature `zstd`.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect have no
+    /// number or are not compressed, or if records are to be compressed and this build does not have the feature `zstd`.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;

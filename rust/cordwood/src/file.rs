@@ -8,6 +8,10 @@ use std::path::Path;
 
 /// The identity of a file, whatever its name. No other file has it while this one exists or is
 /// open.
+#[cfg_attr(
+    not(feature = "test-storage"),
+    allow(unreachable_pub, reason = "public for tests only")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The device that contains it; on Windows, the serial number of the volume.

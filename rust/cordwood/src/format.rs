@@ -121,7 +121,6 @@ pub enum FragmentKind {
 
 impl FragmentKind {
     /// All kinds, in no particular order.
-    #[doc(hidden)]
     pub const ALL: [FragmentKind; 27] = [
         FragmentKind::Plain(Kind::Full),
         FragmentKind::Plain(Kind::First),

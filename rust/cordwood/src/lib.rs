@@ -73,11 +73,10 @@
 //!
 //! # What is hidden
 //!
-//! Some items are `#[doc(hidden)]`: some that cordwood's Python package needs, those that let tests
-//! put a simulated disk under a [`LogFile`] (`Storage`, `create_in`), and those that let each
-//! checksum kernel be fuzzed and timed (`crc32c::kernels`). They are not part of the public interface
-//! and may change in any release. To do your own waiting, use [`Reader::found`]; to do your own I/O,
-//! a [`Decoder`](codec::Decoder).
+//! A few items that cordwood's Python package or its benchmarks need are `#[doc(hidden)]`, and the
+//! feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. Neither is part of the
+//! public interface: they may change in any release. To do your own waiting, use [`Reader::found`];
+//! to do your own I/O, a [`Decoder`](codec::Decoder).
 
 // What only followers and log files use is not worth a condition each.
 #![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
@@ -110,6 +109,7 @@ pub mod format;
 mod fragment;
 mod names;
 pub mod ops;
+// Hidden: for the binding, whose threads read ahead in this way. It is not specific to logs.
 #[doc(hidden)]
 pub mod pipeline;
 mod process;
@@ -139,6 +139,7 @@ pub mod codec {
 /// The checksum of fragments: CRC-32C, and LevelDB's masking of it.
 pub mod crc32c {
     pub use crate::checksum::crc32c_kernel as kernel;
+    // Hidden: for the fuzz target and the bench that compare the kernels.
     #[doc(hidden)]
     pub use crate::checksum::kernels;
     pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
@@ -162,15 +163,12 @@ pub mod read {
 
 /// The types that [`LogFile`] and its options use.
 pub mod write {
-    #[cfg(feature = "fs")]
-    #[doc(hidden)]
+    #[cfg(feature = "test-storage")]
     pub use crate::file::FileId;
-    #[doc(hidden)]
     pub use crate::process::Process;
     #[cfg(feature = "fs")]
     pub use crate::writer::LogStatus;
     pub use crate::writer::Sink;
-    #[cfg(feature = "fs")]
-    #[doc(hidden)]
+    #[cfg(feature = "test-storage")]
     pub use crate::writer::Storage;
 }

@@ -34,6 +34,7 @@ impl Process {
     }
 
     /// A process for tests: its number is the value of `number`.
+    #[cfg(any(test, feature = "test-storage"))]
     pub fn simulated(number: Arc<AtomicU32>) -> Self {
         Process {
             simulated: Some(number),

@@ -218,6 +218,7 @@ impl ReadOptions {
     /// Whether a reader inspects the beginning of the file before it reads: to detect the dialect
     /// or, if only the dialect is given, the log number and the compression. It must then begin
     /// there even to read a range.
+    // Hidden: for the binding, which opens its sources itself, as `Reader::open_with` does files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()
@@ -227,7 +228,7 @@ impl ReadOptions {
     /// dialect, the reader checks this once the dialect has been detected.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, Error, ReadOptions, Reader};
+    /// use cordwood_log::{Dialect, Error, ErrorKind, ReadOptions, Reader};
     /// let options = ReadOptions::default().with_dialect(Dialect::LEVELDB).with_log_number(7);
     /// assert!(matches!(options.check(), Err(Error { kind: ErrorKind::Unsupported { .. }, .. })));
     /// assert!(matches!(Reader::from_slice(b"", options).next_record(), Err(Error { kind: ErrorKind::Unsupported { .. }, .. })));
@@ -235,7 +236,8 @@ impl ReadOptions {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] if logs in the dialect have no number or are not compressed.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect have no
+    /// number or are not compressed.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

@@ -76,7 +76,6 @@ impl Dialect {
     /// to, so nothing at the beginning of a log shows that none will follow. Source:
     /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. And a damaged beginning may hide
     /// that a log is [packed](Self::PACKED).
-    #[doc(hidden)]
     #[must_use]
     pub fn detected(self) -> Dialect {
         if self == Dialect::LEVELDB {
@@ -90,7 +89,6 @@ impl Dialect {
 
     /// Whether this is a [`detected`](Self::detected) dialect that differs from the one that its
     /// name stands for.
-    #[doc(hidden)]
     #[must_use]
     pub fn is_detected(self) -> bool {
         std::ptr::eq(self.0, &DETECTED_LEVELDB) || std::ptr::eq(self.0, &DETECTED_RECYCLABLE)

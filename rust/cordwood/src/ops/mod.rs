@@ -11,25 +11,21 @@ mod salvage;
 mod stat;
 mod verify;
 
-#[doc(hidden)]
 pub use crate::detect::is_log_name;
 pub use crate::detect::{DETECT_LEN, Detection, Foreign, detect, detect_named};
 pub use fragment::Fragment;
 #[cfg(feature = "fs")]
 pub use fragments::fragments_file;
 pub use fragments::{Fragments, fragments, fragments_slice};
-#[doc(hidden)]
 pub use parallel::Parts;
 pub use parallel::split_ranges;
 #[cfg(feature = "fs")]
 pub use salvage::{SalvageOptions, salvage, salvage_source};
 #[cfg(feature = "fs")]
 pub use stat::stat_file;
-#[doc(hidden)]
 pub use stat::stat_parts;
 pub use stat::{Stat, stat};
 #[cfg(feature = "fs")]
 pub use verify::verify_file;
-#[doc(hidden)]
 pub use verify::verify_parts;
 pub use verify::{NotKept, Report, verify, verify_slice};

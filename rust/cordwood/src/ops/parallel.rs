@@ -61,7 +61,6 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
 
 /// The numbered parts of a range, which threads read. Each begins at a block, except the first,
 /// which begins where the range starts.
-#[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct Parts {
     options: ReadOptions,

@@ -304,7 +304,6 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
 /// # Errors
 ///
 /// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
-#[doc(hidden)]
 pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
     if readers.len() > 1
         && let Some(all) = in_parts(&mut readers, parts, stat, Stat::joined)?

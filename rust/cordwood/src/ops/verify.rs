@@ -298,7 +298,6 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
 /// # Errors
 ///
 /// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
-#[doc(hidden)]
 pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
     if readers.len() > 1
         && let Some(report) = in_parts(&mut readers, parts, verify, Report::joined)?

@@ -217,7 +217,8 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] with the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) with the kind
+    /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not
     /// enough memory for the next record, which is then still found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         loop {

@@ -83,8 +83,8 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the path, if it cannot be opened. The first read returns the errors of
-    /// [`format`](Reader::format), such as [`Error::Foreign`].
+    /// [`ErrorKind::Io`] with the path, if it cannot be opened. The first read returns the errors of
+    /// [`format`](Reader::format), such as [`ErrorKind::Foreign`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Reader::open_with(path, ReadOptions::default())
     }
@@ -167,7 +167,6 @@ impl<S: SeekSource> Reader<S> {
     /// # Errors
     ///
     /// [`ErrorKind::Io`] if the source cannot seek there.
-    #[doc(hidden)]
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
         self.source.seek(begin).map_err(|source| self.io(source))?;
@@ -183,7 +182,6 @@ impl<S: SeekSource> Reader<S> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// The same reader with its source mapped by `change`, which must provide the same bytes.
-    #[doc(hidden)]
     #[must_use]
     pub fn map_source<T: Read>(
         self,
@@ -236,7 +234,6 @@ impl<S: Source> Reader<S> {
 
     /// A reader of another source of the same log, such as another range of the same file.
     /// `options` must name the dialect.
-    #[doc(hidden)]
     pub fn beside<T: Source>(&self, source: T, options: ReadOptions) -> Reader<T> {
         Reader {
             is_unclear: self.is_unclear,
@@ -421,12 +418,14 @@ impl<S: Source> Reader<S> {
 
     /// Leaves out, and counts, the records that [`OnCorruption::Salvage`] marks. The others are
     /// those that [`OnCorruption::Skip`] returns.
+    // Hidden: for the command, which says how many more records `salvage` would return.
     #[doc(hidden)]
     pub fn leave_out_salvaged(&mut self) {
         self.left_out_count.get_or_insert(0);
     }
 
     /// How many records have been [left out](Self::leave_out_salvaged).
+    // Hidden: as `leave_out_salvaged`.
     #[doc(hidden)]
     pub fn left_out_count(&self) -> u64 {
         self.left_out_count.unwrap_or(0)
@@ -494,7 +493,6 @@ impl<S: Source> Reader<S> {
 
     /// Sets whether the bytes of fragmented records are kept. If not, only the length of a
     /// [found](Self::found) record may be asked for.
-    #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
@@ -591,7 +589,7 @@ impl<S: Source> Reader<S> {
     /// takes as long as that function.
     ///
     /// ```
-    /// use cordwood_log::{Error, ReadOptions, Reader};
+    /// use cordwood_log::{Error, ErrorKind, ReadOptions, Reader};
     /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
     /// file[7] ^= 0x80;
     /// let mut reader = Reader::from_slice(&file, ReadOptions::default());

@@ -40,7 +40,6 @@ pub trait Source {
     /// # Errors
     ///
     /// As [`fill`](Self::fill).
-    #[doc(hidden)]
     fn fill_range(&mut self, from: u64, end: u64) -> io::Result<()> {
         let _ = end;
         self.fill(from)
@@ -185,7 +184,6 @@ impl<R: Read> StreamSource<R> {
 
     /// Sets the file that contains these bytes, so that other parts of it can also be read: see
     /// [`Source::read_aside`].
-    #[doc(hidden)]
     #[must_use]
     pub fn with_aside(self, file: FileReader) -> Self {
         StreamSource {
@@ -216,7 +214,6 @@ impl<R: Read> StreamSource<R> {
     }
 
     /// The same source with its reader wrapped in another.
-    #[doc(hidden)]
     pub fn map<T>(self, wrap: impl FnOnce(R) -> T) -> StreamSource<T> {
         let StreamSource {
             read,

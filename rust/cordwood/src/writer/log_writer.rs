@@ -96,7 +96,7 @@ impl<W: Sink> Writer<W> {
     /// [`LogFileOptions::record_len_max`](super::LogFileOptions::record_len_max).
     ///
     /// ```
-    /// use cordwood_log::{Error, Writer};
+    /// use cordwood_log::{Error, ErrorKind, Writer};
     /// let mut writer = Writer::new(Vec::new()).with_record_len_max(3);
     /// writer.append(b"one")?;
     /// let refused = writer.append(b"three").unwrap_err();

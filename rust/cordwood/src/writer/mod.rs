@@ -17,7 +17,7 @@ pub use log_writer::Writer;
 #[cfg(feature = "fs")]
 pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
 pub use sink::Sink;
-#[cfg(feature = "fs")]
+#[cfg(feature = "test-storage")]
 pub use storage::Storage;
 
 /// The number of bytes buffered before they are written: few enough to stay in the processor's

@@ -11,6 +11,10 @@ use crate::file::{self, FileId};
 use crate::process::Process;
 
 /// A file with one writer: nothing else changes the file meanwhile.
+#[cfg_attr(
+    not(feature = "test-storage"),
+    allow(unreachable_pub, reason = "public for tests only")
+)]
 pub trait Storage: Debug + Send + Sync {
     /// The length of the file in bytes.
     fn file_len(&self) -> io::Result<u64>;

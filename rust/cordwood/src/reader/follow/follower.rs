@@ -193,6 +193,7 @@ impl Follower {
 
     /// Whether the last poll left a part of a file that has been replaced to the next one, and so did
     /// not report the rotation yet.
+    // Hidden: for the binding, which then looks for signals before the next poll.
     #[doc(hidden)]
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing

@@ -364,7 +364,7 @@ impl LogFile {
     /// The log is closed nevertheless.
     ///
     /// ```
-    /// use cordwood_log::{Error, LogFile, LogFileOptions};
+    /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;

@@ -96,7 +96,7 @@ impl LogFile {
     /// * [`ErrorKind::Corruption`] if it is damaged, unless the options request padding.
     ///
     /// ```
-    /// use cordwood_log::{Error, LogFile, LogFileOptions};
+    /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
     /// use cordwood_log::OnTornTail;
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
@@ -121,7 +121,6 @@ impl LogFile {
 
     /// [`append_to`](Self::append_to), interruptible: `interrupted` is called repeatedly while the
     /// file is read, and an error from it ends the call as an [`ErrorKind::Io`].
-    #[doc(hidden)]
     pub fn append_to_unless(
         path: impl AsRef<Path>,
         options: LogFileOptions,
@@ -145,7 +144,7 @@ impl LogFile {
     }
 
     /// [`create`](Self::create), for tests.
-    #[doc(hidden)]
+    #[cfg(feature = "test-storage")]
     pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
         unsupported(options.format().check_to_write(), None)?;
         Self::create_checked(storage, options)
@@ -162,7 +161,7 @@ impl LogFile {
     }
 
     /// [`append_to`](Self::append_to), for tests.
-    #[doc(hidden)]
+    #[cfg(feature = "test-storage")]
     pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
         check_appended_to(options.format(), None)?;
         let recovered = recover(&*storage, &options, None, &|| Ok(()))?;
