@@ -239,7 +239,7 @@ def test_adjacent_ranges_give_the_whole(file, options, data):
 
 
 @given(files, st.integers(0, 20))
-def test_reading_goes_on_at_a_record_as_if_it_had_never_stopped(file, index):
+def test_reading_continues_at_a_record_as_if_it_had_never_stopped(file, index):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         whole = list(reader.records())
     if index < len(whole):

@@ -206,7 +206,7 @@ impl<T: Send + 'static> Pipeline<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
             Next::Result(Err(panic)) => {
-                // Otherwise a caller that goes on would get the part after the one that is lost.
+                // Otherwise a caller that continues would get the part after the one that is lost.
                 self.queue.stop();
                 resume_unwind(panic)
             }

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_single_bit_explains_is_not_explained() {
+    fn damage_that_no_single_bit_explains_is_not_explained() {
         let mut bytes = fragment(&[b'x'; 300]);
         assert_eq!(locate_bit_flip(&bytes, 0, Dialect::LEVELDB), None, "nothing is wrong");
         bytes[8] ^= 1;

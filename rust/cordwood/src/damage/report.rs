@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_and_has_the_same_reason_is_one() {
+    fn adjacent_regions_of_one_reason_are_one() {
         let mut findings = Findings::default();
         findings.add(finding(0, 77));
         findings.add(finding(7, 77));

@@ -98,7 +98,7 @@ pub(in crate::writer) fn recover(
 }
 
 /// The dialect in which to append to a log: the given one, or else the one that it is in. If one is
-/// given, also what the file seems to be if it is no log.
+/// given, also what the file seems to be if it is not a log.
 ///
 /// # Errors
 ///
@@ -209,7 +209,7 @@ fn write_again(
 /// A log before anything is appended to it.
 struct LogBefore<'a> {
     dialect: Dialect,
-    /// What the file seems to be if it is no log, although its dialect was named.
+    /// What the file seems to be if it is not a log, although its dialect was named.
     foreign: Option<Foreign>,
     file_len: u64,
     storage: &'a dyn Storage,
