@@ -81,7 +81,8 @@ _HINTS = {
 
 def hint_of(error: object) -> str | None:
     """What may help after an error, in the words of the command. Where the command cannot help, `None`."""
-    return _HINTS.get(getattr(error, "hint", None))
+    hint = getattr(error, "hint", None)
+    return _HINTS.get(hint) if hint else None
 
 
 def reason_of(error: OSError) -> str:

@@ -164,8 +164,8 @@ def _attempt(
             tally.add_other(name, error.format)
             return
         complain(error, place=source_name(name))
-        is_of_log = isinstance(error, cordwood.CordwoodError)
-        text = NO_MEMORY if isinstance(error, MemoryError) else error.message if is_of_log else str(error)
+        text = error.message if isinstance(error, cordwood.CordwoodError) else str(error)
+        text = NO_MEMORY if isinstance(error, MemoryError) else text
     else:
         if what:
             tally.add_other(name, what)

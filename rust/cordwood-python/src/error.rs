@@ -125,8 +125,8 @@ fn of_log<'py>(
             classes::OtherLogError::type_object(py)
         }
         ErrorKind::Foreign { foreign, .. } => of_format(&attributes, foreign.name())?,
-        ErrorKind::WrongDialect { found, .. } => of_format(&attributes, found)?,
-        ErrorKind::NeverAppended { ref format, .. } => of_format(&attributes, format.dialect.name())?,
+        ErrorKind::WrongDialect { found, .. } => of_format(&attributes, found.name())?,
+        ErrorKind::NeverAppended { format, .. } => of_format(&attributes, format.dialect.name())?,
         // Those that `to_python` makes, and those that a later core may add.
         _ => return Err(PyRuntimeError::new_err(placed(path, &message))),
     };

@@ -115,10 +115,10 @@ pub enum ErrorKind {
     /// record.
     #[non_exhaustive]
     WrongDialect {
-        /// The [name](Dialect::name) of the dialect that was given.
-        named: &'static str,
-        /// The name of the detected dialect.
-        found: &'static str,
+        /// The dialect that was given.
+        named: Dialect,
+        /// The detected dialect.
+        found: Dialect,
     },
     /// The log is of a kind that is never appended to: a RocksDB or Pebble log that has a log
     /// number or is compressed. Their engines create a new log each time, and readers take what
@@ -126,14 +126,14 @@ pub enum ErrorKind {
     #[non_exhaustive]
     NeverAppended {
         /// The detected format, or the one given.
-        format: Box<LogFormat>,
+        format: LogFormat,
     },
     /// A log number or a compression was given for a dialect that has none, or compression was
     /// requested from a build without the feature `zstd`. No file was created or changed.
     #[non_exhaustive]
     Unsupported {
-        /// The [name](Dialect::name) of the dialect that was given or detected.
-        dialect: &'static str,
+        /// The dialect that was given or detected.
+        dialect: Dialect,
         /// What the dialect or this build does not support.
         unsupported: Unsupported,
     },
@@ -351,7 +351,7 @@ impl fmt::Display for ErrorKind {
                 "cannot append in the dialect {named}: readers of this log, which is {found}, would not find the record"
             ),
             ErrorKind::NeverAppended { format } => {
-                write!(f, "{} logs", format.dialect.name())?;
+                write!(f, "{} logs", format.dialect)?;
                 if format.log_number.is_some() {
                     write!(f, " with a log number")?;
                 } else if format.compression.is_some() {
@@ -470,10 +470,7 @@ impl std::error::Error for Error {
 
 /// Converts the failed check of a dialect to an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
-    checked.map_err(|(dialect, unsupported)| {
-        let dialect = dialect.name();
-        Error::new(ErrorKind::Unsupported { dialect, unsupported }, path)
-    })
+    checked.map_err(|(dialect, unsupported)| Error::new(ErrorKind::Unsupported { dialect, unsupported }, path))
 }
 
 /// The error for a record that the decoder refuses to return.

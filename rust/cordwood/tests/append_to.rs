@@ -89,7 +89,7 @@ fn a_dialect_that_cannot_read_the_file_is_refused_by_name() {
                 Err(Error {
                     kind: ErrorKind::WrongDialect { named: shown, .. },
                     ..
-                }) => assert_eq!(shown, named.name()),
+                }) => assert_eq!(shown, named),
                 other => panic!("{dialect:?} as {named:?}: {other:?}"),
             }
         }

@@ -1057,7 +1057,7 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
     for (format, expected) in formats {
         let is_refused = |error: &Error| {
             matches!(error.kind, ErrorKind::Unsupported { dialect, unsupported, .. }
-                if dialect == format.dialect.name() && unsupported == expected)
+                if dialect == format.dialect && unsupported == expected)
         };
         let options = || LogFileOptions::default().with_format(format);
         for error in [
@@ -1098,9 +1098,9 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
     assert!(matches!(
         Reader::open_with(&old, options).unwrap().next_record(),
         Err(Error {
-            kind: ErrorKind::Unsupported { dialect: "leveldb", .. },
+            kind: ErrorKind::Unsupported { dialect, .. },
             ..
-        })
+        }) if dialect == Dialect::LEVELDB
     ));
 }
 

@@ -134,8 +134,8 @@ fn dialect_of(
     {
         return Err(Error::new(
             ErrorKind::WrongDialect {
-                named: named.name(),
-                found: found.dialect.name(),
+                named,
+                found: found.dialect,
             },
             file,
         ));
@@ -143,12 +143,7 @@ fn dialect_of(
     // RocksDB and Pebble begin a new log each time they open a database. In a log with log numbers,
     // readers take what follows its end for the rest of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
-        return Err(Error::new(
-            ErrorKind::NeverAppended {
-                format: Box::new(format),
-            },
-            file,
-        ));
+        return Err(Error::new(ErrorKind::NeverAppended { format }, file));
     }
     let found = found.map(|found| found.dialect);
     Ok((named.or(found).unwrap_or(LogFormat::unknown().dialect), foreign))

@@ -22,12 +22,7 @@ fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error
     if format.is_appended_to() {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::NeverAppended {
-            format: Box::new(format),
-        },
-        path,
-    ))
+    Err(Error::new(ErrorKind::NeverAppended { format }, path))
 }
 
 impl LogFile {
