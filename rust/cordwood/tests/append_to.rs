@@ -257,6 +257,22 @@ fn what_shows_that_it_is_a_log_need_not_be_a_record() {
     assert_eq!(records(&double.bytes()).len(), 2);
 }
 
+/// The first header of each could be that of a torn record: with type 9 in Pebble's dialect, with
+/// type 1 in all.
+#[test]
+fn text_and_gzip_are_not_cut_in_any_dialect() {
+    let text = b"abcdef\tmore text\n".to_vec();
+    let gzip = [b"\x1f\x8b\x08\0\0\x10\x01\0\0\x03".as_slice(), &[0xbd; 300]].concat();
+    for file in [text, gzip] {
+        for &dialect in Dialect::ALL {
+            let cutting = options().with_on_torn_tail(OnTornTail::Truncate).with_dialect(dialect);
+            let (double, log) = open(&file, cutting);
+            assert!(log.is_err(), "{dialect}");
+            assert_eq!(double.bytes(), file, "{dialect}");
+        }
+    }
+}
+
 /// The error says what the file is, not only that it is damaged, even if the file is longer than
 /// what detection reads, or a dialect is named.
 #[test]

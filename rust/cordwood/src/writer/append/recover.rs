@@ -226,13 +226,13 @@ impl LogBefore<'_> {
     /// The length that the file will have, by the table in `docs/format/writing.md`. `region` is
     /// the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
-        // Without a valid fragment, nothing in it shows that this is a log. If its dialect was named, it
-        // may be one of whose only records a sector never reached the disk.
-        let may_be_log = self.options.on_torn_tail == OnTornTail::PadToBlock
-            && self.options.dialect.is_some()
-            && self.foreign.is_none()
-            && tail.is_torn();
-        let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.is_torn_first(tail.begin)?;
+        // Without a valid fragment, nothing in it shows that this is a log. It may be one whose first
+        // record is torn; or, if its dialect was named, one of whose only records a sector never
+        // reached the disk.
+        let has_lost_sector =
+            self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
+        let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.begin)?);
+        let is_log = tail.has_fragment || !tail.has_data || may_be_log;
         if !is_log {
             return Err(match (self.foreign, tail.damage) {
                 (None, Some(region)) => {
