@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::vec;
 
 use cordwood::read::StreamSource;
-use cordwood::{OnCorruption, ReadOptions, Reader, ops};
+use cordwood::{OnCorruption, ReadOptions, ops};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -279,9 +279,9 @@ impl FragmentReader {
                 position: is_shared.then_some(0),
             })
         };
-        let reader = Reader::with_source(half(ahead), options).with_path(path.clone());
+        let sources = [ahead.with_path(path.clone()), behind].map(half);
         Ok(FragmentReader {
-            fragments: ops::fragments(reader, half(behind)),
+            fragments: ops::fragments(sources, &options),
             path,
             referents: [referent, also_referent],
             found: Vec::new().into_iter(),

@@ -215,10 +215,8 @@ pub(crate) fn salvage(
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let Opened { source, path, .. } = open(source, 0, &ReadOptions::default())?;
     let watch = Watch::new(progress);
-    let source = watched(source, &watch, None);
-    let report = watch.run(py, 1, || {
-        ops::salvage_source(source, path.as_deref(), &destination, &options)
-    })?;
+    let source = watched(source.with_path(path.clone()), &watch, None);
+    let report = watch.run(py, 1, || ops::salvage(source, &destination, &options))?;
     // An error that has its path may be about the destination.
     let report = report.map_err(|error| to_python(py, error, None))?;
     // The new log is there: if it cannot be read, that is no error of this call.

@@ -104,7 +104,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     let another = source.get_ref().another();
     let can_seek = source.get_ref().can_seek();
     let is_content = path.is_none() && another.is_some();
-    let mut reader = cordwood::Reader::with_source(source, options.clone()).with_path(path.clone());
+    let mut reader = cordwood::Reader::with_source(source.with_path(path.clone()), options.clone());
     if is_content
         && let Err(error) = py.detach(|| reader.format())
         && matches!(error.kind, ErrorKind::Foreign { .. })
@@ -127,7 +127,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         if let Some(input) = input {
             let source = source_at(input, format.dialect.block_begin(options.start));
             let source = source.map_err(|error| os_error(py, error, path.as_deref()))?;
-            reader = cordwood::Reader::with_source(source, options.clone()).with_path(path);
+            reader = cordwood::Reader::with_source(source.with_path(path), options.clone());
         } else {
             let sought = py.detach(|| reader.restart(options.clone()));
             sought.map_err(|error| to_python(py, error, None))?;

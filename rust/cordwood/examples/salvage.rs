@@ -17,7 +17,7 @@ fn main() -> Result<ExitCode, Error> {
         eprintln!("usage: salvage DAMAGED NEW");
         return Ok(ExitCode::from(2));
     };
-    let report = ops::salvage(&damaged, &new, &SalvageOptions::default())?;
+    let report = ops::salvage_file(&damaged, &new, &SalvageOptions::default())?;
     println!(
         "{new}: {} records, {} of them after damage in their block",
         report.record_count, report.salvaged_count

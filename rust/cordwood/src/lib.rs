@@ -62,7 +62,7 @@
 //! # Features
 //!
 //! * `fs` (default): files of the operating system, on Unix and Windows: [`Reader::open`],
-//!   [`LogFile`], [`Follower`], [`ops::salvage`] and the like.
+//!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and the like.
 //! * `zstd`: the records of RocksDB's compressed logs. Without it they are reported and not
 //!   returned.
 //! * `preallocate`: space for a [`LogFile`] ahead of need, on Linux.

@@ -2,14 +2,12 @@
 
 #![cfg(feature = "zstd")]
 
-use std::path::Path;
-
 use cordwood_log::codec::{Encoder, RECORD_LEN_MAX};
 use cordwood_log::crc32c::{crc32c, mask};
 use cordwood_log::follow::Poll;
 use cordwood_log::format::Header;
 use cordwood_log::ops::SalvageOptions;
-use cordwood_log::read::SliceSource;
+use cordwood_log::read::{SliceSource, StreamSource};
 use cordwood_log::{
     Compression, Dialect, Error, ErrorKind, Follower, LogFormat, OnCorruption, ReadOptions, Reader, ops,
 };
@@ -97,15 +95,15 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
                 }
                 reader.seek(offsets[0]).unwrap();
             }
-            let error = ops::verify(&mut Reader::from_slice(&file, options.clone())).unwrap_err();
+            let error = ops::verify(SliceSource::new(&file), &options).unwrap_err();
             assert!(is_refused(&error), "{error}");
-            let error = ops::stat(&mut Reader::from_slice(&file, options.clone())).unwrap_err();
+            let error = ops::stat(SliceSource::new(&file), &options).unwrap_err();
             assert!(is_refused(&error), "{error}");
         }
         let folder = tempfile::tempdir().unwrap();
         let clean = folder.path().join("clean.log");
         let source = SliceSource::new(&file);
-        let error = ops::salvage_source(source, None, &clean, &SalvageOptions::default()).unwrap_err();
+        let error = ops::salvage(source, &clean, &SalvageOptions::default()).unwrap_err();
         assert!(is_refused(&error), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 
@@ -120,7 +118,7 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
         }
 
         let options = ReadOptions::default().with_record_len_max(RECORD_LEN_MAX + 1);
-        let stat = ops::stat(&mut Reader::from_slice(&file, options)).unwrap();
+        let stat = ops::stat(SliceSource::new(&file), &options).unwrap();
         assert_eq!((stat.record_count, stat.record_len_max), (3, Some(300 * MIB)));
     }
 }
@@ -129,7 +127,7 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
 #[test]
 fn the_option_that_is_named_lifts_it() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
-    let error = ops::verify(&mut Reader::from_slice(&file, ReadOptions::default())).unwrap_err();
+    let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
     assert!(is_refused_at(&error, offsets[1], 200 * MIB), "{error}");
 
     let frame = broken(1 << 30);
@@ -143,14 +141,14 @@ fn the_option_that_is_named_lifts_it() {
         .with_on_corruption(OnCorruption::Skip)
         .with_dialect(Dialect::ROCKSDB)
         .with_record_len_max(RECORD_LEN_MAX + 1);
-    let error = ops::verify(&mut Reader::from_slice(&file, options.clone())).unwrap_err();
+    let error = ops::verify(SliceSource::new(&file), &options).unwrap_err();
     let ErrorKind::OverBudget { record_len_max, .. } = error.kind else {
         panic!("{error}")
     };
     assert_eq!(record_len_max, 2 * RECORD_LEN_MAX - 200 * read_len);
     for (record_len_max, is_read) in [(record_len_max, true), (record_len_max - 1, false)] {
         let options = options.clone().with_record_len_max(record_len_max);
-        assert_eq!(ops::verify(&mut Reader::from_slice(&file, options)).is_ok(), is_read);
+        assert_eq!(ops::verify(SliceSource::new(&file), &options).is_ok(), is_read);
     }
 }
 
@@ -163,14 +161,17 @@ fn what_an_engine_writes_is_read() {
     for _ in 0..200 {
         encoder.encode(&vec![0; MIB as usize], &mut file);
     }
-    let stat = ops::stat(&mut Reader::from_slice(&file, ReadOptions::default())).unwrap();
+    let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default()).unwrap();
     assert_eq!((stat.record_count, stat.payload_len), (200, 200 * MIB));
 }
 
 #[test]
 fn a_path_is_named() {
     let (file, _) = log(&[bomb(300 * MIB)], false);
-    let mut reader = Reader::from_slice(&file, ReadOptions::default()).with_path(Some(Path::new("a.log").into()));
+    let mut reader = Reader::with_source(
+        StreamSource::new(&file[..], 0).with_path(Some("a.log".into())),
+        ReadOptions::default(),
+    );
     assert!(
         reader
             .next_record()

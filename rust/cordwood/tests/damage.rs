@@ -8,6 +8,7 @@ use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{BitFlip, FragmentPart, Reason, Severity, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
 use cordwood_log::ops::{self, SalvageOptions};
+use cordwood_log::read::SliceSource;
 use cordwood_log::{Dialect, End, Error, ErrorKind, Event, OnCorruption, ReadOptions, Reader, Writer};
 
 const POLICIES: [OnCorruption; 4] = [
@@ -394,10 +395,9 @@ fn verify_reports_each_flip_whatever_the_number_of_threads() -> Result<(), Box<d
         std::fs::write(&path, &bytes)?;
         for policy in POLICIES {
             let options = ReadOptions::default().with_on_corruption(policy);
-            let one = ops::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
+            let one = ops::verify(SliceSource::new(&bytes), &options)?;
             for threads in 2..6 {
                 let threads = NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN);
-                assert_eq!(ops::verify_slice(&bytes, &options, threads)?, one);
                 assert_eq!(ops::verify_file(&path, &options, threads)?, one);
             }
             assert_eq!(one.file_len, Some(bytes.len() as u64));
@@ -453,8 +453,8 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
             let end = end.map(|end| end as u64);
             let mut options = ReadOptions::default().with_range(start as u64..);
             options.end = end;
-            let one = ops::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
-            let stat = ops::stat(&mut Reader::from_slice(&bytes, options.clone()))?;
+            let one = ops::verify(SliceSource::new(&bytes), &options)?;
+            let stat = ops::stat(SliceSource::new(&bytes), &options)?;
             for (count, part_blocks) in [(2, 1), (2, 2), (3, 1), (4, 1)] {
                 let parts = ops::Parts::new(&options, Some(bytes.len() as u64), part_blocks * BLOCK_LEN as u64);
                 let readers = || {
@@ -479,7 +479,7 @@ fn stat_counts_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error:
     let mut bytes = writer.into_inner()?;
     bytes.extend(cordwood_log::crc32c::mask(cordwood_log::crc32c::crc32c(&[2])).to_le_bytes());
     bytes.extend([0, 0, 2, 0]);
-    let stat = ops::stat(&mut Reader::from_slice(&bytes, ReadOptions::default()))?;
+    let stat = ops::stat(SliceSource::new(&bytes), &ReadOptions::default())?;
     assert_eq!((stat.record_count, stat.skipped_len, stat.trailer_len), (1, 7, 1));
     Ok(())
 }
@@ -494,7 +494,7 @@ fn stat_adds_up() -> Result<(), Error> {
         }
         for cut in [0, 1, 5, 100, 32_000] {
             let bytes = &bytes[..bytes.len() - cut];
-            let stat = ops::stat(&mut Reader::from_slice(bytes, ReadOptions::default()))?;
+            let stat = ops::stat(SliceSource::new(bytes), &ReadOptions::default())?;
             let fragment_count = stat.full_count + stat.first_count + stat.middle_count + stat.last_count;
             let len = stat.payload_len + 7 * fragment_count + stat.trailer_len + stat.skipped_len;
             assert_eq!(len, bytes.len() as u64, "{damage:?} {cut}");
@@ -502,7 +502,7 @@ fn stat_adds_up() -> Result<(), Error> {
             assert_eq!(stat.first_count, stat.last_count);
         }
     }
-    let stat = ops::stat(&mut Reader::from_slice(&log.bytes, ReadOptions::default()))?;
+    let stat = ops::stat(SliceSource::new(&log.bytes), &ReadOptions::default())?;
     assert_eq!(stat.record_count, log.records.len() as u64);
     assert_eq!(
         (stat.record_len_min, stat.record_len_max),
@@ -536,7 +536,7 @@ fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
     bytes.truncate(bytes.len() - 2);
     std::fs::write(&source, &bytes)?;
     let options = SalvageOptions::default();
-    let report = ops::salvage(&source, &destination, &options)?;
+    let report = ops::salvage_file(&source, &destination, &options)?;
     let expected = Log::new(
         (0..log.records.len() - 1)
             .filter(|&index| index != 1)
@@ -556,7 +556,7 @@ fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
             path: Some(named),
             kind: ErrorKind::Io { source: error, .. },
             ..
-        }) = ops::salvage(&source, path, &options)
+        }) = ops::salvage_file(&source, path, &options)
         else {
             panic!("it was overwritten")
         };
@@ -567,8 +567,8 @@ fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(std::fs::read(path)?, before);
     }
     let missing = folder.path().join("missing").join("clean.log");
-    assert!(ops::salvage(&source, &missing, &options).is_err());
-    assert!(ops::salvage(folder.path().join("no.log"), folder.path().join("new.log"), &options).is_err());
+    assert!(ops::salvage_file(&source, &missing, &options).is_err());
+    assert!(ops::salvage_file(folder.path().join("no.log"), folder.path().join("new.log"), &options).is_err());
     assert_eq!(std::fs::read_dir(folder.path())?.count(), 2, "nothing is left behind");
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Verify, stat and salvage of logs in every dialect.
 
 use std::io;
-use std::num::NonZeroUsize;
 
 #[cfg(feature = "zstd")]
 use cordwood_log::Compression;
 use cordwood_log::codec::Encoder;
+use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::ops::{self, SalvageOptions};
 use cordwood_log::read::SliceSource;
 use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader};
@@ -54,7 +54,7 @@ fn read(file: &[u8], options: ReadOptions) -> Vec<Vec<u8>> {
 fn stat_adds_up() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (file, _) = log(dialect);
-        let stat = ops::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+        let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default())?;
         let header_len = if dialect.log_number.is_some() { 11 } else { 7 };
         let fragments = stat.full_count + stat.first_count + stat.middle_count + stat.last_count;
         assert_eq!(stat.record_count, 301);
@@ -78,10 +78,13 @@ fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
         let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
-        let reports = [1, 2, 5].map(|threads| ops::verify_slice(&file, &options, NonZeroUsize::new(threads).unwrap()));
-        let [one, two, five] = reports;
-        let one = one?;
-        assert_eq!((&one, &one), (&two?, &five?), "{dialect:?}");
+        let one = ops::verify(SliceSource::new(&file), &options)?;
+        let named = options.with_format(one.format);
+        for count in [2, 5] {
+            let parts = ops::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
+            let readers = (0..count).map(|_| Reader::from_slice(&file, named.clone()));
+            assert_eq!(ops::verify_parts(readers.collect(), &parts)?, one, "{dialect:?}");
+        }
         let flips: Vec<_> = one
             .findings
             .listed()
@@ -102,7 +105,7 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
         let destination = folder.path().join(number.to_string());
-        let report = ops::salvage_source(SliceSource::new(&file), None, &destination, &SalvageOptions::default())?;
+        let report = ops::salvage(SliceSource::new(&file), &destination, &SalvageOptions::default())?;
         assert_eq!(report.record_count, 300);
         let mut expected = records();
         expected.remove(100);
@@ -123,7 +126,7 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
         .with_compression(Compression::Zstd);
     let (file, _) = log(dialect);
     assert!(read(&file, ReadOptions::default()) == records());
-    let stat = ops::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+    let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default())?;
     assert!(stat.stored_len < stat.payload_len / 2);
     assert_eq!(
         stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len,
@@ -146,7 +149,7 @@ fn salvage_as(
 ) -> Result<(Vec<u8>, ops::Report), cordwood_log::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let destination = folder.path().join(name);
-    let report = ops::salvage_source(SliceSource::new(file), None, &destination, options)?;
+    let report = ops::salvage(SliceSource::new(file), &destination, options)?;
     Ok((std::fs::read(destination).expect("a new log"), report))
 }
 
@@ -187,7 +190,7 @@ fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn s
     let source = folder.path().join("damaged.log");
     std::fs::write(&source, file)?;
     let destination = folder.path().join("saved.log");
-    let refused = ops::salvage(&source, &destination, &SalvageOptions::default()).unwrap_err();
+    let refused = ops::salvage_file(&source, &destination, &SalvageOptions::default()).unwrap_err();
     let unsupported = Unsupported::ZstdFeature;
     assert!(
         matches!(&refused.kind, ErrorKind::Unsupported { unsupported: found, .. } if *found == unsupported),
@@ -210,7 +213,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     let folder = tempfile::tempdir()?;
     let (source, destination) = (folder.path().join("000010.log"), folder.path().join("000011.log"));
     std::fs::write(&source, &file)?;
-    ops::salvage(&source, &destination, &SalvageOptions::default())?;
+    ops::salvage_file(&source, &destination, &SalvageOptions::default())?;
     assert_eq!(std::fs::read(&destination)?, file);
 
     // If a block has no room for it, it begins the next one.
@@ -315,7 +318,7 @@ fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error:
     for _ in 0..10 {
         let destination = folder.path().join(&name);
         let results: Vec<_> = std::thread::scope(|scope| {
-            let run = || ops::salvage(&source, &destination, &SalvageOptions::default());
+            let run = || ops::salvage_file(&source, &destination, &SalvageOptions::default());
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
             threads
                 .into_iter()

@@ -100,7 +100,7 @@ fn cases() -> Vec<Case> {
             |path| {
                 let mut options = SalvageOptions::default();
                 options.log_number = Some(9);
-                ops::salvage(path, path.with_file_name("new.log"), &options).unwrap_err()
+                ops::salvage_file(path, path.with_file_name("new.log"), &options).unwrap_err()
             },
             Some(Hint::NameLogNumber),
         ),

@@ -3,7 +3,7 @@
 use cordwood_log::damage::{Severity, SkippedRegion};
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::ops::{self, Fragment};
-use cordwood_log::read::StreamSource;
+use cordwood_log::read::{SliceSource, StreamSource};
 use cordwood_log::{Dialect, Event, LogFormat, OnCorruption, ReadOptions, Reader, Writer};
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn options(policy: OnCorruption, dialect: LogFormat) -> ReadOptions {
 }
 
 fn fragments_of(file: &[u8], dialect: LogFormat) -> Vec<Fragment> {
-    let fragments = ops::fragments_slice(file, Some(dialect));
+    let fragments = ops::fragments([SliceSource::new(file); 2], &options(OnCorruption::Salvage, dialect));
     fragments.collect::<Result<_, _>>().unwrap()
 }
 
@@ -109,8 +109,8 @@ fn check(file: &[u8], dialect: LogFormat) {
     }
 
     // A stream is read in pieces, with the same result.
-    let reader = Reader::new(file, options(OnCorruption::Salvage, dialect));
-    let streamed = ops::fragments(reader, StreamSource::new(file, 0));
+    let sources = [StreamSource::new(file, 0), StreamSource::new(file, 0)];
+    let streamed = ops::fragments(sources, &options(OnCorruption::Salvage, dialect));
     let streamed: Vec<_> = streamed.collect::<Result<_, _>>().unwrap();
     assert_eq!(streamed, fragments);
 }

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 use cordwood_log::crc32c::{crc32c, mask};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, Header, Kind};
-use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Reader, Writer, ops};
+use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Writer, ops};
 
 const MIB: u64 = 1 << 20;
 
@@ -47,13 +47,13 @@ fn a_long_record_is_not_held() {
     let threads = NonZeroUsize::new(2).unwrap();
     let report = ops::verify_file(&path, &ReadOptions::default(), threads).unwrap();
     assert_eq!((report.record_count, report.payload_len), (1, record_len));
-    let stat = ops::stat(&mut Reader::open(&path).unwrap()).unwrap();
+    let stat = ops::stat_file(&path, &ReadOptions::default(), threads).unwrap();
     assert_eq!(
         (stat.record_len_max, stat.first_count, stat.last_count),
         (Some(record_len), 1, 1)
     );
     assert_eq!((stat.middle_count, stat.stored_len), (block_count - 2, record_len));
-    let fragments = ops::fragments_file(&path, None).unwrap();
+    let fragments = ops::fragments_file(&path, &ReadOptions::default()).unwrap();
     assert_eq!(fragments.map(Result::unwrap).count() as u64, block_count);
     let log = LogFile::append_to(&path, LogFileOptions::default()).unwrap();
     assert_eq!(log.append(b"appended").unwrap(), 64 * MIB);

@@ -135,7 +135,7 @@ fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordw
     ]
     .concat();
     let options = ReadOptions::default().with_dialect(Dialect::WANDB_OLD);
-    let stat = ops::stat(&mut Reader::from_slice(&file, options))?;
+    let stat = ops::stat(SliceSource::new(&file), &options)?;
     let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
     assert_eq!((sum, stat.file_len), (32_775, Some(32_775)));
     Ok(())
@@ -242,10 +242,10 @@ fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std
     let second = fragment(1, &vec![2; BLOCK - 6 - first.len() - 7]);
     for torn in [&[][..], &[9; 3]] {
         std::fs::write(&path, &first)?;
-        let mut reader = Reader::open(&path)?;
+        let reader = Reader::open(&path)?;
         let whole = [&first, &second, &[0; 6][..], torn].concat();
         std::fs::write(&path, &whole)?;
-        let stat = ops::stat(&mut reader)?;
+        let stat = ops::stat(reader.into_inner(), &ReadOptions::default())?;
         let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
         assert_eq!((sum, stat.file_len), (whole.len() as u64, Some(whole.len() as u64)));
         assert_eq!(stat.record_count, 2);
@@ -549,7 +549,7 @@ fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
                 (records.count(), reader.left_out_count()),
                 (skipped.len(), marked_count)
             );
-            let report = ops::verify_slice(&file, &salvage, NonZeroUsize::MIN).expect("a log");
+            let report = ops::verify(SliceSource::new(&file), &salvage).expect("a log");
             assert_eq!(
                 report.record_count - report.salvaged_count,
                 skipped.len() as u64,
@@ -620,14 +620,10 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
                 ),
                 (count, Some(number), other, true)
             );
-            let stat = ops::stat(&mut Reader::open_with(&path, options.clone())?)?;
+            let stat = ops::stat_file(&path, &options, NonZeroUsize::MIN)?;
             assert_eq!((stat.record_count, stat.other_log_number), (count, other));
             if dialect.is_some() || named.is_none() {
-                let format = dialect.map(|dialect| match named {
-                    Some(number) => LogFormat::new(dialect).with_log_number(number),
-                    None => dialect.into(),
-                });
-                let mut fragments = ops::fragments_file(&path, format)?;
+                let mut fragments = ops::fragments_file(&path, &options)?;
                 let reason = fragments
                     .next()
                     .transpose()?
@@ -647,7 +643,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             assert_eq!(is_record, count == 1, "{name} {options:?}");
 
             let destination = folder.path().join("salvaged");
-            let salvaged = ops::salvage(
+            let salvaged = ops::salvage_file(
                 &path,
                 &destination,
                 &SalvageOptions::default().with_dialect(dialect).with_log_number(named),
@@ -837,8 +833,9 @@ fn a_log_that_is_written_while_it_is_verified_is_not_damaged() -> Result<(), cor
         let options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
             .with_format(LogFormat::new(Dialect::RECYCLABLE).with_log_number(7));
-        let reader = || Reader::with_source(StreamSource::new(live(), 0), options.clone());
-        assert!(!ops::verify(&mut reader())?.is_ok(), "what one reading sees");
+        let source = || StreamSource::new(live(), 0);
+        let reader = || Reader::with_source(source(), options.clone());
+        assert!(!ops::verify(source(), &options)?.is_ok(), "what one reading sees");
         let parts = ops::Parts::new(&options, Some(after.len() as u64), BLOCK as u64);
         let report = ops::verify_parts(vec![reader()], &parts)?;
         assert_eq!(report.is_ok(), is_ok);

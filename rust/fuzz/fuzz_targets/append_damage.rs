@@ -81,12 +81,18 @@ impl Seen {
 
     fn assert_refused(&self, choice: Choice, file_len: u64, error: &Error) {
         match error {
-            Error { kind: ErrorKind::TornTail { region, .. }, .. } => {
+            Error {
+                kind: ErrorKind::TornTail { region, .. },
+                ..
+            } => {
                 assert!(matches!(choice, Choice::Refuse), "{choice:?}: {error}");
                 assert_eq!(self.first_damage, None, "{error}");
                 assert_eq!((Some(region.begin), region.end), (self.tail, file_len));
             }
-            Error { kind: ErrorKind::Corruption { region, .. }, .. } => {
+            Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            } => {
                 // If nothing shows that the file is a log, nothing is written to it.
                 let is_no_log = !self.has_record;
                 assert!(
@@ -99,9 +105,19 @@ impl Seen {
                 assert_eq!(Some(region.begin), self.first_damage.or(flipped));
             }
             // It contains no valid fragment.
-            Error { kind: ErrorKind::Foreign { .. }, .. } => assert!(!self.has_record && self.tail.is_some(), "{choice:?}: {error}"),
+            Error {
+                kind: ErrorKind::Foreign { .. },
+                ..
+            } => assert!(!self.has_record && self.tail.is_some(), "{choice:?}: {error}"),
             // A fragment that the script damaged can be one of another dialect.
-            Error { kind: ErrorKind::WrongDialect { .. }, .. } | Error { kind: ErrorKind::NeverAppended { .. }, .. } => {}
+            Error {
+                kind: ErrorKind::WrongDialect { .. },
+                ..
+            }
+            | Error {
+                kind: ErrorKind::NeverAppended { .. },
+                ..
+            } => {}
             _ => panic!("{error}"),
         }
     }

@@ -8,8 +8,8 @@ use std::num::NonZeroUsize;
 use arbitrary::Arbitrary;
 use cordwood::damage::{Reason, Severity};
 use cordwood::format::{BLOCK_LEN, FragmentKind};
-use cordwood::read::{Source, StreamSource};
-use cordwood::ops::{self, detect};
+use cordwood::ops::{self, Detection, detect};
+use cordwood::read::{SliceSource, Source, StreamSource};
 use cordwood::{Compression, Dialect, End, Error, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader};
 use cordwood_fuzz::log::{Log, Script};
 use cordwood_fuzz::model::Event;
@@ -67,7 +67,10 @@ fuzz_target!(|input: Input<'_>| {
     let file = &log.file.bytes;
     let format = match Reader::from_slice(file, options.clone()).format() {
         Ok(format) => format,
-        Err(Error { kind: ErrorKind::Foreign { .. }, .. }) => return,
+        Err(Error {
+            kind: ErrorKind::Foreign { .. },
+            ..
+        }) => return,
         Err(error) => panic!("{error}"),
     };
 
@@ -105,7 +108,11 @@ fn what_was_written(log: &Log, policy: OnCorruption) {
     let intact = &log.records[..log.intact_count];
     let detected = detect(file);
     if !intact.is_empty() {
-        assert!(matches!(detected, Detection::Log(_)), "{detected:?} is {:?}", log.format);
+        assert!(
+            matches!(detected, Detection::Log(_)),
+            "{detected:?} is {:?}",
+            log.format
+        );
     }
     for format in [Some(log.format), None] {
         if format.is_none() && intact.is_empty() {
@@ -141,7 +148,7 @@ fn every_way(
     assert_eq!(short_end, end, "short reads");
 
     let count = NonZeroUsize::MIN.saturating_add(usize::from(steps.choice() % 4));
-    let mut one = ops::verify_slice(file, options, NonZeroUsize::MIN).expect("no foreign file");
+    let mut one = ops::verify(SliceSource::new(file), options).expect("no foreign file");
     // A report does not fail: it is as by `salvage`.
     let returned_count = match options.on_corruption {
         OnCorruption::Fail => one.record_count - one.salvaged_count,
@@ -162,10 +169,9 @@ fn every_way(
     let several = ops::verify_parts(readers(), &in_blocks).expect("no foreign file");
     assert_eq!(one, several, "{count} threads");
     let parts = ops::split_ranges(&named, Some(file.len() as u64), count);
-    let of = |part: &ReadOptions| Reader::from_slice(file, part.clone());
     let joined: Vec<Event> = parts.iter().flat_map(|part| read::slice(file, part).0).collect();
     assert_eq!(joined, expected, "{count} parts");
-    let stat = ops::stat(&mut of(&named)).expect("a log");
+    let stat = ops::stat(SliceSource::new(file), &named).expect("a log");
     let stat_of_parts = ops::stat_parts(readers(), &in_blocks).expect("a log");
     assert_eq!(stat, stat_of_parts, "{count} parts");
 
@@ -252,7 +258,7 @@ fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8
         .rev()
         .find(|record| record.0 < begin)
         .or(expected.first());
-    let first = ops::fragments_slice(file, Some(format))
+    let first = ops::fragments([SliceSource::new(file); 2], &ReadOptions::default().with_format(format))
         .filter_map(Result::ok)
         .find(|fragment| {
             let is_part = matches!(
@@ -277,7 +283,11 @@ fn form_of(kind: u8) -> u8 {
 /// Asserts that each byte of the file belongs to one entry, and that the records are those of
 /// `salvage`.
 fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
-    let mut fragments = ops::fragments_slice(file, format);
+    let mut options = ReadOptions::default();
+    if let Some(format) = format {
+        options = options.with_format(format);
+    }
+    let mut fragments = ops::fragments([SliceSource::new(file); 2], &options);
     let grid = match fragments.format().map(|format| format.dialect.name()) {
         Ok("wandb_old") => 7,
         _ => 0,
@@ -309,11 +319,18 @@ fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
     loop {
         match reader.next_event() {
             Ok(Some(cordwood::Event::Record(record))) => events.push(record.into()),
-            Ok(Some(cordwood::Event::Skipped(region))) | Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) => {
+            Ok(Some(cordwood::Event::Skipped(region)))
+            | Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => {
                 events.push(region.into());
             }
             Ok(None) => return (events, reader.end().expect("an end")),
-            Err(Error { kind: ErrorKind::Io { .. }, .. }) => {
+            Err(Error {
+                kind: ErrorKind::Io { .. },
+                ..
+            }) => {
                 errors += 1;
                 assert!(errors < 10_000, "no end");
             }

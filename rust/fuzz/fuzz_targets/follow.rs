@@ -57,7 +57,10 @@ fuzz_target!(|input: Input<'_>| {
     }
     if matches!(
         Reader::from_slice(bytes, read_options.clone()).format(),
-        Err(Error { kind: ErrorKind::Foreign { .. }, .. })
+        Err(Error {
+            kind: ErrorKind::Foreign { .. },
+            ..
+        })
     ) {
         return;
     }
@@ -167,7 +170,10 @@ fn poll(follower: &mut Follower, found: &mut Vec<(u64, Vec<u8>)>, is_clean: bool
             Ok(Poll::NotYet(not_yet)) => return Some(not_yet.reason),
             Ok(Poll::End(_)) => return None,
             Ok(poll) => panic!("{poll:?}"),
-            Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) => assert!(!is_clean, "damage in a whole log: {region:?}"),
+            Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => assert!(!is_clean, "damage in a whole log: {region:?}"),
             Err(error) => panic!("{error}"),
         }
     }

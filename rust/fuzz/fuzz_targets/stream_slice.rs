@@ -97,11 +97,17 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
         let event = match found {
             Ok(None) => continue,
             Ok(Some(event)) => event,
-            Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) => {
+            Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => {
                 assert_eq!(region.reason.severity(), Severity::Corruption);
                 Some(region.into())
             }
-            Err(Error { kind: ErrorKind::Io { .. }, .. }) => {
+            Err(Error {
+                kind: ErrorKind::Io { .. },
+                ..
+            }) => {
                 errors += 1;
                 assert!(errors < 10_000, "no end");
                 continue;
@@ -142,7 +148,11 @@ fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) 
     let mut pack = RecordBatch::default();
     loop {
         match reader.record_batch(&mut pack, len_max) {
-            Ok(true) | Err(Error { kind: ErrorKind::Corruption { .. }, .. }) => {}
+            Ok(true)
+            | Err(Error {
+                kind: ErrorKind::Corruption { .. },
+                ..
+            }) => {}
             Ok(false) => break,
             Err(error) => panic!("{error}"),
         }

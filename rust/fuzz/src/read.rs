@@ -76,7 +76,10 @@ pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Option<
             assert!(!(raises && event.is(Severity::Corruption)), "not raised: {event:?}");
             Some(event)
         }
-        Err(Error { kind: ErrorKind::Corruption { region, .. }, .. }) => {
+        Err(Error {
+            kind: ErrorKind::Corruption { region, .. },
+            ..
+        }) => {
             let event = Event::from(region);
             assert!(raises && event.is(Severity::Corruption), "raised: {event:?}");
             Some(event)
@@ -106,7 +109,16 @@ pub fn begins_after_end(file: &[u8], options: &ReadOptions) -> bool {
         let mut reader = Reader::from_slice(file, options.clone());
         for _ in 0..2 {
             let found = reader.next_event();
-            assert!(matches!(found, Err(Error { kind: ErrorKind::Truncated { .. }, .. })), "{found:?}");
+            assert!(
+                matches!(
+                    found,
+                    Err(Error {
+                        kind: ErrorKind::Truncated { .. },
+                        ..
+                    })
+                ),
+                "{found:?}"
+            );
         }
     }
     is_after_end

@@ -13,7 +13,7 @@ use super::fragment_at::{Place, Region, RegionKind};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind};
-use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
+use crate::reader::{FileReader, Reader, Source, StreamSource};
 use crate::wal_metadata::LogInfo;
 
 /// The fragments of a log, one by one: see [`fragments`].
@@ -32,24 +32,25 @@ pub struct Fragments<S> {
     has_ended: bool,
 }
 
-/// Returns the fragments of the log that `reader` and `source` both read; `source` must be at the
-/// same position as `reader`.
+/// Returns the fragments of a log, which is read twice at the same time: `sources` are two sources of
+/// it.
 ///
 /// The entries tile what is read: each begins where the one before it ends, and none crosses the
 /// end of a block. The rules:
 ///
-/// * Entries follow what `reader` returns or skips; with [`OnCorruption::Salvage`], everything
-///   valid is shown. Entries in a skipped region carry its reason.
+/// * Entries follow what a reader with these options returns or skips. [`OnCorruption::Fail`], the
+///   default, does the same as [`OnCorruption::Salvage`], so that everything valid is shown. Entries in a skipped region carry its reason.
 /// * Fragments with valid checksums are shown individually, even in a skipped region: those of a
 ///   record without an end, or of an older log.
 /// * If a header is damaged, its length is not trusted: the entry extends to where the policy
 ///   `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///
 /// ```
-/// use cordwood_log::ops;
+/// use cordwood_log::{ReadOptions, ops};
+/// use cordwood_log::read::SliceSource;
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// file[9] ^= 1;
-/// let mut fragments = ops::fragments_slice(&file, None);
+/// let mut fragments = ops::fragments([SliceSource::new(&file); 2], &ReadOptions::default());
 /// let damaged = fragments.next().unwrap()?;
 /// assert_eq!((damaged.offset, damaged.end_offset, damaged.kind.as_str()), (0, 10, "full"));
 /// assert_eq!(damaged.reason.unwrap().as_str(), "checksum_mismatch");
@@ -59,7 +60,12 @@ pub struct Fragments<S> {
 /// assert!(fragments.next().is_none());
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
-pub fn fragments<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
+pub fn fragments<S: Source>([ahead, behind]: [S; 2], options: &ReadOptions) -> Fragments<S> {
+    let reader = Reader::with_source(ahead, salvaging(options));
+    of_reader(reader, behind)
+}
+
+fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
     reader.set_keeps_data(false);
     let begin = reader.offset();
     Fragments {
@@ -77,27 +83,14 @@ pub fn fragments<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
     }
 }
 
-/// [`fragments`] of bytes in memory. If no format is given, it is detected.
+/// [`fragments`] of a regular file.
 ///
 /// ```
-/// use cordwood_log::ops;
-/// let mut fragments = ops::fragments_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", None);
-/// let fragment = fragments.next().unwrap()?;
-/// assert_eq!((fragment.kind.as_str(), fragment.payload_len, fragment.computed_crc), ("full", Some(3), Some(0x3a82_ec18)));
-/// # Ok::<(), cordwood_log::Error>(())
-/// ```
-pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<SliceSource<'_>> {
-    fragments(Reader::from_slice(file, options(format)), SliceSource::new(file))
-}
-
-/// [`fragments`] of a regular file. If no format is given, it is detected.
-///
-/// ```
-/// use cordwood_log::ops;
+/// use cordwood_log::{ReadOptions, ops};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
-/// let mut fragments = ops::fragments_file(&path, None)?;
+/// let mut fragments = ops::fragments_file(&path, &ReadOptions::default())?;
 /// assert_eq!(fragments.next().unwrap()?.end_offset, 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -109,26 +102,27 @@ pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<Slic
 #[cfg(feature = "fs")]
 pub fn fragments_file(
     path: impl AsRef<Path>,
-    format: Option<LogFormat>,
+    options: &ReadOptions,
 ) -> Result<Fragments<StreamSource<FileReader>>, Error> {
     let path = path.as_ref();
-    let reader = Reader::open_with(path, options(format))?;
+    let reader = Reader::open_with(path, salvaging(options))?;
     let source = match reader.file_len() {
-        Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), 0),
+        Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), reader.offset()),
         None => Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "a pipe or a device cannot be read twice",
         )),
     };
     let source = source.map_err(|source| Error::io(source, Some(path)))?;
-    Ok(fragments(reader, source))
+    Ok(of_reader(reader, source))
 }
 
-fn options(format: Option<LogFormat>) -> ReadOptions {
-    let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-    match format {
-        Some(format) => options.with_format(format),
-        None => options,
+/// `options` with [`OnCorruption::Salvage`] in place of [`OnCorruption::Fail`].
+fn salvaging(options: &ReadOptions) -> ReadOptions {
+    let options = options.clone();
+    match options.on_corruption {
+        OnCorruption::Fail => options.with_on_corruption(OnCorruption::Salvage),
+        _ => options,
     }
 }
 

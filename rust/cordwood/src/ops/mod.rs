@@ -16,11 +16,11 @@ pub use crate::detect::{DETECT_LEN, Detection, Foreign, detect, detect_named};
 pub use fragment::Fragment;
 #[cfg(feature = "fs")]
 pub use fragments::fragments_file;
-pub use fragments::{Fragments, fragments, fragments_slice};
+pub use fragments::{Fragments, fragments};
 pub use parallel::Parts;
 pub use parallel::split_ranges;
 #[cfg(feature = "fs")]
-pub use salvage::{SalvageOptions, salvage, salvage_source};
+pub use salvage::{SalvageOptions, salvage, salvage_file};
 #[cfg(feature = "fs")]
 pub use stat::stat_file;
 pub use stat::stat_parts;
@@ -28,4 +28,7 @@ pub use stat::{Stat, stat};
 #[cfg(feature = "fs")]
 pub use verify::verify_file;
 pub use verify::verify_parts;
-pub use verify::{NotKept, Report, verify, verify_slice};
+pub use verify::{NotKept, Report, verify};
+
+#[cfg(test)]
+pub(crate) use {stat::stat_from, verify::verify_from};

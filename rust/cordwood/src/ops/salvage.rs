@@ -112,12 +112,12 @@ impl SalvageOptions {
 /// file[17] ^= 1;
 /// std::fs::write(&damaged, file)?;
 ///
-/// let report = ops::salvage(&damaged, &clean, &ops::SalvageOptions::default())?;
+/// let report = ops::salvage_file(&damaged, &clean, &ops::SalvageOptions::default())?;
 /// assert_eq!((report.record_count, report.salvaged_count), (2, 1));
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2));
 ///
 /// let (options, repaired) = (ops::SalvageOptions::default().with_repair_bit_flips(true), folder.path().join("repaired.log"));
-/// let report = ops::salvage(&damaged, &repaired, &options)?;
+/// let report = ops::salvage_file(&damaged, &repaired, &options)?;
 /// assert_eq!((report.record_count, report.repaired_count), (3, 1));
 /// assert_eq!(report.repaired.listed()[0].bit_flip.unwrap().offset, 17);
 /// assert_eq!(std::fs::read(&repaired)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3));
@@ -135,7 +135,7 @@ impl SalvageOptions {
 ///   the options state. Nothing is written.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`] and
 ///   [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. Nothing is written.
-pub fn salvage(
+pub fn salvage_file(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
     options: &SalvageOptions,
@@ -143,8 +143,7 @@ pub fn salvage(
     write_records(&mut Reader::open_with(source, options.reading())?, destination.as_ref())
 }
 
-/// [`salvage`] for any source of a log; `path` is the path of the file, if the source is one, since
-/// its name may contain the log number.
+/// [`salvage_file`] for any source of a log.
 ///
 /// ```
 /// use cordwood_log::ops;
@@ -152,7 +151,7 @@ pub fn salvage(
 /// # let folder = tempfile::tempdir()?;
 /// # let clean = folder.path().join("clean.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");
-/// let report = ops::salvage_source(source, None, &clean, &ops::SalvageOptions::default())?;
+/// let report = ops::salvage(source, &clean, &ops::SalvageOptions::default())?;
 /// assert_eq!(report.record_count, 1);
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -160,15 +159,11 @@ pub fn salvage(
 ///
 /// # Errors
 ///
-/// As [`salvage`], but without a path if `source` cannot be read.
-pub fn salvage_source<S: Source>(
-    source: S,
-    path: Option<&Path>,
-    destination: impl AsRef<Path>,
-    options: &SalvageOptions,
-) -> Result<Report, Error> {
-    let reader = Reader::with_source(source, options.reading()).with_path(path.map(Path::to_owned));
-    write_records(&mut { reader }, destination.as_ref())
+/// As [`salvage_file`]. If `source` cannot be read, the error has its [path](Source::path), if it is
+/// known.
+pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &SalvageOptions) -> Result<Report, Error> {
+    let mut reader = Reader::with_source(source, options.reading());
+    write_records(&mut reader, destination.as_ref())
 }
 
 fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Result<Report, Error> {

@@ -182,9 +182,10 @@ impl Stat {
 /// it holds no record in memory.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, Reader, ops};
+/// use cordwood_log::{ReadOptions, ops};
+/// use cordwood_log::read::SliceSource;
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
-/// let stat = ops::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+/// let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default())?;
 /// assert_eq!((stat.record_count, stat.full_count, stat.payload_len), (2, 2, 6));
 /// assert_eq!((stat.record_len_mean(), stat.block_count()), (Some(3.0), Some(1)));
 /// # Ok::<(), cordwood_log::Error>(())
@@ -193,7 +194,12 @@ impl Stat {
 /// # Errors
 ///
 /// As [`Reader::next_event`], but never [`ErrorKind::Corruption`].
-pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
+pub fn stat<S: Source>(source: S, options: &ReadOptions) -> Result<Stat, Error> {
+    stat_from(&mut Reader::with_source(source, options.clone()))
+}
+
+/// [`stat`] from the position of `reader`.
+pub(crate) fn stat_from<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     reader.without_failing(|reader| reader.without_data(count))
 }
 
@@ -295,7 +301,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 /// [`ErrorKind::Io`] if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Stat, Error> {
-    in_parts_of_file(path.as_ref(), options, threads, stat, Stat::joined)
+    in_parts_of_file(path.as_ref(), options, threads, stat_from, Stat::joined)
 }
 
 /// [`stat`] in a thread for each of `readers`, which read the same file. The result does not depend
@@ -306,9 +312,9 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
 /// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
 pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
     if readers.len() > 1
-        && let Some(all) = in_parts(&mut readers, parts, stat, Stat::joined)?
+        && let Some(all) = in_parts(&mut readers, parts, stat_from, Stat::joined)?
     {
         return Ok(all);
     }
-    readers.first_mut().map_or_else(|| Ok(Stat::new()), stat)
+    readers.first_mut().map_or_else(|| Ok(Stat::new()), stat_from)
 }

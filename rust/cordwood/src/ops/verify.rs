@@ -11,7 +11,7 @@ use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, ErrorKind};
 use crate::names::shows_name;
-use crate::reader::{Reader, SeekSource, SliceSource, Source};
+use crate::reader::{Reader, SeekSource, Source};
 
 /// What is in a log, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,27 +143,27 @@ impl NotKept {
 
 shows_name!(NotKept);
 
-/// Reads to the end, from the position of `reader`, and reports what was found.
+/// Reads a log to its end and reports what was found.
 ///
 /// No record is held in memory, however long it is, except those of a compressed log, one at a
-/// time. After an [`ErrorKind::Io`] inside a record, reading resumes where that record begins, which
-/// for a stream requires a [`seek`](Reader::seek).
+/// time.
 ///
 /// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
 /// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that what is
 /// reported is the damage itself and not the rest of its block.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, Reader, ops};
+/// use cordwood_log::{ReadOptions, ops};
 /// use cordwood_log::damage::FragmentPart;
+/// use cordwood_log::read::SliceSource;
 ///
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
-/// let report = ops::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+/// let report = ops::verify(SliceSource::new(&file), &ReadOptions::default())?;
 /// assert!(report.is_ok());
 /// assert_eq!((report.record_count, report.payload_len, report.file_len), (2, 6, Some(20)));
 ///
 /// file[2] ^= 0x10;
-/// let report = ops::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+/// let report = ops::verify(SliceSource::new(&file), &ReadOptions::default())?;
 /// assert!(!report.is_ok());
 /// assert_eq!((report.findings.len_by("checksum_mismatch"), report.record_count, report.salvaged_count), (10, 1, 1));
 /// let flip = report.findings.listed()[0].bit_flip.unwrap();
@@ -174,7 +174,13 @@ shows_name!(NotKept);
 /// # Errors
 ///
 /// As [`Reader::next_event`], but never [`ErrorKind::Corruption`].
-pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
+pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Error> {
+    verify_from(&mut Reader::with_source(source, options.clone()))
+}
+
+/// [`verify`] from the position of `reader`. After an [`ErrorKind::Io`] inside a record, reading
+/// resumes where that record begins, which for a stream requires a [`seek`](Reader::seek).
+pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
 
@@ -259,39 +265,6 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
     in_parts_of_file(path.as_ref(), options, threads, work, Report::joined)
 }
 
-/// [`verify`] for bytes in memory, with `threads` threads that each read a part of them. The report
-/// is the same for any number of threads.
-///
-/// ```
-/// use std::num::NonZeroUsize;
-/// use cordwood_log::{ReadOptions, ops};
-/// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
-/// let report = ops::verify_slice(file, &ReadOptions::default(), NonZeroUsize::MIN)?;
-/// assert_eq!((report.record_count, report.format.dialect), (1, cordwood_log::Dialect::LEVELDB));
-/// # Ok::<(), cordwood_log::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`]. Also [`ErrorKind::Io`] if a thread cannot
-/// be started.
-pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
-    let mut whole = Reader::from_slice(file, options.clone());
-    let options = options.clone().with_format(whole.format()?);
-    let parts = Parts::for_threads(&options, Some(file.len() as u64), threads.get(), Parts::LENS);
-    let count = if parts.are_worth(threads.get()) {
-        threads.get()
-    } else {
-        1
-    };
-    verify_parts(
-        (0..count)
-            .map(|_| whole.beside(SliceSource::new(file), options.clone()))
-            .collect(),
-        &parts,
-    )
-}
-
 /// [`verify`] in a thread for each of `readers`, which read the same file. The report does not
 /// depend on their number.
 ///
@@ -300,7 +273,7 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
 /// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
 pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
     if readers.len() > 1
-        && let Some(report) = in_parts(&mut readers, parts, verify, Report::joined)?
+        && let Some(report) = in_parts(&mut readers, parts, verify_from, Report::joined)?
     {
         return Ok(report);
     }
@@ -317,10 +290,10 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
     // That of the beginning: what is found later applies from there on.
     let format = reader.format()?;
-    let report = verify(reader)?;
+    let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();
     if may_be_live && reader.restart(options.clone().with_format(format)).is_ok() {
-        return verify(reader);
+        return verify_from(reader);
     }
     Ok(report)
 }

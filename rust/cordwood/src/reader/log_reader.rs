@@ -109,7 +109,6 @@ impl Reader<StreamSource<FileReader>> {
         let named = options.dialect.filter(|_| is_known);
         let source = StreamSource::open(path, named.map_or(0, begin)).map_err(at_path)?;
         let mut reader = Reader::with_source(source, options.clone());
-        reader.path = Some(path.to_owned());
         if !is_known && options.start > 0 {
             // PartialDetection needs only the beginning of the file, so the bytes up to the range are not
             // read.
@@ -218,6 +217,7 @@ impl<S: Source> Reader<S> {
     /// Reads from a source of your own.
     pub fn with_source(source: S, options: ReadOptions) -> Self {
         Reader {
+            path: source.path().map(Path::to_owned),
             source,
             // Errors in the options are reported once the format of the log is known.
             decoder: Decoder::unchecked(&options).leaving_in_window(),
@@ -225,7 +225,6 @@ impl<S: Source> Reader<S> {
             range_end: options.end,
             end: None,
             last: None,
-            path: None,
             is_unclear: false,
             left_out_count: None,
             undetected: options.must_look().then_some(options),
@@ -237,7 +236,8 @@ impl<S: Source> Reader<S> {
     pub fn beside<T: Source>(&self, source: T, options: ReadOptions) -> Reader<T> {
         Reader {
             is_unclear: self.is_unclear,
-            ..Reader::with_source(source, options).with_path(self.path.clone())
+            path: self.path.clone(),
+            ..Reader::with_source(source, options)
         }
     }
 
@@ -264,15 +264,6 @@ impl<S: Source> Reader<S> {
     /// The path of the file, if known.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
-    }
-
-    /// Sets the path of the source: errors name it, and the log number is taken from it if none was
-    /// given. The number is determined when the reader is first read from, so a path that is set
-    /// later does not change it.
-    #[must_use]
-    pub fn with_path(mut self, path: Option<PathBuf>) -> Self {
-        self.path = path;
-        self
     }
 
     /// An error of the source.

@@ -1,7 +1,7 @@
 //! Where windows of a file come from.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::FileReader;
 use crate::decode::Window;
@@ -47,6 +47,12 @@ pub trait Source {
 
     /// The length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
+
+    /// The path of the file, if it is known: errors name it, and the log number is taken from it if
+    /// none is given.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
 
     /// Copies bytes from the file offset `offset` on into `buffer`, and returns how many: fewer
     /// than requested at the end of the file, none if the source can only be read sequentially. The
@@ -137,6 +143,7 @@ pub struct StreamSource<R> {
     range_end: u64,
     /// The file, if it can be read at any offset.
     aside: Option<FileReader>,
+    path: Option<PathBuf>,
 }
 
 #[cfg(feature = "fs")]
@@ -147,7 +154,8 @@ impl StreamSource<FileReader> {
     ///
     /// As [`FileReader::open`].
     pub fn open(path: &Path, offset: u64) -> io::Result<Self> {
-        Self::with_file(FileReader::open(path)?, offset)
+        let source = Self::with_file(FileReader::open(path)?, offset)?;
+        Ok(source.with_path(Some(path.to_owned())))
     }
 
     /// Reads another part of an open file: from `offset` on, or from the end of the file if that
@@ -179,6 +187,7 @@ impl<R: Read> StreamSource<R> {
             file_len: None,
             range_end: u64::MAX,
             aside: None,
+            path: None,
         }
     }
 
@@ -190,6 +199,12 @@ impl<R: Read> StreamSource<R> {
             aside: Some(file),
             ..self
         }
+    }
+
+    /// Sets the path of the file: see [`Source::path`].
+    #[must_use]
+    pub fn with_path(self, path: Option<PathBuf>) -> Self {
+        StreamSource { path, ..self }
     }
 
     /// Sets the length of the whole file in bytes. What
@@ -225,6 +240,7 @@ impl<R: Read> StreamSource<R> {
             file_len,
             range_end,
             aside,
+            path,
         } = self;
         StreamSource {
             read: wrap(read),
@@ -236,6 +252,7 @@ impl<R: Read> StreamSource<R> {
             file_len,
             range_end,
             aside,
+            path,
         }
     }
 
@@ -354,6 +371,10 @@ impl<R: Read> Source for StreamSource<R> {
 
     fn file_len(&self) -> Option<u64> {
         self.file_len
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -512,9 +533,9 @@ mod tests {
             let mut encoder = Encoder::new(0);
             encoder.encode(b"first", &mut file);
             encoder.encode(&record, &mut file);
-            for verb in [
-                |reader: &mut Reader<_>| crate::ops::verify(reader).map(drop),
-                |reader: &mut Reader<_>| crate::ops::stat(reader).map(drop),
+            for operation in [
+                |reader: &mut Reader<_>| crate::ops::verify_from(reader).map(drop),
+                |reader: &mut Reader<_>| crate::ops::stat_from(reader).map(drop),
             ] {
                 let read = Failing {
                     file: io::Cursor::new(&file),
@@ -522,7 +543,7 @@ mod tests {
                     has_failed: false,
                 };
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
-                assert_eq!(verb(&mut reader).unwrap_err().to_string(), "once");
+                assert_eq!(operation(&mut reader).unwrap_err().to_string(), "once");
                 // The bytes read of it are gone, and a reader does not seek back on its own.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();

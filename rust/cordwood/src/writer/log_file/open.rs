@@ -20,7 +20,7 @@ use crate::writer::storage::{DiskFile, Storage};
 fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     unsupported(format.check(), path)?;
     if format.is_appended_to() {
-        return Ok(());
+        return unsupported(format.check_to_write(), path);
     }
     Err(Error::new(ErrorKind::NeverAppended { format }, path))
 }
