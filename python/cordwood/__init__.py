@@ -21,18 +21,11 @@ salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skip
 
 from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
 from cordwood._native import (
-    BitFlip,
     Follower,
-    Fragment,
-    NotYet,
-    Outcome,
     Reader,
     Record,
     RecordBatch,
-    Report,
     Scan,
-    SkippedRegion,
-    Stat,
     Writer,
     __version__,
     crc32c,
@@ -62,13 +55,20 @@ from cordwood.errors import (
 )
 from cordwood.types import (
     BLOCK_LEN,
+    BitFlip,
+    Fragment,
     FragmentKind,
     FragmentPart,
     Hint,
     LogFormat,
+    NotYet,
+    Outcome,
     OutcomeKind,
     Reason,
+    Report,
     Severity,
+    SkippedRegion,
+    Stat,
     WaitReason,
 )
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cordwood._native import Outcome, Report, Stat
+    from cordwood.types import Outcome, Report, SkippedRegion, Stat
 
 # A log may have thousands of damaged regions: only the first are shown.
 _REGIONS_MAX = 10
@@ -29,7 +29,7 @@ def of_report(report: Report) -> str:
     html = _table(report.path or "Report", rows)
     if report.skipped:
         regions: list[tuple[object, ...]] = [
-            (region.offset, region.end_offset, region.reason, region.severity)
+            (region.offset, region.end_offset, _reason(region), region.severity)
             for region in report.skipped[:_REGIONS_MAX]
         ]
         html += _table("skipped", regions, ("offset", "end_offset", "reason", "severity"))
@@ -52,6 +52,11 @@ def of_stat(stat: Stat) -> str:
 def _outcome(outcome: Outcome) -> str:
     zeros = "" if outcome.zeros_offset is None else f"; zeros from {outcome.zeros_offset:,} on"
     return f"{outcome.kind} at {outcome.offset:,}{zeros}"
+
+
+def _reason(region: SkippedRegion) -> str:
+    flip = region.bit_flip
+    return region.reason_text + ("" if flip is None else f"; bit {flip.bit} of byte {flip.offset:,} was flipped")
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:

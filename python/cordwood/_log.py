@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cordwood._native import SkippedRegion
+    from cordwood.types import SkippedRegion
 
 _logger = logging.getLogger("cordwood")
 _logger.addHandler(logging.NullHandler())

@@ -10,29 +10,23 @@ from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
-from cordwood.types import FragmentKind, FragmentPart, LogFormat, OutcomeKind, Reason, Severity, WaitReason
+from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Report, SkippedRegion, Stat
 from cordwood.typing import ColumnName, CompressionName, DecoderName, DialectName, Sink, Source
 
 __all__ = [
     "NUMBERED_DIALECTS",
-    "BitFlip",
+    "SEVERITIES",
     "EntityBuilder",
     "EntityLearner",
     "Follower",
     "FollowerRecords",
-    "Fragment",
     "Fragments",
-    "NotYet",
     "Operation",
-    "Outcome",
     "Reader",
     "Record",
     "RecordBatch",
-    "Report",
     "Runs",
     "Scan",
-    "SkippedRegion",
-    "Stat",
     "VersionEdit",
     "WriteBatch",
     "Writer",
@@ -47,6 +41,7 @@ __all__ = [
     "leave_out_salvaged",
     "left_out_count",
     "mask_crc",
+    "reason_in_words",
     "runs",
     "salvage",
     "scan",
@@ -57,6 +52,9 @@ __all__ = [
 
 NUMBERED_DIALECTS: Final[tuple[DialectName, ...]]
 """The dialects whose logs have a number. Such logs cannot be read in parts."""
+
+SEVERITIES: Final[dict[str, str]]
+"""The severity of each reason for which a region is skipped."""
 
 __version__: str
 """The version of this package, `"major.minor.patch"`."""
@@ -96,143 +94,6 @@ class Record:
         data can look the same.
         """
     __match_args__ = ("offset", "end_offset", "data")
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class SkippedRegion:
-    """A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
-
-    `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its length
-    in bytes, and `str(region)` describes it in a sentence. The constructor takes the attributes as
-    keywords, except `severity`, which follows from `reason`.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     writer.extend([b"one", b"two"])
-    2
-    >>> with open("example.log", "r+b") as file:
-    ...     _ = file.seek(7), file.write(b"X")
-    >>> region = cordwood.verify("example.log").skipped[0]
-    >>> region.offset, region.end_offset, region.reason.value, region.severity.value
-    (0, 10, 'checksum_mismatch', 'corruption')
-    """
-
-    def __new__(
-        cls,
-        *,
-        offset: int,
-        end_offset: int,
-        reason: Reason | str,
-        stored_crc: int | None = None,
-        computed_crc: int | None = None,
-        stated_len: int | None = None,
-        type_byte: int | None = None,
-        version: int | None = None,
-        bit_flip: BitFlip | None = None,
-    ) -> Self: ...
-    @property
-    def offset(self) -> int:
-        """File offset of the first byte."""
-    @property
-    def end_offset(self) -> int:
-        """File offset after the last byte."""
-    @property
-    def reason(self) -> Reason:
-        """Why these bytes were not returned."""
-    @property
-    def description(self) -> str:
-        """Why these bytes were not returned, in words, without their place."""
-    @property
-    def severity(self) -> Severity:
-        """The severity of the reason: `"info"`, `"torn_tail"` or `"corruption"`."""
-    @property
-    def stored_crc(self) -> int | None:
-        """The checksum that the file states, if the reason is `checksum_mismatch`; else `None`."""
-    @property
-    def computed_crc(self) -> int | None:
-        """The checksum of the data, if the reason is `checksum_mismatch`; else `None`."""
-    @property
-    def stated_len(self) -> int | None:
-        """The length in bytes that the header states, if the reason is `bad_length`; else `None`."""
-    @property
-    def type_byte(self) -> int | None:
-        """The type byte, if the reason is about it; else `None`.
-
-        The reasons are `unknown_kind`, `ignored_kind`, `metadata` and `bad_metadata`.
-        """
-    @property
-    def version(self) -> int | None:
-        """The version that the file header states, if the reason is `unknown_version`; else `None`."""
-    @property
-    def bit_flip(self) -> BitFlip | None:
-        """The one flipped bit that explains the region, if `verify` or `salvage` found one.
-
-        `salvage` flips it back with `repair_bit_flips`.
-        """
-    __match_args__ = ("offset", "end_offset", "reason")
-    def __len__(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class BitFlip:
-    """The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
-
-    It is the value of `SkippedRegion.bit_flip`. The constructor takes the attributes as keywords.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     _ = writer.append(b"one")
-    >>> with open("example.log", "r+b") as file:
-    ...     _ = file.seek(7), file.write(b"O")
-    >>> cordwood.verify("example.log").skipped[0].bit_flip
-    BitFlip(offset=7, bit=5, part='payload')
-    """
-
-    def __new__(cls, *, offset: int, bit: int, part: FragmentPart | str) -> Self: ...
-    @property
-    def offset(self) -> int:
-        """File offset of the byte."""
-    @property
-    def bit(self) -> int:
-        """Which bit of the byte: 0 is the lowest, 7 the highest."""
-    @property
-    def part(self) -> FragmentPart:
-        """The part of the fragment to which the byte belongs, or the file header."""
-    __match_args__ = ("offset", "bit", "part")
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class Outcome:
-    """How reading a log ended, or that it has not yet: the `outcome` of a reader, follower or report.
-
-    The constructor takes the attributes as keywords.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     _ = writer.append(b"one")
-    >>> cordwood.verify("example.log").outcome
-    Outcome(kind='clean', offset=10)
-    """
-
-    def __new__(cls, *, kind: OutcomeKind | str, offset: int, zeros_offset: int | None = None) -> Self: ...
-    @property
-    def kind(self) -> OutcomeKind:
-        """`"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`."""
-    @property
-    def offset(self) -> int:
-        """The file offset, in bytes, that goes with `kind`.
-
-        For each kind in turn: the end of the file (or of the range), the beginning of the torn
-        tail, the beginning of the damage, or how far reading has got.
-        """
-    @property
-    def zeros_offset(self) -> int | None:
-        """The file offset at which zeros begin that extend to the end of the file.
-
-        They are space that was never written, padding, or data that was lost. `None` if the file
-        does not end in zeros, or was not read to its end; always `None` for a follower.
-        """
-    __match_args__ = ("kind", "offset", "zeros_offset")
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -617,37 +478,6 @@ class RecordBatch:
     def __getitem__(self, index: int, /) -> bytes: ...
     @overload
     def __getitem__(self, index: slice, /) -> list[bytes]: ...
-
-@final
-class NotYet:
-    """Where and why there is no record yet: the value of `Follower.waiting`.
-
-    It distinguishes a writer that is idle from one that is stuck. The constructor takes the
-    attributes as keywords, except `pending_len`, which follows from the others.
-
-    >>> with cordwood.open("live.log", "w") as writer:
-    ...     _ = writer.append(b"one")
-    >>> with cordwood.follow("live.log", timeout=0) as follower:
-    ...     list(follower), follower.waiting
-    ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
-    """
-
-    def __new__(cls, *, reason: WaitReason | str, offset: int, file_len: int) -> Self: ...
-    @property
-    def reason(self) -> WaitReason:
-        """What the follower is waiting for."""
-    @property
-    def offset(self) -> int:
-        """The file offset after what has been returned or skipped."""
-    @property
-    def file_len(self) -> int:
-        """The length of the file, in bytes."""
-    @property
-    def pending_len(self) -> int:
-        """Bytes of the file after `offset`, including zeros that a writer has preallocated."""
-    __match_args__ = ("reason", "offset", "file_len")
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
 
 @final
 class Follower:
@@ -1124,263 +954,6 @@ class Writer:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
-
-@final
-class Report:
-    """What is in a log and what is wrong with it, as `verify` and `salvage` return it.
-
-    The constructor takes the attributes as keywords, except those that follow from the others:
-    `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if everything except their
-    paths is. A notebook shows a report as a table.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     writer.extend([b"one", b"two"])
-    2
-    >>> cordwood.verify("example.log")
-    <cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>
-    """
-
-    def __new__(
-        cls,
-        *,
-        dialect: DialectName,
-        record_count: int,
-        payload_len: int,
-        file_len: int | None,
-        outcome: Outcome,
-        log_number: int | None = None,
-        compression: CompressionName | None = None,
-        salvaged_count: int = 0,
-        repaired_count: int = 0,
-        skipped: Iterable[SkippedRegion] | None = None,
-        repaired: Iterable[SkippedRegion] | None = None,
-        len_by_reason: dict[Reason, int] | dict[str, int] | None = None,
-        other_log_number: int | None = None,
-        not_kept: Iterable[str] | None = None,
-        dialect_known: bool = True,
-        path: str | PathLike[str] | None = None,
-    ) -> Self: ...
-    @property
-    def dialect(self) -> DialectName:
-        """The dialect of the log, such as `"leveldb"`."""
-    @property
-    def dialect_known(self) -> bool:
-        """Whether the dialect was named, or detected.
-
-        If not, nothing in the file shows it, and the log was read as `"leveldb"`.
-        """
-    @property
-    def log_number(self) -> int | None:
-        """The number of the log; `None` if the dialect has none or if it is not known."""
-    @property
-    def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` for not at all."""
-    @property
-    def ok(self) -> bool:
-        """Whether no damage was found: no region of severity `"corruption"`, and nothing to repair.
-
-        Torn tails do not count.
-        """
-    @property
-    def record_count(self) -> int:
-        """Records that were returned."""
-    @property
-    def salvaged_count(self) -> int:
-        """Returned records that begin after damage in the same block.
-
-        LevelDB and the policy `"skip"` drop these, and return the others.
-        """
-    @property
-    def repaired_count(self) -> int:
-        """Records that `salvage` wrote with a bit flipped back; 0 without `repair_bit_flips`."""
-    @property
-    def payload_len(self) -> int:
-        """Bytes of data in the records, without headers and trailers."""
-    @property
-    def file_len(self) -> int | None:
-        """The length of the whole file, including what is outside the range.
-
-        `None` if it is not known: for an object with `read` that was not read to its end.
-        """
-    @property
-    def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The regions that were not returned, in order of offset: the first 100,000.
-
-        A region that one flipped bit explains has a `bit_flip`.
-
-        Adjacent regions are merged if their reasons are the same in all details and no flipped bit
-        explains either region.
-        """
-    @property
-    def repaired(self) -> tuple[SkippedRegion, ...]:
-        """The fragments that `salvage` wrote with a bit flipped back: the first 100,000.
-
-        Each is listed as a reader would skip it, with the `bit_flip`. It is a fragment of a record,
-        metadata of the engine, the file header, or the trailer of a closed log.
-        """
-    @property
-    def skipped_len(self) -> int:
-        """Bytes in all regions, listed or not."""
-    @property
-    def len_by_severity(self) -> dict[Severity, int]:
-        """Bytes in the regions of each severity that occurs."""
-    @property
-    def len_by_reason(self) -> dict[Reason, int]:
-        """Bytes in the regions with each reason that occurs."""
-    @property
-    def outcome(self) -> Outcome:
-        """How reading ended."""
-    @property
-    def other_log_number(self) -> int | None:
-        """The number of another log, if the whole file belongs to that log; else `None`.
-
-        The file's name or `log_number` states a different number: the file was recycled and nothing
-        has been written to the log with that number yet, or the file was renamed or copied.
-        """
-    @property
-    def not_kept(self) -> tuple[str, ...]:
-        """What `salvage` could not keep in the new log; empty after `verify`.
-
-        `"synced_offsets"`: how far the file had been synced, which some Pebble records state.
-        `"bad_metadata"` and `"ignored_kinds"`: metadata in a form that no engine writes, or of an
-        unknown type. `"timestamp_sizes"` and `"predecessor"`: records of RocksDB's own that are
-        damaged, if one flipped bit shows what they were, or that follow damage in their block.
-        Without the first, RocksDB takes keys with timestamps for keys without. `"version_edit"`: an
-        edit of a MANIFEST without which no engine opens the database.
-        """
-    @property
-    def path(self) -> str | None:
-        """The path, the URL, or the `name` of an object with `read_range`; else `None`."""
-    def _repr_html_(self) -> str:
-        """What a notebook shows: a table, in HTML."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class Stat:
-    """What is in a log, in numbers, as `stat` returns it.
-
-    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The
-    constructor takes the attributes as keywords, except `record_len_mean` and `block_count`, which
-    follow from the others. Two are equal if everything except their paths is. A notebook shows one
-    as a table.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     writer.extend([b"one", b"two"])
-    2
-    >>> stat = cordwood.stat("example.log")
-    >>> stat
-    <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
-    >>> stat.stored_len, stat.header_len, stat.file_len
-    (6, 14, 20)
-    """
-
-    def __new__(
-        cls,
-        *,
-        dialect: DialectName,
-        record_count: int,
-        payload_len: int,
-        file_len: int | None,
-        outcome: Outcome,
-        log_number: int | None = None,
-        compression: CompressionName | None = None,
-        salvaged_count: int = 0,
-        stored_len: int = 0,
-        header_len: int = 0,
-        record_len_min: int | None = None,
-        record_len_max: int | None = None,
-        full_count: int = 0,
-        first_count: int = 0,
-        middle_count: int = 0,
-        last_count: int = 0,
-        trailer_len: int = 0,
-        skipped_len: int = 0,
-        damaged_len: int = 0,
-        zeros_inside_len: int = 0,
-        other_log_number: int | None = None,
-        path: str | PathLike[str] | None = None,
-    ) -> Self: ...
-    @property
-    def dialect(self) -> DialectName:
-        """The dialect of the log, such as `"leveldb"`."""
-    @property
-    def log_number(self) -> int | None:
-        """The number of the log; `None` if the dialect has none or if it is not known."""
-    @property
-    def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` for not at all."""
-    @property
-    def record_count(self) -> int:
-        """Records that were returned."""
-    @property
-    def salvaged_count(self) -> int:
-        """Returned records that begin after damage in the same block: as `Report.salvaged_count`."""
-    @property
-    def payload_len(self) -> int:
-        """Bytes of data in the records."""
-    @property
-    def stored_len(self) -> int:
-        """Bytes of data as they are stored: fewer than `payload_len` in a compressed log."""
-    @property
-    def header_len(self) -> int:
-        """Bytes of the headers of the records' fragments."""
-    @property
-    def record_len_min(self) -> int | None:
-        """Length of the shortest record in bytes; `None` if there are no records."""
-    @property
-    def record_len_max(self) -> int | None:
-        """Length of the longest record in bytes; `None` if there are no records."""
-    @property
-    def record_len_mean(self) -> float | None:
-        """Mean length of a record in bytes; `None` if there are no records."""
-    @property
-    def full_count(self) -> int:
-        """FULL fragments of the records: records in one piece."""
-    @property
-    def first_count(self) -> int:
-        """FIRST fragments of the records."""
-    @property
-    def middle_count(self) -> int:
-        """MIDDLE fragments of the records."""
-    @property
-    def last_count(self) -> int:
-        """LAST fragments of the records."""
-    @property
-    def block_count(self) -> int | None:
-        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`."""
-    @property
-    def trailer_len(self) -> int:
-        """Bytes of trailers: the ends of blocks, too short for a header."""
-    @property
-    def skipped_len(self) -> int:
-        """Bytes that were not returned, for whatever reason; `verify` reports the reasons."""
-    @property
-    def damaged_len(self) -> int:
-        """Skipped bytes in regions of `Severity.CORRUPTION`."""
-    @property
-    def zeros_inside_len(self) -> int:
-        """Bytes of zeros that a record follows: space that was never written, padding, or lost data."""
-    @property
-    def file_len(self) -> int | None:
-        """The length of the file in bytes; `None` if it is not known."""
-    @property
-    def outcome(self) -> Outcome:
-        """How reading ended."""
-    @property
-    def other_log_number(self) -> int | None:
-        """The number of another log, if the whole file belongs to that log; else `None`.
-
-        The file's name or `log_number` states a different number: the file was recycled and nothing
-        has been written to the log with that number yet, or the file was renamed or copied.
-        """
-    @property
-    def path(self) -> str | None:
-        """The path, the URL, or the `name` of an object with `read_range`; else `None`."""
-    def _repr_html_(self) -> str:
-        """What a notebook shows: a table, in HTML."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
 
 @final
 class WriteBatch:
@@ -2150,90 +1723,6 @@ def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
     """
 
 @final
-class Fragment:
-    """A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
-
-    `len(fragment)` is the number of bytes from `offset` to `end_offset`. The constructor takes the
-    attributes as keywords, except `severity`, which follows from `reason`.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     _ = writer.append(b"one")
-    >>> fragment = next(cordwood.fragments("example.log"))
-    >>> fragment.kind.value, fragment.offset, fragment.end_offset, fragment.payload_len
-    ('full', 0, 10, 3)
-    """
-
-    def __new__(
-        cls,
-        *,
-        offset: int,
-        end_offset: int,
-        kind: FragmentKind | str,
-        block: int | None = None,
-        type_byte: int | None = None,
-        payload_len: int | None = None,
-        stored_crc: int | None = None,
-        computed_crc: int | None = None,
-        log_number: int | None = None,
-        synced_offset: int | None = None,
-        reason: Reason | str | None = None,
-        record_offset: int | None = None,
-        salvaged: bool = False,
-    ) -> Self: ...
-    @property
-    def offset(self) -> int:
-        """File offset of the first byte."""
-    @property
-    def end_offset(self) -> int:
-        """File offset after the last byte. After damage, the beginning of the next fragment found."""
-    @property
-    def block(self) -> int:
-        """The index of its block, from 0."""
-    @property
-    def kind(self) -> FragmentKind:
-        """What it is: `"full"`, `"first"`, `"trailer"`, ..."""
-    @property
-    def type_byte(self) -> int | None:
-        """The type byte; `None` if there is no header."""
-    @property
-    def payload_len(self) -> int | None:
-        """Bytes of payload as stated by the header, right or wrong; `None` if there is no header."""
-    @property
-    def stored_crc(self) -> int | None:
-        """The checksum that the header states, without the mask; `None` if there is no header."""
-    @property
-    def computed_crc(self) -> int | None:
-        """The checksum computed from the bytes; `None` if that extends past the end of block or file."""
-    @property
-    def log_number(self) -> int | None:
-        """The number of the log, if headers of this type carry one; else `None`."""
-    @property
-    def synced_offset(self) -> int | None:
-        """How far the file had been synced, in bytes, if headers of this type state it; else `None`."""
-    @property
-    def reason(self) -> Reason | None:
-        """Why these bytes were not returned as part of a record.
-
-        `None` if they were, and for trailers.
-        """
-    @property
-    def severity(self) -> Severity | None:
-        """The severity of the reason; `None` if there is none."""
-    @property
-    def record_offset(self) -> int | None:
-        """File offset of the record that contains it, if that record was returned; else `None`."""
-    @property
-    def salvaged(self) -> bool:
-        """Whether the record that contains it begins after damage in the same block.
-
-        Only the policy `"salvage"` returns such a record.
-        """
-    __match_args__ = ("offset", "end_offset", "kind")
-    def __len__(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
 class Fragments:
     """The iterator that `fragments` returns."""
 
@@ -2338,4 +1827,29 @@ def left_out_count(reader: Reader, /) -> int:
 
     Returns:
         Their number so far.
+    """
+
+def reason_in_words(
+    reason: str,
+    stored_crc: int | None,
+    computed_crc: int | None,
+    stated_len: int | None,
+    type_byte: int | None,
+    version: int | None,
+) -> str:
+    """The reason of a region in words: what `SkippedRegion.reason_text` returns.
+
+    Args:
+        reason: As the attribute of the region; so are all others.
+        stored_crc: Used only if this reason has it.
+        computed_crc: Used only if this reason has it.
+        stated_len: Used only if this reason has it.
+        type_byte: Used only if this reason has it.
+        version: Used only if this reason has it.
+
+    Returns:
+        The text.
+
+    Raises:
+        ValueError: There is no such reason.
     """

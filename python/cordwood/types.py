@@ -1,21 +1,32 @@
-"""What identifies a log, and the words that describe regions, fragments, outcomes and errors: stable strings."""
+"""Values: what identifies a log, what is found in it, and the stable words that describe that.
+
+The values are named tuples. They can be made by hand, compared, hashed, copied, pickled and matched.
+"""
 
 from enum import StrEnum
 from typing import Final, NamedTuple, Self
 
+from cordwood._native import SEVERITIES, reason_in_words
 from cordwood.typing import CompressionName, DialectName
 
 __all__ = [
     "BLOCK_LEN",
+    "BitFlip",
     "DetectedDialect",
+    "Fragment",
     "FragmentKind",
     "FragmentPart",
     "Hint",
     "LogFormat",
+    "NotYet",
+    "Outcome",
     "OutcomeKind",
     "PayloadReason",
     "Reason",
+    "Report",
     "Severity",
+    "SkippedRegion",
+    "Stat",
     "WaitReason",
 ]
 
@@ -126,6 +137,11 @@ class Reason(StrEnum):
     BAD_COMPRESSION = "bad_compression"
     BAD_CONTAINER = "bad_container"
     NOT_READ = "not_read"
+
+    @property
+    def severity(self) -> "Severity":
+        """How severe it is that a region is skipped for this reason."""
+        return Severity(SEVERITIES[self])
 
 
 class Hint(StrEnum):
@@ -336,3 +352,414 @@ class PayloadReason(StrEnum):
     RESERVED_NAME = "reserved_name"
     TOO_DEEP = "too_deep"
     TOO_LARGE = "too_large"
+
+
+def _short(value: "BitFlip | SkippedRegion | Outcome | NotYet | Fragment") -> str:
+    """The `repr`: without the attributes that have their defaults, and with checksums in hexadecimal."""
+    fields = [
+        f"{name}={_text(name, item)}"
+        for name, item in value._asdict().items()
+        if name not in value._field_defaults or item != value._field_defaults[name]
+    ]
+    return f"{type(value).__name__}({', '.join(fields)})"
+
+
+def _text(name: str, item: object) -> str:
+    if isinstance(item, str):
+        return repr(str(item))  # Of an enum, only the word.
+    return f"{item:#010x}" if name.endswith("_crc") else repr(item)
+
+
+class BitFlip(NamedTuple):
+    """The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
+
+    It is the value of `SkippedRegion.bit_flip`.
+
+    Attributes:
+        offset: File offset of the byte.
+        bit: Which bit of the byte: 0 is the lowest, 7 the highest.
+        part: The part of the fragment to which the byte belongs, or the file header.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with open("example.log", "r+b") as file:
+    ...     _ = file.seek(7), file.write(b"O")
+    >>> cordwood.verify("example.log").skipped[0].bit_flip
+    BitFlip(offset=7, bit=5, part='payload')
+    """
+
+    offset: int
+    bit: int
+    part: FragmentPart
+
+    def __repr__(self) -> str:
+        return _short(self)
+
+
+class SkippedRegion(NamedTuple):
+    """A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
+
+    `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `str(region)` describes it in a sentence.
+
+    Attributes:
+        offset: File offset of the first byte.
+        end_offset: File offset after the last byte.
+        reason: Why these bytes were not returned.
+        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`; else `None`.
+        computed_crc: The checksum of the data, if the reason is `checksum_mismatch`; else `None`.
+        stated_len: The length in bytes that the header states, if the reason is `bad_length`; else `None`.
+        type_byte: The type byte, if the reason is `unknown_kind`, `ignored_kind`, `metadata` or `bad_metadata`; else
+            `None`.
+        version: The version that the file header states, if the reason is `unknown_version`; else `None`.
+        bit_flip: The one flipped bit that explains the region, if `verify` or `salvage` found one. `salvage` flips it
+            back with `repair_bit_flips`.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> with open("example.log", "r+b") as file:
+    ...     _ = file.seek(7), file.write(b"X")
+    >>> region = cordwood.verify("example.log").skipped[0]
+    >>> region.offset, region.length, region.reason.value, region.severity.value
+    (0, 10, 'checksum_mismatch', 'corruption')
+    >>> print(region)
+    checksum mismatch: the header states aee58ddb, the data has b01b71b4 (10 bytes at offset 0)
+    """
+
+    offset: int
+    end_offset: int
+    reason: Reason
+    stored_crc: int | None = None
+    computed_crc: int | None = None
+    stated_len: int | None = None
+    type_byte: int | None = None
+    version: int | None = None
+    bit_flip: BitFlip | None = None
+
+    @property
+    def length(self) -> int:
+        """Its length in bytes; `len(region)` is the number of its attributes."""
+        return self.end_offset - self.offset
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of the reason: `"info"`, `"torn_tail"` or `"corruption"`."""
+        return Reason(self.reason).severity
+
+    @property
+    def reason_text(self) -> str:
+        """The reason in words, with the checksums, the length, the type or the version that it is about."""
+        return reason_in_words(*self[2:8])
+
+    def __str__(self) -> str:
+        unit = "byte" if self.length == 1 else "bytes"
+        return f"{self.reason_text} ({self.length} {unit} at offset {self.offset})"
+
+    def __repr__(self) -> str:
+        return _short(self)
+
+
+class Outcome(NamedTuple):
+    """How reading a log ended, or that it has not yet: the `outcome` of a reader, follower or report.
+
+    Attributes:
+        kind: `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
+        offset: The file offset, in bytes, that goes with `kind`. For each kind in turn: the end of the file (or of the
+            range), the beginning of the torn tail, the beginning of the damage, or how far reading has got.
+        zeros_offset: The file offset at which zeros begin that extend to the end of the file. They are space that was
+            never written, padding, or data that was lost. `None` if the file does not end in zeros, or was not read to
+            its end; always `None` for a follower.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> cordwood.verify("example.log").outcome
+    Outcome(kind='clean', offset=10)
+    """
+
+    kind: OutcomeKind
+    offset: int
+    zeros_offset: int | None = None
+
+    def __repr__(self) -> str:
+        return _short(self)
+
+
+class NotYet(NamedTuple):
+    """Where and why there is no record yet: the value of `Follower.waiting`.
+
+    It distinguishes a writer that is idle from one that is stuck.
+
+    Attributes:
+        reason: What the follower is waiting for.
+        offset: The file offset after what has been returned or skipped.
+        file_len: The length of the file, in bytes.
+
+    >>> with cordwood.open("live.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with cordwood.follow("live.log", timeout=0) as follower:
+    ...     list(follower), follower.waiting
+    ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
+    """
+
+    reason: WaitReason
+    offset: int
+    file_len: int
+
+    @property
+    def pending_len(self) -> int:
+        """Bytes of the file after `offset`, including zeros that a writer has preallocated."""
+        return max(0, self.file_len - self.offset)
+
+    def __repr__(self) -> str:
+        return _short(self)
+
+
+class Fragment(NamedTuple):
+    """A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
+
+    Attributes:
+        offset: File offset of the first byte.
+        end_offset: File offset after the last byte. After damage, the beginning of the next fragment found.
+        kind: What it is: `"full"`, `"first"`, `"trailer"`, ...
+        block: The index of its block, from 0.
+        type_byte: The type byte; `None` if there is no header.
+        payload_len: Bytes of payload as stated by the header, right or wrong; `None` if there is no header.
+        stored_crc: The checksum that the header states, without the mask; `None` if there is no header.
+        computed_crc: The checksum computed from the bytes; `None` if that extends past the end of block or file.
+        log_number: The number of the log, if headers of this type carry one; else `None`.
+        synced_offset: How far the file had been synced, in bytes, if headers of this type state it; else `None`.
+        reason: Why these bytes were not returned as part of a record. `None` if they were, and for trailers.
+        record_offset: File offset of the record that contains it, if that record was returned; else `None`.
+        salvaged: Whether the record that contains it begins after damage in the same block. Only the policy
+            `"salvage"` returns such a record.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> fragment = next(cordwood.fragments("example.log"))
+    >>> fragment.kind.value, fragment.offset, fragment.end_offset, fragment.payload_len
+    ('full', 0, 10, 3)
+    """
+
+    offset: int
+    end_offset: int
+    kind: FragmentKind
+    block: int
+    type_byte: int | None = None
+    payload_len: int | None = None
+    stored_crc: int | None = None
+    computed_crc: int | None = None
+    log_number: int | None = None
+    synced_offset: int | None = None
+    reason: Reason | None = None
+    record_offset: int | None = None
+    salvaged: bool = False
+
+    @property
+    def length(self) -> int:
+        """Its length in bytes; `len(fragment)` is the number of its attributes."""
+        return self.end_offset - self.offset
+
+    @property
+    def severity(self) -> Severity | None:
+        """The severity of the reason; `None` if there is none."""
+        return None if self.reason is None else Reason(self.reason).severity
+
+    def __repr__(self) -> str:
+        return _short(self)
+
+
+class Report(NamedTuple):
+    """What is in a log and what is wrong with it, as `verify` and `salvage` return it.
+
+    Two reports are equal if everything except their paths is. A notebook shows a report as a table.
+
+    Attributes:
+        dialect: The dialect of the log, such as `"leveldb"`.
+        record_count: Records that were returned.
+        payload_len: Bytes of data in the records, without headers and trailers.
+        file_len: The length of the whole file, including what is outside the range. `None` if it is not known: for an
+            object with `read` that was not read to its end.
+        outcome: How reading ended.
+        len_by_reason: Bytes in the regions with each reason that occurs, listed or not.
+        log_number: The number of the log; `None` if the dialect has none or if it is not known.
+        compression: How each record is compressed: `"zstd"`, or `None` for not at all.
+        salvaged_count: Returned records that begin after damage in the same block. LevelDB and the policy `"skip"` drop
+            these, and return the others.
+        repaired_count: Records that `salvage` wrote with a bit flipped back; 0 without `repair_bit_flips`.
+        skipped: The regions that were not returned, in order of offset: the first 100,000. A region that one flipped
+            bit explains has a `bit_flip`. Adjacent regions are merged if their reasons are the same in all details and
+            no flipped bit explains either region.
+        repaired: The fragments that `salvage` wrote with a bit flipped back: the first 100,000. Each is listed as a
+            reader would skip it, with the `bit_flip`. It is a fragment of a record, metadata of the engine, the file
+            header, or the trailer of a closed log.
+        other_log_number: The number of another log, if the whole file belongs to that log; else `None`. The file's name
+            or `log_number` states a different number: the file was recycled and nothing has been written to the log
+            with that number yet, or the file was renamed or copied.
+        not_kept: What `salvage` could not keep in the new log; empty after `verify`. `"synced_offsets"`: how far the
+            file had been synced, which some Pebble records state. `"bad_metadata"` and `"ignored_kinds"`: metadata in a
+            form that no engine writes, or of an unknown type. `"timestamp_sizes"` and `"predecessor"`: records of
+            RocksDB's own that are damaged, if one flipped bit shows what they were, or that follow damage in their
+            block. Without the first, RocksDB takes keys with timestamps for keys without. `"version_edit"`: an edit of
+            a MANIFEST without which no engine opens the database.
+        dialect_known: Whether the dialect was named, or detected. If not, nothing in the file shows it, and the log was
+            read as `"leveldb"`.
+        path: The path, the URL, or the `name` of an object with `read_range`; else `None`.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> cordwood.verify("example.log")
+    <cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>
+    """
+
+    dialect: DialectName
+    record_count: int
+    payload_len: int
+    file_len: int | None
+    outcome: Outcome
+    len_by_reason: dict[Reason, int]
+    log_number: int | None = None
+    compression: CompressionName | None = None
+    salvaged_count: int = 0
+    repaired_count: int = 0
+    skipped: tuple[SkippedRegion, ...] = ()
+    repaired: tuple[SkippedRegion, ...] = ()
+    other_log_number: int | None = None
+    not_kept: tuple[str, ...] = ()
+    dialect_known: bool = True
+    path: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether no damage was found: no region of severity `"corruption"`, and nothing to repair.
+
+        Torn tails do not count.
+        """
+        return Severity.CORRUPTION not in self.len_by_severity and not self.repaired
+
+    @property
+    def skipped_len(self) -> int:
+        """Bytes in all regions, listed or not."""
+        return sum(self.len_by_reason.values())
+
+    @property
+    def len_by_severity(self) -> dict[Severity, int]:
+        """Bytes in the regions of each severity that occurs."""
+        lens = dict.fromkeys(Severity, 0)
+        for reason, length in self.len_by_reason.items():
+            lens[Reason(reason).severity] += length
+        return {severity: length for severity, length in lens.items() if length}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Report) and self[:-1] == other[:-1]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.record_count, self.payload_len, self.file_len, self.outcome, self.skipped))
+
+    def __repr__(self) -> str:
+        return (
+            f"<cordwood.Report: ok={self.ok}, record_count={self.record_count}, skipped={len(self.skipped)}, "
+            f"outcome={self.outcome}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from cordwood._html import of_report
+
+        return of_report(self)
+
+
+class Stat(NamedTuple):
+    """What is in a log, in numbers, as `stat` returns it.
+
+    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Two are equal if everything except
+    their paths is. A notebook shows one as a table.
+
+    Attributes:
+        dialect: The dialect of the log, such as `"leveldb"`.
+        record_count: Records that were returned.
+        payload_len: Bytes of data in the records.
+        file_len: The length of the file in bytes; `None` if it is not known.
+        outcome: How reading ended.
+        log_number: The number of the log; `None` if the dialect has none or if it is not known.
+        compression: How each record is compressed: `"zstd"`, or `None` for not at all.
+        salvaged_count: Returned records that begin after damage in the same block: as `Report.salvaged_count`.
+        stored_len: Bytes of data as they are stored: fewer than `payload_len` in a compressed log.
+        header_len: Bytes of the headers of the records' fragments.
+        record_len_min: Length of the shortest record in bytes; `None` if there are no records.
+        record_len_max: Length of the longest record in bytes; `None` if there are no records.
+        full_count: FULL fragments of the records: records in one piece.
+        first_count: FIRST fragments of the records.
+        middle_count: MIDDLE fragments of the records.
+        last_count: LAST fragments of the records.
+        trailer_len: Bytes of trailers: the ends of blocks, too short for a header.
+        skipped_len: Bytes that were not returned, for whatever reason; `verify` reports the reasons.
+        damaged_len: Skipped bytes in regions of `Severity.CORRUPTION`.
+        zeros_inside_len: Bytes of zeros that a record follows: space that was never written, padding, or lost data.
+        other_log_number: The number of another log, if the whole file belongs to that log; else `None`: as
+            `Report.other_log_number`.
+        path: The path, the URL, or the `name` of an object with `read_range`; else `None`.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> stat = cordwood.stat("example.log")
+    >>> stat
+    <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
+    >>> stat.stored_len, stat.header_len, stat.file_len
+    (6, 14, 20)
+    """
+
+    dialect: DialectName
+    record_count: int
+    payload_len: int
+    file_len: int | None
+    outcome: Outcome
+    log_number: int | None = None
+    compression: CompressionName | None = None
+    salvaged_count: int = 0
+    stored_len: int = 0
+    header_len: int = 0
+    record_len_min: int | None = None
+    record_len_max: int | None = None
+    full_count: int = 0
+    first_count: int = 0
+    middle_count: int = 0
+    last_count: int = 0
+    trailer_len: int = 0
+    skipped_len: int = 0
+    damaged_len: int = 0
+    zeros_inside_len: int = 0
+    other_log_number: int | None = None
+    path: str | None = None
+
+    @property
+    def record_len_mean(self) -> float | None:
+        """Mean length of a record in bytes; `None` if there are no records."""
+        return self.payload_len / self.record_count if self.record_count else None
+
+    @property
+    def block_count(self) -> int | None:
+        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`."""
+        return None if self.file_len is None else -(-self.file_len // BLOCK_LEN)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stat) and self[:-1] == other[:-1]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])
+
+    def __repr__(self) -> str:
+        return (
+            f"<cordwood.Stat: record_count={self.record_count}, payload_len={self.payload_len}, outcome={self.outcome}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from cordwood._html import of_stat
+
+        return of_stat(self)

@@ -442,7 +442,7 @@ def test_values_do_not_change():
 
 def test_the_length_of_a_region():
     _, region, _ = values()
-    assert len(region) == 10
+    assert region.length == 10
 
 
 def test_words_are_members_of_their_enums():

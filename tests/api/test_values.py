@@ -51,10 +51,10 @@ CLASSES = public_classes()
 
 # One of each, made as in a user's test.
 LEVELDB = "leveldb"
-CLEAN = cordwood.Outcome(kind="clean", offset=20)
-FLIP = cordwood.BitFlip(offset=7, bit=5, part="payload")
+CLEAN = cordwood.Outcome(kind=types.OutcomeKind.CLEAN, offset=20)
+FLIP = cordwood.BitFlip(offset=7, bit=5, part=types.FragmentPart.PAYLOAD)
 REGION = cordwood.SkippedRegion(
-    offset=0, end_offset=20, reason="checksum_mismatch", stored_crc=1, computed_crc=2, bit_flip=FLIP
+    offset=0, end_offset=20, reason=types.Reason.CHECKSUM_MISMATCH, stored_crc=1, computed_crc=2, bit_flip=FLIP
 )
 KEY = version_edit.InternalKey(user_key=b"k", sequence=7, value_type=1)
 CUSTOM = version_edit.CustomField(kind=version_edit.CustomFieldKind.PATH_ID, tag=65, value=1)
@@ -77,7 +77,15 @@ VALUES = {
     "Entity": ENTITY,
     "Field": version_edit.Field(kind=version_edit.FieldKind.LOG_NUMBER, tag=2, value=4),
     "Fragment": cordwood.Fragment(
-        offset=0, end_offset=10, kind="full", type_byte=1, payload_len=3, stored_crc=1, computed_crc=2, reason="stale"
+        offset=0,
+        end_offset=10,
+        kind=types.FragmentKind.FULL,
+        block=0,
+        type_byte=1,
+        payload_len=3,
+        stored_crc=1,
+        computed_crc=2,
+        reason=types.Reason.STALE,
     ),
     "GeoPoint": entity.GeoPoint(latitude=1.5, longitude=2.5),
     "InternalKey": KEY,
@@ -103,7 +111,7 @@ VALUES = {
         path_id=0,
         custom_fields=(CUSTOM,),
     ),
-    "NotYet": cordwood.NotYet(reason="idle", offset=10, file_len=20),
+    "NotYet": cordwood.NotYet(reason=types.WaitReason.IDLE, offset=10, file_len=20),
     "Operation": payload.Operation("put", key=b"k", value=b"v", column_family=3, sequence=100),
     "OtherField": entity.OtherField(message="Property", number=3, offset=4, data=b"d"),
     "Outcome": CLEAN,
@@ -118,11 +126,11 @@ VALUES = {
         compression="zstd",
         salvaged_count=1,
         repaired_count=1,
-        skipped=[REGION],
-        repaired=[REGION],
-        len_by_reason={"checksum_mismatch": 20, "torn_tail": 3},
+        skipped=(REGION,),
+        repaired=(REGION,),
+        len_by_reason={types.Reason.CHECKSUM_MISMATCH: 20, types.Reason.TORN_TAIL: 3},
         other_log_number=9,
-        not_kept=["bad_metadata"],
+        not_kept=("bad_metadata",),
         path="some.log",
     ),
     "SkippedRegion": REGION,
@@ -263,7 +271,7 @@ def test_what_is_shown_makes_it_anew(name):
     assert eval(repr(VALUES[name]), vars(cordwood)) == VALUES[name]  # noqa: S307 - our own
 
 
-FRAGMENT = {"offset": 40_000, "end_offset": 40_010, "kind": "full"}
+FRAGMENT = {"offset": 40_000, "end_offset": 40_010, "kind": "full", "block": 1}
 REGION_ATTRIBUTES = {"offset": 0, "end_offset": 20, "reason": "checksum_mismatch"}
 
 
@@ -276,7 +284,6 @@ REGION_ATTRIBUTES = {"offset": 0, "end_offset": 20, "reason": "checksum_mismatch
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "bad_length"}, {"stated_len": 7}),
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "unknown_kind"}, {"type_byte": 7}),
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "unknown_version"}, {"version": 7}),
-        (cordwood.Fragment, FRAGMENT, {"block": 7}),
         (cordwood.Fragment, FRAGMENT, {"type_byte": 0}),
         (cordwood.Fragment, FRAGMENT, {"payload_len": 0}),
         (cordwood.Fragment, FRAGMENT, {"stored_crc": 0}),
@@ -328,25 +335,11 @@ def test_what_is_read_from_a_log_can_be_copied(file):
 @pytest.mark.parametrize("reason", types.Reason)
 def test_a_region_of_each_reason(reason):
     region = cordwood.SkippedRegion(offset=5, end_offset=6, reason=reason)
-    assert (region.reason, len(region)) == (reason, 1)
-    assert str(region) == f"1 byte at offset 5: {region.description}"
-    assert cordwood.Fragment(offset=5, end_offset=6, kind="rest", reason=reason).severity == region.severity
-
-
-@pytest.mark.parametrize("kind", types.FragmentKind)
-def test_a_fragment_of_each_kind(kind):
-    fragment = cordwood.Fragment(offset=40_000, end_offset=40_001, kind=kind)
-    assert (fragment.kind, fragment.block, len(fragment)) == (kind, 1, 1)
-
-
-def test_the_other_names_that_there_are():
-    assert [cordwood.Outcome(kind=kind, offset=0).kind for kind in types.OutcomeKind] == list(types.OutcomeKind)
-    assert [cordwood.NotYet(reason=reason, offset=0, file_len=0).reason for reason in types.WaitReason] == list(
-        types.WaitReason
-    )
-    assert [cordwood.BitFlip(offset=0, bit=0, part=part).part for part in types.FragmentPart] == list(
-        types.FragmentPart
-    )
+    assert (region.reason, region.length) == (reason, 1)
+    assert str(region) == f"{region.reason_text} (1 byte at offset 5)"
+    fragment = cordwood.Fragment(offset=5, end_offset=6, kind=types.FragmentKind.REST, block=0, reason=reason)
+    assert fragment.severity is region.severity is reason.severity
+    assert fragment.length == 1
 
 
 @pytest.mark.parametrize(
@@ -373,9 +366,9 @@ def test_what_a_report_adds_up():
         payload_len=0,
         file_len=None,
         outcome=CLEAN,
-        skipped=[REGION, cordwood.SkippedRegion(offset=20, end_offset=25, reason="torn_tail")],
+        len_by_reason={types.Reason.CHECKSUM_MISMATCH: 20, types.Reason.TORN_TAIL: 5},
+        skipped=(REGION,),
     )
-    assert made.len_by_reason == {"checksum_mismatch": 20, "torn_tail": 5}
     assert made.len_by_severity == {"torn_tail": 5, "corruption": 20}
     assert (made.ok, made.skipped_len) == (False, 25)
     # More than are listed.
@@ -384,19 +377,9 @@ def test_what_a_report_adds_up():
 
 def test_what_no_value_can_have():
     with pytest.raises(ValueError, match="there is no reason 'none'"):
-        cordwood.SkippedRegion(offset=0, end_offset=1, reason="none")
-    with pytest.raises(ValueError, match="cannot end at 1, before its offset 2"):
-        cordwood.SkippedRegion(offset=2, end_offset=1, reason="stale")
+        str(cordwood.SkippedRegion(offset=0, end_offset=1, reason="none"))
     with pytest.raises(ValueError, match="a record cannot end at 1, before its offset 2"):
         cordwood.Record(offset=2, end_offset=1, data=b"")
-    with pytest.raises(TypeError, match="the reason 'stale' has no stored_crc"):
-        cordwood.SkippedRegion(offset=0, end_offset=1, reason="stale", stored_crc=1)
-    with pytest.raises(ValueError, match="there is no kind of fragment 'none'"):
-        cordwood.Fragment(offset=0, end_offset=1, kind="none")
-    with pytest.raises(ValueError, match="before its offset 2"):
-        cordwood.Fragment(offset=2, end_offset=1, kind="full")
-    with pytest.raises(ValueError, match="bit must be from 0 to 7, not 8"):
-        cordwood.BitFlip(offset=0, bit=8, part="length")
     with pytest.raises(TypeError):
         cordwood.Record(offset=0, end_offset=1, data="text")
 
@@ -459,6 +442,7 @@ def test_the_path_makes_no_difference(tmp_path):
     path.write_bytes(DAMAGED)
     for verb in (cordwood.verify, cordwood.stat):
         assert verb(path) == verb(DAMAGED)
+        assert not verb(path) != verb(DAMAGED)  # noqa: SIM202 - `__ne__` is under test
         assert hash(verb(path)) == hash(verb(DAMAGED))
         assert (verb(path).path, verb(DAMAGED).path) == (str(path), None)
     assert cordwood.salvage(path, tmp_path / "new.log").path == str(path)
@@ -498,7 +482,9 @@ def test_a_notebook_shows_a_table(tmp_path):
     assert report.tags == TAGS - {"p"}
     assert report.texts[0] == str(path)
     assert report.texts[report.texts.index("ok") + 1] == "no"
-    assert report.texts[-4:] == ["0", "10", "checksum_mismatch", "corruption"]
+    assert report.texts[-4:-2] == ["0", "10"]
+    assert report.texts[-2].startswith("checksum mismatch: the header states ")
+    assert report.texts[-1] == "corruption"
     stat = Table(cordwood.stat(path)._repr_html_())
     assert stat.texts[0] == str(path)
     assert stat.texts[stat.texts.index("record_count") + 1] == "1"
@@ -520,8 +506,9 @@ def test_a_notebook_shows_a_table_of_what_has_no_path():
         payload_len=0,
         file_len=None,
         outcome=CLEAN,
-        skipped=[REGION] * 1234,
-        not_kept=["<i>"],
+        len_by_reason={types.Reason.CHECKSUM_MISMATCH: 20 * 1234},
+        skipped=(REGION,) * 1234,
+        not_kept=("<i>",),
         path="<\n>",
     )
     shown = Table(made._repr_html_())

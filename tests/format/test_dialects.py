@@ -308,7 +308,7 @@ def test_pebble_closes_its_logs(tmp_path):
             assert list(reader) == RECORDS
             # Without its trailer, nothing distinguishes such a log from one of RocksDB.
             assert (reader.dialect, reader.log_number) == ("recyclable", 7)
-            assert [(region.reason, len(region)) for region in reader.skipped] == [("end_trailer", 11)]
+            assert [(region.reason, region.length) for region in reader.skipped] == [("end_trailer", 11)]
             assert reader.outcome.kind == "clean"
     before = (tmp_path / "000007.log").read_bytes()
     for named in (own, {"dialect": "pebble"}, {"dialect": "recyclable"}, {}):

@@ -154,7 +154,7 @@ def values(value: Record | SkippedRegion | Outcome) -> object:
             assert_type(value.computed_crc, int | None)
             assert_type((value.stated_len, value.type_byte), tuple[int | None, int | None])
             assert_type(value.version, int | None)
-            return assert_type(len(value), int)
+            return assert_type((value.length, value.description), tuple[int, str])
         case Outcome(kind, offset):
             assert_type(kind, OutcomeKind)
             return assert_type(offset, int)
@@ -223,7 +223,7 @@ for split in cordwood.plan_splits(["example.log"], 1, dialect="auto"):
     assert_type(cordwood.open(split), Reader)
 for fragment in cordwood.fragments(b"", dialect="leveldb"):
     assert_type(fragment, Fragment)
-    assert_type((fragment.offset, fragment.end_offset, fragment.block, len(fragment)), tuple[int, int, int, int])
+    assert_type((fragment.offset, fragment.end_offset, fragment.block, fragment.length), tuple[int, int, int, int])
     assert_type((fragment.kind, fragment.reason), tuple[FragmentKind, Reason | None])
     assert_type(
         (fragment.type_byte, fragment.payload_len, fragment.computed_crc), tuple[int | None, int | None, int | None]

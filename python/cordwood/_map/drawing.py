@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cordwood._map import svg
 from cordwood._map.cells import Cells, category_of, cells_of
-from cordwood._native import Fragment, fragments
+from cordwood._native import fragments
 from cordwood._text import quantity
-from cordwood.types import LogFormat
+from cordwood.types import Fragment, LogFormat
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -59,7 +59,7 @@ def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max:
 
 def _title(fragment: Fragment) -> str:
     """The text shown while the pointer rests on a fragment."""
-    lines = [f"{fragment.kind}, {quantity(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
+    lines = [f"{fragment.kind}, {quantity(fragment.length, 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
     if fragment.stored_crc is not None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, get_args
 
-from cordwood._native import Outcome, Reader, Record, SkippedRegion
+from cordwood._native import Reader, Record
 from cordwood.errors import PayloadError
+from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 from cordwood.typing import DecoderName
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class DecodedScan:
         This covers the reading that began last; `"unfinished"` for a source whose end it has not reached. Empty if none
         has begun.
         """
-        unfinished = Outcome(kind="unfinished", offset=self._options["start"])
+        unfinished = Outcome(kind=OutcomeKind.UNFINISHED, offset=self._options["start"])
         return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
 
     def __reduce__(self) -> NoReturn:

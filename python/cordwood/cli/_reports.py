@@ -64,12 +64,12 @@ def state_of_log(
 
 def zeros_text(region: cordwood.SkippedRegion) -> str:
     """What is said of zeros that a record follows."""
-    return f"at {region.offset:,}: {zeros_inside_text(len(region))}"
+    return f"at {region.offset:,}: {zeros_inside_text(region.length)}"
 
 
 def place_text(region: cordwood.SkippedRegion) -> str:
     """Where a region is, and how long."""
-    return f"at {region.offset:,}: {quantity(len(region), 'byte')}"
+    return f"at {region.offset:,}: {quantity(region.length, 'byte')}"
 
 
 def reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
@@ -103,7 +103,7 @@ def print_more(report: cordwood.Report, count: int) -> None:
         return
     more = quantity(count - LISTED_MAX, "more region")
     # The report itself has the first 100,000.
-    is_cut = sum(map(len, report.skipped)) < report.skipped_len
+    is_cut = sum(region.length for region in report.skipped) < report.skipped_len
     print(f"  and {'at least ' if is_cut else ''}{more}; to list them: cordwood verify --json")
 
 
@@ -135,13 +135,13 @@ def _report_skipped(name: str, summary: LogSummary) -> None:
             what = zeros_text(region) if is_zeros else f"{place_text(region)} left out, {reason}"
             complain(f"{display_name(name)}: {what}")
         else:
-            rest_len += len(region)
+            rest_len += region.length
     if count > REPORTED_MAX:
         rest = f"{quantity(count - REPORTED_MAX, 'more region')}, {quantity(rest_len, 'byte')} left out"
         complain(f"{display_name(name)}: {rest}; to list them: cordwood verify")
     if summary.zeros_at_end and not summary.zeros_at_end.is_padding:
         complain(f"{display_name(name)}: {summary.zeros_at_end}")
-    if (summary.is_torn or not summary.ok) and sum(map(len, summary.regions)) < summary.skipped_len:
+    if (summary.is_torn or not summary.ok) and sum(region.length for region in summary.regions) < summary.skipped_len:
         regions = quantity(len(summary.regions), "region")
         complain(f"{display_name(name)}: more than {regions} were left out; for the totals: cordwood verify --json")
 

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> Status:
             for fragment in chain(first, fragments):
                 is_damage = fragment.severity == cordwood.Severity.CORRUPTION
                 if is_damage:
-                    damaged_len += len(fragment)
+                    damaged_len += fragment.length
                 elif options.damaged:
                     continue
                 if not has_heading:
@@ -87,7 +87,7 @@ def _line(fragment: cordwood.Fragment) -> str:
     kind = f"{fragment.kind} {fragment.type_byte}" if is_unknown else fragment.kind
     payload = "-" if fragment.payload_len is None else f"{fragment.payload_len:,}"
     checksum = "-" if fragment.stored_crc is None else f"{fragment.stored_crc:08x}"
-    line = f"{fragment.offset:>13,} {len(fragment):>6,} {kind:17} {payload:>7} {checksum:8} {fragment.reason or ''}"
+    line = f"{fragment.offset:>13,} {fragment.length:>6,} {kind:17} {payload:>7} {checksum:8} {fragment.reason or ''}"
     return line.rstrip()
 
 

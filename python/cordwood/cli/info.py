@@ -148,7 +148,7 @@ class _Logs:
         counts["file_len"] += report.file_len or 0
         counts["damaged_len"] += report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
         counts["torn_count"] += summary.is_torn
-        counts["zeros_inside_len"] += sum(map(len, summary.zeros_inside))
+        counts["zeros_inside_len"] += sum(region.length for region in summary.zeros_inside)
         if zeros := summary.zeros_at_end:
             self.zeros.append(zeros)
             counts["zeros_count"] += not zeros.is_padding

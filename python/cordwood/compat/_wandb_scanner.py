@@ -94,7 +94,7 @@ class Scanner:
                 str(found),
                 path=self.name,
                 offset=found.offset,
-                length=len(found),
+                length=found.length,
                 reason=found.reason,
                 stored_crc=found.stored_crc,
                 computed_crc=found.computed_crc,

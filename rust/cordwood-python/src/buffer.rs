@@ -10,7 +10,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyByteArray, PyBytes, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyString, PyTuple};
 
 use crate::batch_pool::PooledBatch;
 use crate::error::no_memory;
@@ -156,6 +156,26 @@ pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, 
 pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
+}
+
+/// A tuple of these objects.
+///
+/// # Errors
+///
+/// `MemoryError`, where PyO3's own conversion would panic.
+pub(crate) fn new_tuple<'py, const N: usize>(
+    py: Python<'py>,
+    items: [Bound<'py, PyAny>; N],
+) -> PyResult<Bound<'py, PyTuple>> {
+    // SAFETY: the thread is attached; the tuple is a new reference, or null with an exception set.
+    // Each of its `N` items is set once, to a reference that the tuple takes over.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(N as ffi::Py_ssize_t))?;
+        for (index, item) in (0..).zip(items) {
+            ffi::PyTuple_SetItem(tuple.as_ptr(), index, item.into_ptr());
+        }
+        Ok(tuple.cast_into_unchecked())
+    }
 }
 
 /// Bytes that are about to be written, as a `memoryview` exposes them. Whoever keeps the view keeps

@@ -48,5 +48,4 @@ pub(crate) static OPERATION_KIND: Enum = Enum::new("cordwood.payload.write_batch
 pub(crate) static OUTCOME_KIND: Enum = Enum::new("cordwood.types", "OutcomeKind");
 pub(crate) static PAYLOAD_REASON: Enum = Enum::new("cordwood.types", "PayloadReason");
 pub(crate) static REASON: Enum = Enum::new("cordwood.types", "Reason");
-pub(crate) static SEVERITY: Enum = Enum::new("cordwood.types", "Severity");
 pub(crate) static WAIT_REASON: Enum = Enum::new("cordwood.types", "WaitReason");

@@ -15,14 +15,13 @@ use crate::arguments::{refuse_url, required_path};
 use crate::error::{check_signals, closed, not_followed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
+use crate::listed::Listed;
 use crate::log::{Logged, log_left, log_skipped, log_summary};
 use crate::named;
-use crate::not_yet::NotYet;
 use crate::options::{compression_name, dialect_name, format_options, on_corruption_name, on_corruption_of};
-use crate::outcome::Outcome;
+use crate::pickle::{handle_repr, not_pickled};
 use crate::record::Record;
-use crate::skipped_region::Listed;
-use crate::value::{handle_repr, not_pickled};
+use crate::values::{NotYet, Outcome, listed};
 
 /// The longest sleep without a check for Ctrl-C, and for whether the follower has been closed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -244,11 +243,11 @@ impl Follower {
     /// Adjacent regions are merged if their reasons are the same in all details.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
+        let (findings, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
             Ok(tuple) => return Ok(tuple),
             Err(new) => new,
         };
-        let tuple = PyTuple::new(py, regions)?.unbind();
+        let tuple = listed(py, &findings)?.unbind();
         self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
         Ok(tuple)
     }

@@ -11,11 +11,11 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::buffer::try_bytes;
+use crate::listed::Listed;
 use crate::log::Logged;
-use crate::not_yet::NotYet;
 use crate::options::{name, unknown_name};
 use crate::record::Record;
-use crate::skipped_region::Listed;
+use crate::values::NotYet;
 
 pub(crate) enum State {
     Open(Box<Open>),
@@ -144,7 +144,11 @@ impl Open {
                 if self.follower.is_probing() {
                     return Taken::Pause;
                 }
-                self.waiting = Some(NotYet::from(not_yet));
+                self.waiting = Some(NotYet {
+                    reason: not_yet.reason.as_str(),
+                    offset: not_yet.offset,
+                    file_len: not_yet.file_len,
+                });
                 // If the file has got its name back, that was not a rotation.
                 self.next = None;
                 Taken::Nothing(self.follower.delay())

@@ -13,10 +13,10 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use crate::buffer::vec_for;
 use crate::error::{check_signals, to_python, unsupported};
 use crate::exclusive::Exclusive;
-use crate::fragment::Fragment;
 use crate::named;
 use crate::options::{compression_name, format_options};
 use crate::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
+use crate::values::Fragment;
 
 /// The maximum number of fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;
@@ -79,14 +79,14 @@ impl Fragments {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Fragment>>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
         let Some(fragments) = &mut *state else { return Ok(None) };
         let Some(found) = fragments.peek(py)? else {
             return Ok(None);
         };
-        let fragment = Py::new(py, Fragment::from(found))?;
+        let fragment = Fragment(found).into_pyobject(py)?;
         fragments.advance();
         Ok(Some(fragment))
     }

@@ -9,13 +9,11 @@ mod batch_pool;
 mod detect;
 mod follower;
 mod follower_state;
-mod not_yet;
-mod outcome;
+mod listed;
 mod read_ahead;
 mod reader;
 mod record;
 mod record_batch;
-mod skipped_region;
 mod source;
 
 // Writing.
@@ -28,13 +26,9 @@ mod bits;
 mod scan;
 
 // Taking a whole log apart, and the findings.
-mod bit_flip;
-mod fragment;
 mod fragments;
 mod manifest;
 mod ops;
-mod report;
-mod stat;
 mod watched;
 
 // What engines keep in records.
@@ -55,7 +49,8 @@ mod error;
 mod log;
 mod named;
 mod options;
-mod value;
+mod pickle;
+mod values;
 
 // Python's memory, calls and threads. All `unsafe` code is in `buffer`, `fast_call`,
 // `kept_exception`, `python_code` and `arrow`.
@@ -77,10 +72,9 @@ mod native {
     use super::*;
     use crate::fast_call::{class_with_append, class_with_next, is_main_interpreter};
     use crate::reader::Reader;
+    use crate::values::severities;
     use crate::writer::Writer;
 
-    #[pymodule_export]
-    use crate::bit_flip::BitFlip;
     #[pymodule_export]
     use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
@@ -92,17 +86,11 @@ mod native {
     #[pymodule_export]
     use crate::follower::{Follower, FollowerRecords};
     #[pymodule_export]
-    use crate::fragment::Fragment;
-    #[pymodule_export]
     use crate::fragments::{Fragments, Runs, fragments, runs};
-    #[pymodule_export]
-    use crate::not_yet::NotYet;
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
     use crate::ops::{salvage, stat, verify};
-    #[pymodule_export]
-    use crate::outcome::Outcome;
     #[pymodule_export]
     use crate::reader::{leave_out_salvaged, left_out_count};
     #[pymodule_export]
@@ -110,13 +98,9 @@ mod native {
     #[pymodule_export]
     use crate::record_batch::RecordBatch;
     #[pymodule_export]
-    use crate::report::Report;
-    #[pymodule_export]
     use crate::scan::{Scan, scan};
     #[pymodule_export]
-    use crate::skipped_region::SkippedRegion;
-    #[pymodule_export]
-    use crate::stat::Stat;
+    use crate::values::reason_in_words;
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]
@@ -148,6 +132,7 @@ mod native {
             .filter(|dialect| dialect.has_log_numbers());
         let names: Vec<_> = numbered.map(|dialect| dialect.name()).collect();
         module.add("NUMBERED_DIALECTS", PyTuple::new(module.py(), names)?)?;
+        module.add("SEVERITIES", severities(module.py())?)?;
         module.add("Writer", class_with_append::<Writer>(module.py()))?;
         module.add("Reader", class_with_next::<Reader>(module.py()))
     }

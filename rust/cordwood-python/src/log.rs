@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::error::of_call;
 use crate::python_code::{Arguments, PythonCode};
-use crate::skipped_region::SkippedRegion;
+use crate::values::SkippedRegion;
 
 /// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
 #[derive(Default)]

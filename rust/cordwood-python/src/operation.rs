@@ -13,7 +13,7 @@ use crate::buffer::try_bytes;
 use crate::enums::OPERATION_KIND;
 use crate::error::payload_error;
 use crate::named;
-use crate::value::{Reduced, reduced_to, short_repr};
+use crate::pickle::{Reduced, reduced_to, short_repr};
 
 /// An operation of a `WriteBatch`.
 ///

@@ -15,9 +15,8 @@ use crate::error::{os_error, to_python};
 use crate::manifest::lacks_an_edit;
 use crate::named;
 use crate::options::{format_options, range_of};
-use crate::report::Report;
 use crate::source::{Opened, OpenedReader, open, open_reader, source_at};
-use crate::stat::Stat;
+use crate::values::{Report, Stat};
 use crate::watched::{Watch, Watched, watched};
 
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
@@ -90,7 +89,11 @@ pub(crate) fn verify(
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || ops::verify_parts(readers, &parts))?;
     let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
-    Report::of(py, report, None, path)
+    Ok(Report {
+        report,
+        lost_content: None,
+        path,
+    })
 }
 
 type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
@@ -227,7 +230,11 @@ pub(crate) fn salvage(
                 .with_format(report.format);
             lacks_an_edit(&destination, path.as_deref(), options).unwrap_or(false)
         });
-    Report::of(py, report, lacks_an_edit.then_some("version_edit"), path)
+    Ok(Report {
+        report,
+        lost_content: lacks_an_edit.then_some("version_edit"),
+        path,
+    })
 }
 
 /// Reads a log to its end, and counts what is in it.
@@ -285,7 +292,7 @@ pub(crate) fn stat(
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || ops::stat_parts(readers, &parts))?;
     match stat {
-        Ok(stat) => Ok(Stat::of(stat, path)),
+        Ok(stat) => Ok(Stat { stat, path }),
         Err(error) => Err(to_python(py, error, path.as_deref())),
     }
 }

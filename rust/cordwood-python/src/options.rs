@@ -82,22 +82,6 @@ pub(crate) fn format_options(
     Ok((dialect, log_number, compression))
 }
 
-/// The format with these names and this number, with nothing left to detect.
-pub(crate) fn format_of(
-    dialect: &Bound<'_, PyString>,
-    log_number: Option<u32>,
-    compression: Option<&str>,
-) -> PyResult<LogFormat> {
-    let mut format = LogFormat::new(dialect_of(dialect)?);
-    if let Some(number) = log_number {
-        format = format.with_log_number(number);
-    }
-    if let Some(name) = compression {
-        format = format.with_compression(compression_named(name)?);
-    }
-    Ok(format)
-}
-
 fn compression_named(name: &str) -> PyResult<Compression> {
     name.parse()
         .map_err(|_| PyValueError::new_err(format!("compression must be 'zstd' or None, not {name:?}")))

@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 
 use crate::arguments::bytes_of;
 use crate::buffer::try_bytes;
-use crate::value::{Reduced, reduced, short_repr};
+use crate::pickle::{Reduced, reduced, short_repr};
 
 /// A record and its place in the file: what `Reader.records` and `Follower.poll` return.
 ///

@@ -11,8 +11,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::buffer::try_bytes;
 use crate::error::payload_error;
+use crate::pickle::{Reduced, reduced_to};
 use crate::python_code::{Arguments, PythonCode};
-use crate::value::{Reduced, reduced_to};
 use crate::write_batch::kept;
 
 /// The maximum number of fields that `repr` shows.

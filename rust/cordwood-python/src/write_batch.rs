@@ -12,8 +12,8 @@ use crate::error::{no_memory, payload_error};
 use crate::exclusive::Exclusive;
 use crate::named;
 use crate::operation::Operation;
+use crate::pickle::{Reduced, reduced_to};
 use crate::python_code::PythonCode;
-use crate::value::{Reduced, reduced_to};
 
 /// A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
 ///

@@ -25,10 +25,10 @@ use crate::options::{
     MODE, compression_name, dialect_name, flush_name, flush_policy_of, format_options, mode_name, on_torn_tail_name,
     on_torn_tail_of, sync_name, sync_policy_of, unknown_name,
 };
+use crate::pickle::{handle_repr, not_pickled};
 use crate::python_code::PythonCode;
 use crate::sink::ObjectOutput;
-use crate::skipped_region::SkippedRegion;
-use crate::value::{handle_repr, not_pickled};
+use crate::values::SkippedRegion;
 
 /// At this many unwritten bytes, including the new record, `append` releases the interpreter: the
 /// core's buffer of 256 KiB may fill up and be written. 1 KiB is more than the headers and trailers

@@ -142,6 +142,6 @@ def _notes(cells: Cells) -> list[str]:
     notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))
-    end = cordwood.Outcome(kind="clean", offset=cells.file_len, zeros_offset=cells.zeros_offset)
+    end = cordwood.Outcome(kind=cordwood.OutcomeKind.CLEAN, offset=cells.file_len, zeros_offset=cells.zeros_offset)
     zeros = zeros_at_end(end, has_records=cells.has_records)
     return [*notes, str(zeros)] if zeros else notes

@@ -12,12 +12,12 @@ use pyo3::prelude::*;
 use crate::batch_pool::{Pool, PooledBatch};
 use crate::buffer::{bytes_of_pieces, new_bytes, try_bytes};
 use crate::error::check_signals;
+use crate::listed::Listed;
 use crate::log::Logged;
-use crate::outcome::Outcome;
 use crate::read_ahead::{Ahead, ReadAhead, Reading, SharedReadAhead, StopThreadsOnDrop, batch_count_max};
 use crate::record::Record;
-use crate::skipped_region::Listed;
 use crate::source::{Input, OpenedReader, Referent, SourceReader, is_interrupt};
+use crate::values::Outcome;
 
 #[expect(
     clippy::large_enum_variant,

@@ -23,15 +23,15 @@ use crate::batch_pool::PooledBatch;
 use crate::error::{closed, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
+use crate::listed::Listed;
 use crate::log::{log_other_log, log_skipped, log_summary};
 use crate::named;
 use crate::options::{compression_name, dialect_name, format_options, on_corruption_name, on_corruption_of, range_of};
-use crate::outcome::Outcome;
+use crate::pickle::{handle_repr, not_pickled};
 use crate::record::Record;
 use crate::scan::{TARGET_LEN, all_fit_binary};
-use crate::skipped_region::Listed;
 use crate::source::open_reader;
-use crate::value::{handle_repr, not_pickled};
+use crate::values::{Outcome, listed};
 
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 ///
@@ -333,11 +333,11 @@ impl Reader {
     /// `skipped`, `skipped_len` and `outcome` can still be read after the reader is closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
+        let (findings, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
             Ok(tuple) => return Ok(tuple),
             Err(new) => new,
         };
-        let tuple = PyTuple::new(py, regions)?.unbind();
+        let tuple = listed(py, &findings)?.unbind();
         self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
         Ok(tuple)
     }

@@ -21,11 +21,10 @@ use crate::batch_pool::Pool;
 use crate::error::{note_main_thread, to_python};
 use crate::named;
 use crate::options::{format_options, on_corruption_name, on_corruption_of, range_of};
-use crate::outcome::Outcome;
+use crate::pickle::not_pickled;
 use crate::python_code::PythonCode;
 use crate::read_ahead::batch_count_max;
-use crate::skipped_region::listed;
-use crate::value::not_pickled;
+use crate::values::{Outcome, listed};
 
 /// The records of logs as a table, for everything that reads Arrow: what `scan` returns.
 ///

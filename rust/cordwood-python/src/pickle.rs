@@ -1,15 +1,11 @@
-//! Common parts of the value classes: they can be copied and pickled, and their representation is
-//! short.
+//! How objects are pickled and shown: values can be copied and pickled, and are shown in one line.
 
-use std::fmt::Display;
 use std::path::Path;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
-
-use crate::python_code::PythonCode;
 
 /// What `__reduce__` returns: `pickle` and `copy` call the constructor with these arguments. Unlike
 /// `__getnewargs_ex__`, it works with every protocol of `pickle`.
@@ -47,29 +43,11 @@ pub(crate) fn not_pickled(what: &str, instead: &str) -> PyErr {
     PyTypeError::new_err(format!("a {what} cannot be pickled or copied: {instead}"))
 }
 
-/// The one of `names` that is equal to `name`; `what` says what the names stand for.
-pub(crate) fn static_name(names: &[&'static str], name: &str, what: &str) -> PyResult<&'static str> {
-    let found = names.iter().find(|known| **known == name);
-    found
-        .copied()
-        .ok_or_else(|| PyValueError::new_err(format!("there is no {what} '{name}'")))
-}
-
 /// The `repr` of an object that reads or writes a log, such as `"Reader"`.
 pub(crate) fn handle_repr(class: &str, path: Option<&Path>, is_closed: bool) -> String {
     let of = path.map_or(String::new(), |path| format!(" of {:?}", path.display().to_string()));
     let closed = if is_closed { ", closed" } else { "" };
     format!("<cordwood.{class}{of}{closed}>")
-}
-
-/// An optional attribute in a `repr`.
-pub(crate) fn shown<T: Display>(name: &str, value: Option<T>) -> String {
-    value.map_or(String::new(), |value| format!(", {name}={value}"))
-}
-
-/// The same for a checksum.
-pub(crate) fn shown_crc(name: &str, crc: Option<u32>) -> String {
-    shown(name, crc.map(|crc| format!("{crc:#010x}")))
 }
 
 /// The maximum number of bytes that are shown in full.
@@ -83,10 +61,4 @@ pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
     }
     let first = shown(&bytes[..SHOWN_MAX / 2])?;
     Ok(format!("<{} bytes: {first}...>", bytes.len()))
-}
-
-/// The HTML of a report for a notebook.
-pub(crate) fn html<'py>(report: &Bound<'py, PyAny>, function: &str) -> PyResult<Bound<'py, PyAny>> {
-    let module = report.py().import("cordwood._html")?;
-    module.getattr(function)?.run((report,))
 }

@@ -1,0 +1,404 @@
+//! The values that are named tuples in Python, written in `cordwood.types`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use cordwood::damage::{Finding, Findings, Reason};
+use cordwood::verbs;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+
+use crate::buffer::{new_int, new_text, new_tuple};
+use crate::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASON};
+use crate::options::{compression_name, dialect_name};
+use crate::python_code::PythonCode;
+
+/// Converts a type to an object of the class with this name, given all its fields, in order. That
+/// runs Python code.
+macro_rules! named_tuple {
+    (
+        $name:literal,
+        |$value:ident: $type:ty, $py:ident| {
+            $(let $part:pat = $from:expr;)*
+            [$($field:expr),+ $(,)?]
+        }
+    ) => {
+        impl<'py> IntoField<'py> for $type {
+            fn into_field(self, $py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let $value = self;
+                $(let $part = $from;)*
+                let fields = new_tuple($py, [$($field.into_field($py)?),+])?;
+                CLASS.import($py, "cordwood.types", $name)?.run(fields)
+            }
+        }
+
+        impl<'py> IntoPyObject<'py> for $type {
+            type Target = PyAny;
+            type Output = Bound<'py, PyAny>;
+            type Error = PyErr;
+
+            fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                self.into_field(py)
+            }
+        }
+    };
+}
+
+/// The field of a named tuple. Without enough memory, converting one is a `MemoryError`; PyO3's own
+/// conversions would panic.
+trait IntoField<'py> {
+    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+}
+
+macro_rules! integer_fields {
+    ($($integer:ty),*) => {$(
+        impl<'py> IntoField<'py> for $integer {
+            fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                new_int(py, self.into())
+            }
+        }
+    )*};
+}
+
+integer_fields!(u8, u16, u32, u64);
+
+impl<'py> IntoField<'py> for bool {
+    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(PyBool::new(py, self).to_owned().into_any())
+    }
+}
+
+impl<'py> IntoField<'py> for &str {
+    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(new_text(py, self)?.into_any())
+    }
+}
+
+impl<'py> IntoField<'py> for &OsStr {
+    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.into_bound_py_any(py)
+    }
+}
+
+impl<'py, T> IntoField<'py> for Bound<'py, T> {
+    fn into_field(self, _py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.into_any())
+    }
+}
+
+impl<'py, T: IntoField<'py>> IntoField<'py> for Option<T> {
+    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.map_or_else(|| Ok(py.None().into_bound(py)), |field| field.into_field(py))
+    }
+}
+
+struct BitFlip(cordwood::damage::BitFlip);
+
+named_tuple!("BitFlip", |flip: BitFlip, py| {
+    let BitFlip(flip) = flip;
+    [flip.offset, flip.bit, FRAGMENT_PART.member(py, flip.part.as_str())?]
+});
+
+pub(crate) struct SkippedRegion(pub(crate) Finding);
+
+impl From<cordwood::damage::SkippedRegion> for SkippedRegion {
+    fn from(region: cordwood::damage::SkippedRegion) -> Self {
+        SkippedRegion(Finding::new(region))
+    }
+}
+
+named_tuple!("SkippedRegion", |found: SkippedRegion, py| {
+    let Finding { region, bit_flip, .. } = found.0;
+    let details = Details::from(region.reason);
+    [
+        region.begin,
+        region.end,
+        REASON.member(py, region.reason.as_str())?,
+        details.stored_crc,
+        details.computed_crc,
+        details.stated_len,
+        details.type_byte,
+        details.version,
+        bit_flip.map(BitFlip),
+    ]
+});
+
+/// What a reason says beyond its name, by the names of the attributes in Python.
+#[derive(Default)]
+struct Details {
+    stored_crc: Option<u32>,
+    computed_crc: Option<u32>,
+    stated_len: Option<u16>,
+    type_byte: Option<u8>,
+    version: Option<u8>,
+}
+
+impl From<Reason> for Details {
+    fn from(reason: Reason) -> Self {
+        let mut details = Details::default();
+        match reason {
+            Reason::BadLength { len } => details.stated_len = Some(len),
+            Reason::ChecksumMismatch { stored, computed } => {
+                (details.stored_crc, details.computed_crc) = (Some(stored), Some(computed));
+            }
+            Reason::UnknownKind { kind }
+            | Reason::IgnoredKind { kind }
+            | Reason::Metadata { kind }
+            | Reason::BadMetadata { kind } => details.type_byte = Some(kind),
+            Reason::UnknownVersion { version } => details.version = Some(version),
+            _ => {}
+        }
+        details
+    }
+}
+
+impl Details {
+    /// All reasons, each with those of these details that it has.
+    fn reasons(&self) -> [Reason; 26] {
+        use Reason::*;
+        let (len, kind) = (self.stated_len.unwrap_or(0), self.type_byte.unwrap_or(0));
+        let (stored, computed) = (self.stored_crc.unwrap_or(0), self.computed_crc.unwrap_or(0));
+        let version = self.version.unwrap_or(0);
+        [
+            BadLength { len },
+            ChecksumMismatch { stored, computed },
+            UnknownKind { kind },
+            MissingStart,
+            MissingEnd,
+            InterruptedRecord,
+            ZeroHeader,
+            RecordTooLarge,
+            TooLargeRest,
+            ZeroFill,
+            NonzeroTrailer,
+            EmptyFirst,
+            TornTail,
+            FileHeader,
+            UnknownVersion { version },
+            BadFileHeader,
+            Metadata { kind },
+            BadMetadata { kind },
+            IgnoredKind { kind },
+            EndTrailer,
+            Stale,
+            LostWrite,
+            UnsupportedCompression,
+            BadCompression,
+            BadContainer,
+            NotRead,
+        ]
+    }
+}
+
+/// The names of all reasons and their severities.
+pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let severities = PyDict::new(py);
+    for reason in Details::default().reasons() {
+        severities.set_item(reason.as_str(), reason.severity().as_str())?;
+    }
+    Ok(severities)
+}
+
+/// The reason of a region in words: what `SkippedRegion.reason_text` returns.
+///
+/// Args:
+///     reason: As the attribute of the region; so are all others.
+///     stored_crc: Used only if this reason has it.
+///     computed_crc: Used only if this reason has it.
+///     stated_len: Used only if this reason has it.
+///     type_byte: Used only if this reason has it.
+///     version: Used only if this reason has it.
+///
+/// Returns:
+///     The text.
+///
+/// Raises:
+///     ValueError: There is no such reason.
+#[pyfunction]
+pub(crate) fn reason_in_words(
+    reason: &str,
+    stored_crc: Option<u32>,
+    computed_crc: Option<u32>,
+    stated_len: Option<u16>,
+    type_byte: Option<u8>,
+    version: Option<u8>,
+) -> PyResult<String> {
+    let details = Details {
+        stored_crc,
+        computed_crc,
+        stated_len,
+        type_byte,
+        version,
+    };
+    let found = details.reasons().into_iter().find(|found| found.as_str() == reason);
+    found.map_or_else(
+        || Err(PyValueError::new_err(format!("there is no reason '{reason}'"))),
+        |reason| Ok(reason.to_string()),
+    )
+}
+
+/// The listed regions.
+pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion))
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Outcome {
+    kind: &'static str,
+    offset: u64,
+    zeros_offset: Option<u64>,
+}
+
+impl Outcome {
+    /// The outcome of reading that ended at `end`, in a file whose last zeros begin at
+    /// `zeros_offset`.
+    fn of(end: cordwood::End, zeros_offset: Option<u64>) -> Self {
+        Outcome {
+            kind: end.as_str(),
+            offset: end.offset(),
+            zeros_offset,
+        }
+    }
+
+    /// The outcome of reading that has reached `position`, and has ended there if there is an
+    /// `end`.
+    pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
+        match end {
+            Some(end) => Outcome::of(end, zeros_offset),
+            None => Outcome {
+                kind: "unfinished",
+                offset: position,
+                zeros_offset: None,
+            },
+        }
+    }
+}
+
+named_tuple!("Outcome", |outcome: Outcome, py| {
+    [
+        OUTCOME_KIND.member(py, outcome.kind)?,
+        outcome.offset,
+        outcome.zeros_offset,
+    ]
+});
+
+#[derive(Clone, Copy)]
+pub(crate) struct NotYet {
+    pub(crate) reason: &'static str,
+    pub(crate) offset: u64,
+    pub(crate) file_len: u64,
+}
+
+named_tuple!("NotYet", |not_yet: NotYet, py| {
+    [
+        WAIT_REASON.member(py, not_yet.reason)?,
+        not_yet.offset,
+        not_yet.file_len,
+    ]
+});
+
+pub(crate) struct Fragment(pub(crate) verbs::Fragment);
+
+named_tuple!("Fragment", |fragment: Fragment, py| {
+    let Fragment(fragment) = fragment;
+    [
+        fragment.offset,
+        fragment.end_offset,
+        FRAGMENT_KIND.member(py, fragment.kind.as_str())?,
+        fragment.block,
+        fragment.type_byte,
+        fragment.payload_len,
+        fragment.stored_crc,
+        fragment.computed_crc,
+        fragment.log_number,
+        fragment.synced_offset,
+        fragment
+            .reason
+            .map(|reason| REASON.member(py, reason.as_str()))
+            .transpose()?,
+        fragment.record_offset,
+        fragment.is_salvaged,
+    ]
+});
+
+pub(crate) struct Report {
+    pub(crate) report: verbs::Report,
+    /// Names what the new log of `salvage` lacks of its records' contents, which only this crate
+    /// decodes.
+    pub(crate) lost_content: Option<&'static str>,
+    pub(crate) path: Option<PathBuf>,
+}
+
+impl Report {
+    fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let lens = PyDict::new(py);
+        for (name, _, len) in self.report.findings.lens() {
+            lens.set_item(REASON.member(py, name)?, len)?;
+        }
+        Ok(lens)
+    }
+
+    fn not_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let kept = self.report.not_kept.iter().map(|what| what.as_str());
+        PyTuple::new(py, kept.chain(self.lost_content).collect::<Vec<_>>())
+    }
+}
+
+named_tuple!("Report", |this: Report, py| {
+    let report = &this.report;
+    [
+        dialect_name(py, report.format.dialect)?,
+        report.record_count,
+        report.payload_len,
+        report.file_len,
+        Outcome::of(report.end, report.zeros_offset()),
+        this.len_by_reason(py)?,
+        report.format.log_number,
+        compression_name(report.format),
+        report.salvaged_count,
+        report.repaired_count,
+        listed(py, &report.findings)?,
+        listed(py, &report.repaired)?,
+        report.other_log_number,
+        this.not_kept(py)?,
+        report.is_dialect_known,
+        this.path.as_deref().map(Path::as_os_str),
+    ]
+});
+
+pub(crate) struct Stat {
+    pub(crate) stat: verbs::Stat,
+    pub(crate) path: Option<PathBuf>,
+}
+
+named_tuple!("Stat", |this: Stat, py| {
+    let stat = &this.stat;
+    [
+        dialect_name(py, stat.format.dialect)?,
+        stat.record_count,
+        stat.payload_len,
+        stat.file_len,
+        Outcome::of(stat.end, stat.zeros_offset()),
+        stat.format.log_number,
+        compression_name(stat.format),
+        stat.salvaged_count,
+        stat.stored_len,
+        stat.header_len,
+        stat.record_len_min,
+        stat.record_len_max,
+        stat.full_count,
+        stat.first_count,
+        stat.middle_count,
+        stat.last_count,
+        stat.trailer_len,
+        stat.skipped_len,
+        stat.damaged_len,
+        stat.zeros_inside_len(),
+        stat.other_log_number,
+        this.path.as_deref().map(Path::as_os_str),
+    ]
+});
