@@ -423,7 +423,7 @@ class SkippedRegion(NamedTuple):
     >>> region.offset, region.length, region.reason.value, region.severity.value
     (0, 10, 'checksum_mismatch', 'corruption')
     >>> print(region)
-    checksum mismatch: the header states aee58ddb, the data has b01b71b4 (10 bytes at offset 0)
+    checksum mismatch: the header states dfd2f0ec, the data has 3ac4121b (10 bytes at offset 0)
     """
 
     offset: int

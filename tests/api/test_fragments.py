@@ -140,7 +140,7 @@ def test_the_example_of_the_format_page():
 
 def dumped(file, dialect):
     return [
-        (f.offset, len(f), f.kind, f.type_byte, f.payload_len, f.log_number, f.synced_offset, f.reason)
+        (f.offset, f.length, f.kind, f.type_byte, f.payload_len, f.log_number, f.synced_offset, f.reason)
         for f in cordwood.fragments(file, dialect=dialect)
     ]
 
@@ -261,11 +261,11 @@ def test_values():
     assert one == again != two
     assert len({one, again, two}) == 2
     assert repr(one) == (
-        "Fragment(offset=0, end_offset=10, kind='full', type_byte=1, payload_len=3, "
+        "Fragment(offset=0, end_offset=10, kind='full', block=0, type_byte=1, payload_len=3, "
         "stored_crc=0x3a82ec18, computed_crc=0x3a82ec18, record_offset=0)"
     )
     [torn] = cordwood.fragments(b"abc", dialect="leveldb")
-    assert repr(torn) == "Fragment(offset=0, end_offset=3, kind='rest', reason='torn_tail')"
+    assert repr(torn) == "Fragment(offset=0, end_offset=3, kind='rest', block=0, reason='torn_tail')"
     match one:
         case cordwood.Fragment(offset, end_offset, cordwood.FragmentKind.FULL):
             assert (offset, end_offset) == (0, 10)

@@ -54,7 +54,7 @@ class Logs:
             if number % 2:
                 place = min(8 * rng.choice(fragments).offset + rng.randrange(88), 8 * len(data) - 1)
             at, bit = divmod(place, 8)
-            if any(one.offset <= at < one.end_offset for one in trailers if len(one) >= reference.HEADER_LEN):
+            if any(one.offset <= at < one.end_offset for one in trailers if one.length >= reference.HEADER_LEN):
                 continue  # It may interrupt a record, and no checksum shows which bit it was.
             new, report = self.salvage(flipped(data, at, bit), repair_bit_flips=True)
             assert new == good, f"bit {bit} of byte {at}"
