@@ -56,7 +56,7 @@ def _outcome(outcome: Outcome) -> str:
 
 def _reason(region: SkippedRegion) -> str:
     flip = region.bit_flip
-    return region.reason_text + ("" if flip is None else f"; bit {flip.bit} of byte {flip.offset:,} was flipped")
+    return region.description + ("" if flip is None else f"; bit {flip.bit} of byte {flip.offset:,} was flipped")
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:

@@ -1837,7 +1837,7 @@ def reason_in_words(
     type_byte: int | None,
     version: int | None,
 ) -> str:
-    """The reason of a region in words: what `SkippedRegion.reason_text` returns.
+    """The reason of a region in words: what `SkippedRegion.description` returns.
 
     Args:
         reason: As the attribute of the region; so are all others.

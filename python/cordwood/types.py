@@ -423,7 +423,7 @@ class SkippedRegion(NamedTuple):
     >>> region.offset, region.length, region.reason.value, region.severity.value
     (0, 10, 'checksum_mismatch', 'corruption')
     >>> print(region)
-    checksum mismatch: the header states dfd2f0ec, the data has 3ac4121b (10 bytes at offset 0)
+    10 bytes at offset 0: checksum mismatch: the header states dfd2f0ec, the data has 3ac4121b
     """
 
     offset: int
@@ -447,13 +447,13 @@ class SkippedRegion(NamedTuple):
         return Reason(self.reason).severity
 
     @property
-    def reason_text(self) -> str:
-        """The reason in words, with the checksums, the length, the type or the version that it is about."""
+    def description(self) -> str:
+        """Why these bytes were not returned, in words, without their place."""
         return reason_in_words(*self[2:8])
 
     def __str__(self) -> str:
         unit = "byte" if self.length == 1 else "bytes"
-        return f"{self.reason_text} ({self.length} {unit} at offset {self.offset})"
+        return f"{self.length} {unit} at offset {self.offset}: {self.description}"
 
     def __repr__(self) -> str:
         return _short(self)

@@ -336,7 +336,7 @@ def test_what_is_read_from_a_log_can_be_copied(file):
 def test_a_region_of_each_reason(reason):
     region = cordwood.SkippedRegion(offset=5, end_offset=6, reason=reason)
     assert (region.reason, region.length) == (reason, 1)
-    assert str(region) == f"{region.reason_text} (1 byte at offset 5)"
+    assert str(region) == f"1 byte at offset 5: {region.description}"
     fragment = cordwood.Fragment(offset=5, end_offset=6, kind=types.FragmentKind.REST, block=0, reason=reason)
     assert fragment.severity is region.severity is reason.severity
     assert fragment.length == 1

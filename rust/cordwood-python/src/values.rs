@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use cordwood::damage::{Finding, Findings, Reason};
-use cordwood::verbs;
+use cordwood::ops;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -203,7 +203,7 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(severities)
 }
 
-/// The reason of a region in words: what `SkippedRegion.reason_text` returns.
+/// The reason of a region in words: what `SkippedRegion.description` returns.
 ///
 /// Args:
 ///     reason: As the attribute of the region; so are all others.
@@ -301,7 +301,7 @@ named_tuple!("NotYet", |not_yet: NotYet, py| {
     ]
 });
 
-pub(crate) struct Fragment(pub(crate) verbs::Fragment);
+pub(crate) struct Fragment(pub(crate) ops::Fragment);
 
 named_tuple!("Fragment", |fragment: Fragment, py| {
     let Fragment(fragment) = fragment;
@@ -326,7 +326,7 @@ named_tuple!("Fragment", |fragment: Fragment, py| {
 });
 
 pub(crate) struct Report {
-    pub(crate) report: verbs::Report,
+    pub(crate) report: ops::Report,
     /// Names what the new log of `salvage` lacks of its records' contents, which only this crate
     /// decodes.
     pub(crate) lost_content: Option<&'static str>,
@@ -371,7 +371,7 @@ named_tuple!("Report", |this: Report, py| {
 });
 
 pub(crate) struct Stat {
-    pub(crate) stat: verbs::Stat,
+    pub(crate) stat: ops::Stat,
     pub(crate) path: Option<PathBuf>,
 }
 
