@@ -1,4 +1,4 @@
-//! Fragments to records: the FULL, FIRST, MIDDLE, LAST state machine.
+//! Fragments to records and containers: the FULL, FIRST, MIDDLE, LAST state machine.
 //!
 //! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into
 //! records".
@@ -6,6 +6,7 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
+use crate::container::{self, COUNT_MAX};
 use crate::copy::{append, try_reserve};
 use crate::damage::{Reason, SkippedRegion};
 use crate::format::Kind;
@@ -19,6 +20,9 @@ pub(crate) struct Part<'a> {
     /// File offset after the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
+    /// Whether it is one of a container. Fragments of records and of containers never continue each
+    /// other.
+    pub(crate) is_container: bool,
 }
 
 impl Part<'_> {
@@ -69,7 +73,10 @@ const IN_WINDOW_MAX: u64 = 1 << 18;
 #[derive(Debug)]
 pub(crate) struct Assembler {
     state: State,
-    /// Whether payloads are kept; if not, only their lengths are added up.
+    /// Whether the pending record, or the last one that had several fragments, is a container. Its
+    /// payloads are always joined: it is read, whether its records are wanted or not.
+    is_container: bool,
+    /// Whether payloads of records are kept; if not, only their lengths are added up.
     keeps: bool,
     joined: Vec<u8>,
     /// Whether a record of several fragments that are all in the window is left there.
@@ -90,6 +97,7 @@ impl Assembler {
     pub(crate) fn new(record_len_max: u64) -> Self {
         Assembler {
             state: State::Idle,
+            is_container: false,
             keeps: true,
             joined: Vec::new(),
             leaves: false,
@@ -127,7 +135,7 @@ impl Assembler {
         more_len: usize,
     ) -> Result<(), TryReserveError> {
         self.joined.clear();
-        if self.keeps {
+        if self.keeps_pending() {
             try_reserve(&mut self.joined, self.joined_len as usize + more_len)?;
             payloads.for_each(|payload| append(&mut self.joined, payload));
         }
@@ -162,7 +170,42 @@ impl Assembler {
         }
     }
 
+    /// Whether the payloads of the pending record are kept.
+    fn keeps_pending(&self) -> bool {
+        self.keeps || self.is_container
+    }
+
+    /// The longest data that is joined: that of a record, or a container.
+    fn joined_len_max(&self, is_container: bool) -> u64 {
+        if is_container {
+            container::len_max(self.record_len_max, COUNT_MAX)
+        } else {
+            self.record_len_max
+        }
+    }
+
+    /// Whether a fragment that continues a record, or a container, continues the pending one.
+    #[inline]
+    pub(crate) fn is_continued_by(&self, is_container: bool) -> bool {
+        self.is_idle() || self.is_container == is_container
+    }
+
+    /// Whether the pending record, or the last one that had several fragments, is a container.
+    pub(crate) fn is_container(&self) -> bool {
+        self.is_container
+    }
+
+    /// Where the pending container begins, if one is pending.
+    #[inline]
+    pub(crate) fn pending_container(&self) -> Option<u64> {
+        match self.state {
+            State::InRecord { begin, .. } if self.is_container => Some(begin),
+            _ => None,
+        }
+    }
+
     /// Whether there is no pending record.
+    #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.state == State::Idle
     }
@@ -237,20 +280,26 @@ impl Assembler {
         }
     }
 
-    /// Reserves room for a fragment that is to be kept and not left in the window. If there is not
-    /// enough memory, nothing changes.
+    /// Reserves room for a fragment of a record or a container that is to be kept and not left in the
+    /// window. If there is not enough memory, nothing changes.
     #[inline]
-    pub(crate) fn reserve(&mut self, kind: Kind, payload_len: usize) -> Result<(), TryReserveError> {
+    pub(crate) fn reserve(
+        &mut self,
+        kind: Kind,
+        is_container: bool,
+        payload_len: usize,
+    ) -> Result<(), TryReserveError> {
         let pending_len = match (kind, self.state) {
             (Kind::Full, _) => return Ok(()),
-            (Kind::First, _) if self.leaves => return Ok(()),
+            (Kind::First, _) if self.leaves && !is_container => return Ok(()),
             // The joined record has been returned.
             (Kind::First, _) => 0,
             (_, State::InRecord { .. }) if !self.is_in_window => self.joined.len(),
             _ => return Ok(()),
         };
         let len = pending_len + payload_len;
-        if !self.keeps || len as u64 > self.record_len_max || len <= self.joined.capacity() {
+        let keeps = self.keeps || is_container;
+        if !keeps || len as u64 > self.joined_len_max(is_container) || len <= self.joined.capacity() {
             return Ok(());
         }
         if kind == Kind::First {
@@ -259,11 +308,14 @@ impl Assembler {
         try_reserve(&mut self.joined, payload_len)
     }
 
-    /// Adds the next fragment. Before FULL or FIRST, nothing may be pending.
+    /// Adds the next fragment. Before FULL or FIRST, and before one that does not
+    /// [continue](Self::is_continued_by) what is pending, nothing may be pending.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
-        if fragment.kind == Kind::Full && fragment.payload.len() as u64 <= self.record_len_max {
+        debug_assert!(self.is_continued_by(fragment.is_container));
+        let len_max = self.joined_len_max(fragment.is_container);
+        if fragment.kind == Kind::Full && fragment.payload.len() as u64 <= len_max {
             return Pushed::Record {
                 begin: fragment.begin,
                 is_joined: false,
@@ -280,12 +332,14 @@ impl Assembler {
             begin,
             end,
             payload,
+            is_container,
         } = fragment;
         let is_end = matches!(kind, Kind::Full | Kind::Last);
         let begin = match (kind, self.state) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
-                self.is_in_window = self.leaves && self.keeps;
+                self.is_container = is_container;
+                self.is_in_window = self.leaves && self.keeps && !is_container;
                 self.joined_len = 0;
                 self.joined_count = 0;
                 self.joined_header_len = 0;
@@ -319,7 +373,7 @@ impl Assembler {
             }
         };
         let joined_len = self.joined_len + payload.len() as u64;
-        if joined_len > self.record_len_max {
+        if joined_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
             self.is_in_window = false;
             self.joined_len = 0;
@@ -335,7 +389,7 @@ impl Assembler {
                 leveldb_len: None,
             });
         }
-        if self.keeps && !self.is_in_window {
+        if self.keeps_pending() && !self.is_in_window {
             append(&mut self.joined, payload);
         }
         self.joined_len = joined_len;
@@ -364,6 +418,7 @@ mod tests {
             begin,
             end: begin + 7 + payload.len() as u64,
             payload,
+            is_container: false,
         })
     }
 

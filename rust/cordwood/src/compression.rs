@@ -25,6 +25,9 @@ const DEFAULT_LEVEL: i32 = 3;
 
 /// Containers gain little from a higher level, which takes several times as long.
 const CONTAINER_LEVEL: i32 = 1;
+/// What each zstd frame begins with. Source: RFC 8878, 3.1.1.
+#[cfg(feature = "zstd")]
+const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// Why a record has no data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +66,23 @@ impl Decompressor {
     /// all frames since the last [`reset`](Self::reset). An empty record has no frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
-        self.data.clear();
         if frame.is_empty() {
+            self.data.clear();
             return Ok(());
         }
+        self.decompress_checked(frame, len_max, total_max, || true)
+    }
+
+    /// Decompresses `frame`, if `is_right` says so once its length has been checked.
+    #[cfg(feature = "zstd")]
+    fn decompress_checked(
+        &mut self,
+        frame: &[u8],
+        len_max: u64,
+        total_max: u64,
+        is_right: impl FnOnce() -> bool,
+    ) -> Result<(), Failed> {
+        self.data.clear();
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
         // RocksDB states the length in each frame. It is not trusted beyond what a frame of this
@@ -86,6 +102,9 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
+        if !is_right() {
+            return Err(bad);
+        }
         let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
         self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
         // Counted even if decompression then fails.
@@ -94,6 +113,27 @@ impl Decompressor {
             Ok(found) if found == len => Ok(()),
             _ => Err(bad),
         }
+    }
+
+    /// [`decompress`](Self::decompress), if `frame` is exactly one frame: nothing before it, and
+    /// nothing after it.
+    #[cfg(feature = "zstd")]
+    pub(crate) fn decompress_one(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
+        let is_one = frame.starts_with(FRAME_MAGIC)
+            // Without the content, whose length is then checked first.
+            && zstd_safe::get_frame_content_size(frame).is_ok_and(|len| len.is_some());
+        if !is_one {
+            return Err(Failed::Skipped(Reason::BadCompression));
+        }
+        self.decompress_checked(frame, len_max, total_max, || {
+            zstd_safe::find_frame_compressed_size(frame).is_ok_and(|len| len == frame.len())
+        })
+    }
+
+    /// Without the feature `zstd`, nothing is decompressed.
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn decompress_one(&mut self, _frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
+        Err(Failed::Skipped(Reason::UnsupportedCompression))
     }
 
     /// Without the feature `zstd`, nothing is decompressed.

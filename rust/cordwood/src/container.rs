@@ -7,6 +7,9 @@
 
 #![allow(dead_code, reason = "the reader and the writer of containers follow")]
 
+use crate::dialect::{Compression, Dialect, MARK, Unsupported};
+use crate::format::{HEADER_LEN, Header};
+
 /// The first bytes of the mark.
 const MAGIC: [u8; 8] = *b"cordwood";
 
@@ -32,6 +35,17 @@ pub(crate) const VARINT_LEN_MAX: usize = 5;
 
 /// The most bytes before the body of a container.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
+/// The longest container, in bytes, that is joined, and the longest body of one with `count` records
+/// that is decompressed, by a reader that refuses longer records than `record_len_max`. A container
+/// of the usual length is read even if each of its records may only be short.
+pub(crate) fn len_max(record_len_max: u64, count: usize) -> u64 {
+    record_len_max
+        .max(USUAL_LEN_MAX)
+        .saturating_add((VARINT_LEN_MAX * count) as u64)
+}
+
+/// The length of a body, in bytes without its varints, that any reader accepts.
+const USUAL_LEN_MAX: u64 = 1 << 20;
 
 /// How the body of a container is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +66,14 @@ impl Codec {
             _ => None,
         }
     }
+
+    /// The compression of a log whose containers have this codec.
+    pub(crate) const fn compression(self) -> Option<Compression> {
+        match self {
+            Codec::Stored => None,
+            Codec::Zstd => Some(Compression::Zstd),
+        }
+    }
 }
 
 /// The mark with which a packed log begins, so that it is recognised even if ordinary records
@@ -64,6 +86,9 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
+    /// The length of the mark that is written, with its header.
+    pub(crate) const FRAGMENT_LEN: usize = HEADER_LEN + MARK_LEN;
+
     /// The mark of a new log.
     pub(crate) const fn new(codec: Codec) -> Self {
         Mark {
@@ -79,6 +104,37 @@ impl Mark {
             &[version, codec, ..] => Some(Mark { version, codec }),
             _ => None,
         }
+    }
+
+    /// Why this release does not read the log with this mark, which is at the file offset `offset`.
+    pub(crate) fn unsupported(self, offset: u64) -> Option<Unsupported> {
+        let Mark { version, codec } = self;
+        if version != VERSION {
+            return Some(Unsupported::PackedVersion { version, offset });
+        }
+        Codec::from_byte(codec)
+            .is_none()
+            .then_some(Unsupported::Codec { codec, offset })
+    }
+
+    /// How the log's writer compresses containers.
+    pub(crate) fn compression(self) -> Option<Compression> {
+        Codec::from_byte(self.codec)?.compression()
+    }
+
+    /// The mark with its header, as a writer writes it.
+    pub(crate) fn fragment(self) -> [u8; Self::FRAGMENT_LEN] {
+        let payload = self.encode();
+        let checksum = Dialect::PACKED.checksum();
+        let header = Header {
+            masked_crc: checksum.store(checksum.extend(checksum.crc(&[MARK]), &payload)),
+            len: MARK_LEN as u16,
+            kind: MARK,
+        };
+        let mut fragment = [0; Self::FRAGMENT_LEN];
+        fragment[..HEADER_LEN].copy_from_slice(&header.encode());
+        fragment[HEADER_LEN..].copy_from_slice(&payload);
+        fragment
     }
 
     /// The payload of the mark.

@@ -252,7 +252,11 @@ impl Error {
             ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => Some(region.begin),
             ErrorKind::OverBudget { offset, .. }
             | ErrorKind::RecordTooLarge { offset, .. }
-            | ErrorKind::Truncated { offset, .. } => Some(*offset),
+            | ErrorKind::Truncated { offset, .. }
+            | ErrorKind::Unsupported {
+                unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
+                ..
+            } => Some(*offset),
             ErrorKind::Io { .. }
             | ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
@@ -294,6 +298,7 @@ impl ErrorKind {
                 Unsupported::LogNumber => Hint::OmitLogNumber,
                 Unsupported::Compression => Hint::OmitCompression,
                 Unsupported::ZstdFeature => Hint::EnableZstd,
+                Unsupported::PackedVersion { .. } | Unsupported::Codec { .. } => return None,
             },
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
@@ -362,13 +367,7 @@ impl fmt::Display for ErrorKind {
                     " are never appended to: readers take the bytes after their end for an older log"
                 )
             }
-            ErrorKind::Unsupported { dialect, unsupported } => match unsupported {
-                Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
-                Unsupported::Compression => write!(f, "{dialect} logs are not compressed"),
-                Unsupported::ZstdFeature => {
-                    write!(f, "this build can neither read nor write records compressed with zstd")
-                }
-            },
+            ErrorKind::Unsupported { dialect, unsupported } => show_unsupported(*dialect, *unsupported, f),
             ErrorKind::Forked => write!(f, "the log was opened by another process, of which this one is a fork"),
             ErrorKind::Locked => write!(
                 f,
@@ -468,6 +467,27 @@ impl std::error::Error for Error {
     }
 }
 
+/// What is not supported.
+pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match unsupported {
+        Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
+        Unsupported::Compression => write!(f, "{dialect} logs are not compressed"),
+        Unsupported::ZstdFeature => {
+            write!(f, "this build can neither read nor write records compressed with zstd")
+        }
+        Unsupported::PackedVersion { version, offset } => write!(
+            f,
+            "the mark at offset {offset} states version {version} of {dialect} logs, which this release does not know"
+        ),
+        Unsupported::Codec { codec, offset } => {
+            write!(
+                f,
+                "at offset {offset}, the codec is {codec}, which this release does not know"
+            )
+        }
+    }
+}
+
 /// Converts the failed check of a dialect to an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
     checked.map_err(|(dialect, unsupported)| Error::new(ErrorKind::Unsupported { dialect, unsupported }, path))
@@ -479,6 +499,10 @@ pub(crate) fn refusal(refused: Refused, path: Option<&Path>) -> Error {
     match refused {
         Refused::OutOfMemory => {
             Error::io(io::ErrorKind::OutOfMemory.into(), path).with_hint(Some(Hint::LowerRecordLenMax))
+        }
+        Refused::Unsupported(unsupported) => {
+            let dialect = Dialect::PACKED;
+            Error::new(ErrorKind::Unsupported { dialect, unsupported }, path)
         }
         Refused::OverBudget {
             offset,

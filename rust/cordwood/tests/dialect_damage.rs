@@ -330,7 +330,10 @@ fn each_type_byte() {
             Wire::Synced(7, 0),
             Wire::Ieee,
         ];
-        for (kind, wire) in (0..=255_u8).flat_map(|kind| wires.map(|wire| (kind, wire))) {
+        // A container with a codec that is not known, which is an error: see `packed.rs`.
+        const CONTAINER: u8 = 0x40;
+        let kinds = (0..=255_u8).filter(|&kind| kind != CONTAINER);
+        for (kind, wire) in kinds.flat_map(|kind| wires.map(|wire| (kind, wire))) {
             let mut between = wire.fragment(kind, b"abc");
             for is_right in [true, false] {
                 between[0] ^= u8::from(!is_right);

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::dialect::Dialect;
+use crate::format::FragmentKind;
 use crate::names::shows_name;
 
 /// Why a region of a file was not returned.
@@ -212,7 +214,12 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::UnknownKind { kind } => {
-                write!(f, "unknown fragment type {kind}, with a valid checksum")
+                write!(f, "unknown fragment type {kind}, with a valid checksum")?;
+                match Dialect::PACKED.kind_of(*kind) {
+                    FragmentKind::Packed(_) => write!(f, ": a container of the dialect packed"),
+                    FragmentKind::PackedMark => write!(f, ": the mark of the dialect packed"),
+                    _ => Ok(()),
+                }
             }
             Reason::MissingStart => {
                 write!(f, "a fragment of a record whose first fragment is missing")

@@ -3,6 +3,7 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
+use super::opened::Opened;
 use super::pieces::{Payloads, Pieces};
 use super::recycled::Recycled;
 use super::repairs::Repairs;
@@ -50,7 +51,8 @@ pub struct Decoder {
     pub(super) assembler: Assembler,
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
-    /// The space that the last record takes up in the file, unless it is one of a run.
+    pub(super) opened: Opened,
+    /// The space that the last record, or container, takes up in the file, unless it is one of a run.
     pub(super) stored: Stored,
     /// The form of the last header of the last record, unless it is one of a run.
     pub(super) record_form: Form,
@@ -96,6 +98,9 @@ pub(super) struct Bounds {
     pub(super) end: u64,
     /// At the start of the range: MIDDLE and LAST belong to the range before.
     pub(super) is_before_first: bool,
+    /// Whether the start is where a record begins or ends: what precedes it is read only to find the
+    /// container that it may be in.
+    pub(super) is_sought: bool,
 }
 
 impl Bounds {
@@ -108,8 +113,8 @@ impl Bounds {
 /// What the next call may return before it looks at further bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    /// A joined record whose unpacking was refused.
-    pub(super) packed: Option<RecordSpan>,
+    /// A joined record, or container, whose unpacking was refused.
+    pub(super) joined: Option<RecordSpan>,
     /// Why the last call did not return a record that was found.
     pub(super) refused: Option<Refused>,
 }
@@ -166,7 +171,7 @@ impl Decoder {
         let begin = dialect.block_begin(options.start);
         let mut decoder = Decoder {
             format,
-            info: LogInfo::new(format.compression),
+            info: LogInfo::new(format.compression.filter(|_| format.has_zstd_records())),
             policy: Policy {
                 on_corruption: options.on_corruption,
                 verify_checksums: options.verify_checksums,
@@ -178,17 +183,15 @@ impl Decoder {
                 start: options.start,
                 end: options.end.unwrap_or(u64::MAX),
                 is_before_first: options.start > 0 || options.end == Some(0),
+                is_sought: false,
             },
             offset: begin,
             is_inside: false,
             assembler: Assembler::new(options.record_len_max),
             unpacker: Unpacker::new(options.record_len_max, begin),
             run: Run::new(options.record_len_max >= FRAGMENT_LEN_MAX as u64 && dialect.has_plain_full()),
-            stored: Stored {
-                fragment_count: 0,
-                header_len: 0,
-                payload_len: 0,
-            },
+            opened: Opened::new(options.record_len_max),
+            stored: Stored::default(),
             record_form: Form::Plain,
             retry: Retry::default(),
             salvaged: Salvaged::default(),
@@ -204,7 +207,11 @@ impl Decoder {
     /// The format of the log, with its number and compression as soon as they are known.
     pub fn format(&self) -> LogFormat {
         LogFormat {
-            compression: self.info.has_known_compression().then_some(Compression::Zstd),
+            compression: if self.format.dialect.is_packed() {
+                self.format.compression
+            } else {
+                self.info.has_known_compression().then_some(Compression::Zstd)
+            },
             ..self.format
         }
     }
@@ -229,14 +236,18 @@ impl Decoder {
     /// [`RecordSpan::end_offset`]. Anywhere else, the bytes found there are reported as damage.
     ///
     /// This becomes the start of the range: nothing before `offset` is returned, and everything
-    /// after it is.
+    /// after it is. In a packed log, where the record may be in a container, the window must contain
+    /// the bytes from the beginning of its block on: see [`offset`](Self::offset).
     pub fn seek(&mut self, offset: u64) {
+        let begin = self.begin_of(offset);
         self.assembler.abandon(Interruption::Damage);
-        self.unpacker.restart(offset);
+        self.unpacker.restart(begin);
         self.run.clear();
+        self.opened.clear();
         self.bounds.start = offset;
         self.bounds.is_before_first = false;
-        self.offset = offset;
+        self.bounds.is_sought = begin < offset;
+        self.offset = begin;
         self.is_inside = false;
         self.retry = Retry::default();
         self.salvaged = Salvaged::default();
@@ -250,6 +261,7 @@ impl Decoder {
     /// As [`seek`](Self::seek), to where a record was refused as too large: its rest is expected.
     pub(crate) fn seek_to_rest(&mut self, offset: u64) {
         self.seek(offset);
+        self.offset = offset;
         self.assembler.expect_rest(offset);
         self.is_inside = true;
     }
@@ -370,6 +382,7 @@ impl Decoder {
                 let begin = span.offset + u64::from(header_len);
                 window.slice(begin, (span.end_offset - begin) as usize)
             }
+            DataAt::Container { index } => self.data_in_container(window, index),
             DataAt::Joined | DataAt::Unpacked => self.held(span.data_at),
         }
     }
@@ -390,6 +403,7 @@ impl Decoder {
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Window { header_len } => span.end_offset - span.offset - u64::from(header_len),
+            DataAt::Container { index } => self.len_in_container(index),
             DataAt::Joined | DataAt::Unpacked => self.held_len(span.data_at),
         }
     }
@@ -399,7 +413,7 @@ impl Decoder {
     fn held(&self, at: DataAt) -> &[u8] {
         match at {
             DataAt::Unpacked => self.unpacker.data(),
-            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined(),
+            DataAt::Joined | DataAt::Window { .. } | DataAt::Container { .. } => self.assembler.joined(),
         }
     }
 
@@ -407,7 +421,7 @@ impl Decoder {
     fn held_len(&self, at: DataAt) -> u64 {
         match at {
             DataAt::Unpacked => self.unpacker.data().len() as u64,
-            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined_len(),
+            DataAt::Joined | DataAt::Window { .. } | DataAt::Container { .. } => self.assembler.joined_len(),
         }
     }
 
@@ -418,7 +432,9 @@ impl Decoder {
                 fragment_count: 1,
                 header_len: u64::from(header_len),
                 payload_len: span.end_offset - span.offset - u64::from(header_len),
+                trailer_len: 0,
             },
+            DataAt::Container { index } => self.stored_in_container(index),
             DataAt::Joined | DataAt::Unpacked => self.stored,
         }
     }
@@ -440,15 +456,24 @@ impl Decoder {
     /// bytes in between were never seen, so the result is [`Step::NeedMore`].
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
-        match self.next_of_run() {
-            Some(span) => Step::Record(span),
-            None => {
-                let step = self.look(window);
-                if let Some(first) = self.peek_of_run() {
-                    self.take_of_run(first);
-                }
-                step
-            }
+        if let Some(span) = self.next_of_run().or_else(|| self.next_of_container()) {
+            return Step::Record(span);
+        }
+        let step = self.look(window);
+        self.take_first(step);
+        step
+    }
+
+    /// Takes the record that [`look`](Self::look) has returned as `step`, if it is the first of several.
+    #[inline]
+    pub(crate) fn take_first(&mut self, step: Step) {
+        if !matches!(step, Step::Record(_)) {
+            return;
+        }
+        if let Some(first) = self.peek_of_run() {
+            self.take_of_run(first);
+        } else if self.peek_of_container().is_some() {
+            self.take_of_container(1);
         }
     }
 }

@@ -5,20 +5,29 @@ use super::decoder::Growth;
 use super::unpack::Unpacked;
 use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Refused, Step, Stored, Window};
 use crate::assemble::{Interruption, Part, Pushed};
+use crate::container::Mark;
 use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::dialect::{Form, LogFormat, Metadata, Role};
+use crate::dialect::{Form, LogFormat, Metadata, Role, Unsupported};
 use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 use crate::fragment::{Found, find, find_other};
 use crate::trace::trace;
 
 impl Decoder {
-    /// [`step`](Self::step) if no run is left. If it finds one, it returns the first record, without
-    /// taking it.
+    /// [`step`](Self::step) if no record of a run or of a container is left. If it finds several
+    /// records at once, it returns the first one, without taking it.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
-        if let Some(span) = self.retry.packed.take() {
-            return self.unpack(span, &[]);
+        if let Some(step) = self.skip_in_container() {
+            return step;
+        }
+        if let Some(span) = self.retry.joined.take() {
+            if !self.assembler.is_container() {
+                return self.unpack(span, &[]);
+            }
+            if let Some(step) = self.open(span, &[]) {
+                return step;
+            }
         }
         let window = window.within_offsets();
         let step = self.look_at(window);
@@ -101,8 +110,18 @@ impl Decoder {
                 && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
             {
                 self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
+            } else if let Found::Fragment {
+                kind,
+                form: form @ Form::Packed,
+                payload_len,
+            } = found
+                && self.is_of_early_container(kind)
+            {
+                self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
             } else if found == Found::Incomplete
-                || (self.policy.growth == Growth::WaitAtFaults && matches!(found, Found::Fault { .. } | Found::Stale))
+                || (self.policy.growth == Growth::WaitAtFaults
+                    && matches!(found, Found::Fault { .. } | Found::Stale)
+                    && !self.is_before_sought())
             {
                 Some(Step::NeedMore)
             } else {
@@ -213,22 +232,41 @@ impl Decoder {
         found
     }
 
-    /// Processes a fragment inside the range.
-    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
-        self.bounds.is_before_first = false;
-        if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
-            // The next call reads the fragment itself again.
-            return self
+    /// Whether a fragment of a container belongs to one that begins before the range and may contain
+    /// records of it.
+    fn is_of_early_container(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Full | Kind::First => self.offset < self.bounds.start,
+            Kind::Middle | Kind::Last => self
                 .assembler
-                .abandon(Interruption::NewRecord)
-                .map(|region| self.skip(region));
+                .pending_container()
+                .is_some_and(|begin| begin < self.bounds.start),
+        }
+    }
+
+    /// Whether what is here is read only to find the container in which a sought record may be.
+    fn is_before_sought(&self) -> bool {
+        self.bounds.is_sought && self.offset < self.bounds.start
+    }
+
+    /// Processes a fragment inside the range, or one of a container that may contain records of it.
+    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
+        let is_container = form == Form::Packed;
+        let begins = matches!(kind, Kind::Full | Kind::First);
+        if !(is_container && self.is_of_early_container(kind)) {
+            self.bounds.is_before_first = false;
+        }
+        if !self.assembler.is_idle() && (begins || !self.assembler.is_continued_by(is_container)) {
+            // The next call reads the fragment itself again.
+            let region = self.assembler.abandon(Interruption::NewRecord);
+            return region.and_then(|region| self.skip_own(region));
         }
         // The bytes in the window are not those of a repaired fragment.
         let is_joined = self.repairs.begin == self.offset;
         let reserved = match self.assembler.outgrows_window(payload.len()) {
             Some(range) => self.join_from(window, range, payload.len()),
-            None if is_joined && kind == Kind::Full => self.assembler.reserve(Kind::First, payload.len()),
-            None => self.assembler.reserve(kind, payload.len()),
+            None if is_joined && kind == Kind::Full => self.assembler.reserve(Kind::First, is_container, payload.len()),
+            None => self.assembler.reserve(kind, is_container, payload.len()),
         };
         if reserved.is_err() {
             return Some(self.refuse(Refused::OutOfMemory));
@@ -242,6 +280,7 @@ impl Decoder {
             begin,
             end,
             payload,
+            is_container,
         };
         let pushed = if is_joined {
             self.assembler.push_part(part)
@@ -255,16 +294,19 @@ impl Decoder {
                 self.info.has_begun = true;
                 self.record_form = form;
                 self.stored = if is_joined {
+                    let (header_len, payload_len) = (self.assembler.joined_header_len(), self.assembler.joined_len());
                     Stored {
                         fragment_count: self.assembler.joined_count(),
-                        header_len: self.assembler.joined_header_len(),
-                        payload_len: self.assembler.joined_len(),
+                        header_len,
+                        payload_len,
+                        trailer_len: end - begin - header_len - payload_len,
                     }
                 } else {
                     Stored {
                         fragment_count: 1,
                         header_len: form.header_len() as u64,
                         payload_len: payload.len() as u64,
+                        trailer_len: 0,
                     }
                 };
                 let span = RecordSpan {
@@ -279,13 +321,15 @@ impl Decoder {
                     },
                     is_salvaged: self.salvaged.part.contains(&begin),
                 };
-                Some(if self.info.is_compressed() {
-                    self.unpack(span, payload)
+                if is_container {
+                    self.open(span, payload)
+                } else if self.info.is_compressed() {
+                    Some(self.unpack(span, payload))
                 } else {
-                    Step::Record(span)
-                })
+                    Some(Step::Record(span))
+                }
             }
-            Pushed::Skipped(region) => Some(self.skip(region)),
+            Pushed::Skipped(region) => self.skip_own(region),
         }
     }
 
@@ -296,14 +340,16 @@ impl Decoder {
         let frame = match span.data_at {
             DataAt::Joined => self.assembler.joined(),
             DataAt::Window { .. } => payload,
-            DataAt::Unpacked => unreachable!("a compressed record is joined, and unpacked once"),
+            DataAt::Unpacked | DataAt::Container { .. } => {
+                unreachable!("a compressed record is joined, and unpacked once")
+            }
         };
         match self.unpacker.unpack(span, frame, self.info.has_known_compression()) {
             Unpacked::Record(span) => Step::Record(span),
             Unpacked::Skipped(region) => self.skip(region),
             Unpacked::Refused(refused) => {
                 if is_joined {
-                    self.retry.packed = Some(span);
+                    self.retry.joined = Some(span);
                 } else {
                     // It is in the window, and is read again.
                     self.offset = span.offset;
@@ -314,7 +360,7 @@ impl Decoder {
     }
 
     #[cold]
-    fn refuse(&mut self, refused: Refused) -> Step {
+    pub(super) fn refuse(&mut self, refused: Refused) -> Step {
         self.retry.refused = Some(refused);
         Step::NeedMore
     }
@@ -368,6 +414,29 @@ impl Decoder {
                 // The next call reads these bytes again.
                 return self.abandon(found);
             }
+        } else {
+            // A container that began before the range.
+            self.assembler.abandon(Interruption::Damage);
+        }
+        if let Found::Metadata {
+            metadata: Metadata::Mark,
+            form,
+            len,
+        } = found
+            && let Some(unsupported) = self.unsupported_mark(bytes, &bytes[form.header_len()..len])
+        {
+            return Some(self.refuse(Refused::Unsupported(unsupported)));
+        }
+        if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
+            // The rest of the block was read before, and is lost only up to what was sought.
+            let lost = match found {
+                Found::Fault { reason, len, .. } if self.policy.on_corruption == OnCorruption::Salvage => {
+                    self.lost_len(reason, bytes, len)
+                }
+                _ => bytes.len(),
+            };
+            self.offset = self.bounds.start.min(self.offset + lost as u64);
+            return None;
         }
         self.offset += match found {
             Found::Fault { reason, .. } if self.policy.on_corruption == OnCorruption::Salvage => {
@@ -412,6 +481,15 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
+    /// Why the log with this mark is not read: `bytes` begin with the mark, and `payload` is its payload.
+    /// What is found after damage may be part of a payload, and says nothing about the log.
+    #[cold]
+    fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
+        let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
+        let mark = Mark::decode(payload).filter(|_| is_valid && !self.is_salvaged())?;
+        mark.unsupported(self.offset)
+    }
+
     /// Applies the metadata record that `bytes`, at the offset `begin`, begin with. Returns whether
     /// it is as an engine would write it.
     fn apply(&mut self, metadata: Metadata, begin: u64, bytes: &[u8], payload: &[u8]) -> bool {
@@ -419,8 +497,19 @@ impl Decoder {
         // later. But metadata found after damage, or with a wrong checksum if checksums are not
         // verified, must not change how the following blocks are read.
         let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
-        let is_believed = metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
+        let is_salvaged = self.salvaged.part.contains(&begin);
+        let is_believed = match metadata {
+            Metadata::SetCompression | Metadata::Mark => is_valid && !is_salvaged,
+            Metadata::LateSetCompression | Metadata::TimestampSizes | Metadata::Predecessor => true,
+        };
         let is_canonical = is_believed && self.info.apply(metadata, payload);
+        if metadata == Metadata::Mark {
+            // That of the file, not of another one that was appended to it.
+            if is_canonical && begin == 0 {
+                self.format.compression = Mark::decode(payload).and_then(Mark::compression);
+            }
+            return is_canonical;
+        }
         self.format.compression = self.format().compression;
         self.update_assembler();
         is_canonical
@@ -482,7 +571,13 @@ impl Decoder {
         {
             region.leveldb_len = None;
         }
-        Some(self.skip(region))
+        self.skip_own(region)
+    }
+
+    /// Reports `region`, unless it is that of a container that begins before the range: it belongs to
+    /// the range before.
+    pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
+        (region.begin >= self.bounds.start).then(|| self.skip(region))
     }
 
     /// Ends the events at `offset`, where `next` is, after abandoning the pending record.
@@ -508,6 +603,7 @@ impl Decoder {
         }
         if self.policy.on_corruption == OnCorruption::Stop && region.reason.severity() == Severity::Corruption {
             self.offset = region.end;
+            self.opened.clear();
             self.ending.end = Some(End::Stopped { offset: region.begin });
         }
         Step::Skipped(region)

@@ -4,6 +4,7 @@
 mod decoder;
 mod log_end;
 mod look;
+mod opened;
 mod options;
 mod pieces;
 mod recycled;
@@ -24,5 +25,6 @@ pub use self::step::{End, Refused, Step};
 pub use self::window::Window;
 
 pub(crate) use self::decoder::Growth;
+pub(crate) use self::opened::Rest;
 pub(crate) use self::options::format_options;
 pub(crate) use self::span::Stored;

@@ -1,6 +1,7 @@
 //! Where a record is: in the file, and its bytes in memory.
 
-/// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns its bytes.
+/// The position of a record in the file. That of a record in a container is one byte of the container,
+/// or all that is left of it for the last record: only its offset says which record it is. [`Decoder::data`](super::Decoder::data) returns its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {
@@ -32,14 +33,22 @@ pub enum DataAt {
     Joined,
     /// In the decoder, which has decompressed them.
     Unpacked,
+    /// In a container of several records, which is in the window or in the decoder.
+    #[non_exhaustive]
+    Container {
+        /// The place of the record in the container, from 0.
+        index: u16,
+    },
 }
 
-/// The space that a record takes up in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The space that a record, or a container, takes up in the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) fragment_count: u64,
     /// Bytes of its headers.
     pub(crate) header_len: u64,
-    /// Bytes of its payloads: those of its data, unless it is compressed.
+    /// Bytes of its payloads: those of its data, unless it is compressed or a container.
     pub(crate) payload_len: u64,
+    /// Bytes of trailers between its fragments.
+    pub(crate) trailer_len: u64,
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use super::RecordSpan;
 use crate::damage::SkippedRegion;
+use crate::dialect::{Dialect, Unsupported};
+use crate::error::show_unsupported;
 
 /// How reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,12 +98,16 @@ pub enum Refused {
         /// The smallest value of the option with which the record is returned.
         record_len_max: u64,
     },
+    /// A packed log, or a container in it, is of a later version, or in a form that this build cannot
+    /// read. No reader skips it.
+    Unsupported(Unsupported),
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::OutOfMemory => write!(f, "there is not enough memory for the record"),
+            Refused::Unsupported(unsupported) => show_unsupported(Dialect::PACKED, *unsupported, f),
             Refused::OverBudget {
                 offset,
                 data_len,

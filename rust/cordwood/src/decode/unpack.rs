@@ -1,8 +1,10 @@
 //! The stage after assembling: turns the contents of a record's fragments into the record that was
-//! written. A record of a compressed log is decompressed; any other is returned as it is.
+//! written. A record of a compressed log and a compressed container are decompressed; any other is
+//! returned as it is.
 
 use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan, Refused};
 use crate::compression::{Decompressor, Failed};
+use crate::container;
 use crate::damage::{Reason, SkippedRegion};
 
 /// The state of the stage.
@@ -22,6 +24,17 @@ pub(super) enum Unpacked {
     /// It cannot be decompressed.
     Skipped(SkippedRegion),
     /// It is neither returned nor consumed.
+    Refused(Refused),
+}
+
+/// What a frame contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contents {
+    /// It is in [`Unpacker::data`].
+    Data,
+    /// It cannot be decompressed.
+    Bad(Reason),
+    /// It is not decompressed now, and is tried again.
     Refused(Refused),
 }
 
@@ -46,33 +59,55 @@ impl Unpacker {
         self.decompressor.data()
     }
 
-    /// Decompresses the record at `span`, which is stored in the file as `frame`.
-    /// `has_known_compression` says whether the compression of the log is one that can be undone.
+    /// Decompresses the body of the container at `span`, of `count` records, which is stored in the
+    /// file as `frame`.
     #[cold]
-    pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8], has_known_compression: bool) -> Unpacked {
-        let decompressed = if has_known_compression {
-            let read_len = span.end_offset - self.read_begin;
-            let total_max = ReadOptions::budget(self.record_len_max, read_len);
-            self.decompressor.decompress(frame, self.record_len_max, total_max)
-        } else {
-            Err(Failed::Skipped(Reason::UnsupportedCompression))
-        };
+    pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Contents {
+        let total_max = self.budget(span);
+        let len_max = container::len_max(self.record_len_max, count);
+        let decompressed = self.decompressor.decompress_one(frame, len_max, total_max);
+        self.contents(span, decompressed)
+    }
+
+    /// How many bytes all frames up to the one at `span` may have when decompressed.
+    fn budget(&self, span: RecordSpan) -> u64 {
+        ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_begin))
+    }
+
+    fn contents(&self, span: RecordSpan, decompressed: Result<(), Failed>) -> Contents {
         match decompressed {
-            Ok(()) => Unpacked::Record(RecordSpan {
-                data_at: DataAt::Unpacked,
-                ..span
-            }),
-            Err(Failed::OutOfMemory) => Unpacked::Refused(Refused::OutOfMemory),
+            Ok(()) => Contents::Data,
+            Err(Failed::OutOfMemory) => Contents::Refused(Refused::OutOfMemory),
             Err(Failed::OverBudget { data_len, excess }) => {
                 let base = ReadOptions::budget(self.record_len_max, 0);
-                Unpacked::Refused(Refused::OverBudget {
+                Contents::Refused(Refused::OverBudget {
                     offset: span.offset,
                     end_offset: span.end_offset,
                     data_len,
                     record_len_max: base.saturating_add(excess).max(RECORD_LEN_MAX + 1),
                 })
             }
-            Err(Failed::Skipped(reason)) => Unpacked::Skipped(SkippedRegion {
+            Err(Failed::Skipped(reason)) => Contents::Bad(reason),
+        }
+    }
+
+    /// Decompresses the record at `span`, which is stored in the file as `frame`.
+    /// `has_known_compression` says whether the compression of the log is one that can be undone.
+    #[cold]
+    pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8], has_known_compression: bool) -> Unpacked {
+        let decompressed = if has_known_compression {
+            let total_max = self.budget(span);
+            self.decompressor.decompress(frame, self.record_len_max, total_max)
+        } else {
+            Err(Failed::Skipped(Reason::UnsupportedCompression))
+        };
+        match self.contents(span, decompressed) {
+            Contents::Data => Unpacked::Record(RecordSpan {
+                data_at: DataAt::Unpacked,
+                ..span
+            }),
+            Contents::Refused(refused) => Unpacked::Refused(refused),
+            Contents::Bad(reason) => Unpacked::Skipped(SkippedRegion {
                 begin: span.offset,
                 end: span.end_offset,
                 reason,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::by_file_header::{nearest_file_header, of_file_header};
+use crate::container::{Codec, Mark};
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind};
@@ -19,8 +20,11 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             continue;
         };
         let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, valid.form));
+        let payload = &block[valid.form.header_len()..valid.end];
         match valid.role {
+            Role::Fragment(kind) if valid.form == Form::Packed => return Some(of_container(format, kind, payload)),
             Role::Fragment(_) => return Some(format),
+            Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
             Role::Metadata(Metadata::SetCompression) => {
                 // Without a valid payload it cannot be distinguished from what other dialects may
                 // mean by the type.
@@ -36,6 +40,44 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
         }
     }
     None
+}
+
+/// The format of a packed log that begins with a mark with this payload.
+fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
+    LogFormat {
+        compression: Mark::decode(payload).and_then(Mark::compression),
+        ..format
+    }
+}
+
+/// The format of a packed log whose first fragment, of this kind, is one of a container.
+fn of_container(format: LogFormat, kind: Kind, payload: &[u8]) -> LogFormat {
+    let begins = matches!(kind, Kind::Full | Kind::First);
+    let codec = payload.first().filter(|_| begins).copied().and_then(Codec::from_byte);
+    LogFormat {
+        compression: codec.and_then(Codec::compression),
+        ..format
+    }
+}
+
+/// The format of a packed log whose mark is damaged, if `head` begins with one that has at most eight
+/// wrong bits.
+pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
+    const DAMAGED_BITS_MAX: u32 = 8;
+    let marks = [Codec::Stored, Codec::Zstd].map(|codec| {
+        let mark = Mark::new(codec).fragment();
+        let bits = head.get(..mark.len())?.iter().zip(mark);
+        let damaged_bits: u32 = bits.map(|(byte, right)| (byte ^ right).count_ones()).sum();
+        Some((damaged_bits, codec))
+    });
+    let (damaged_bits, codec) = marks
+        .into_iter()
+        .flatten()
+        .min_by_key(|(damaged_bits, _)| *damaged_bits)?;
+    (damaged_bits <= DAMAGED_BITS_MAX).then(|| LogFormat {
+        compression: codec.compression(),
+        ..Dialect::PACKED.into()
+    })
 }
 
 /// The format of a log whose first block begins with damage, and where the damage ends: at the

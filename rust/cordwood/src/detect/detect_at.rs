@@ -1,7 +1,7 @@
 //! The dialect of a log.
 
 use super::by_file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
-use super::by_fragment::{after_damage, of_empty_log, of_fragment};
+use super::by_fragment::{after_damage, of_damaged_mark, of_empty_log, of_fragment};
 use super::by_frame::{compressed, is_compressed, with_compression};
 use super::detection::{DETECT_LEN, PartialDetection};
 use super::foreign::Foreign;
@@ -50,6 +50,12 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
             } else {
                 PartialDetection::Log(format)
             };
+        }
+        if offset == 0
+            && begin == 0
+            && let Some(format) = of_damaged_mark(block)
+        {
+            return PartialDetection::Log(format);
         }
         if block.len() < left && !is_all {
             return PartialDetection::NeedMore;

@@ -250,6 +250,23 @@ pub enum Unsupported {
     LogNumber,
     /// Records in the dialect are not compressed.
     Compression,
-    /// Only a build with the feature `zstd` writes records compressed with zstd.
+    /// Only a build with the feature `zstd` writes records compressed with zstd, and reads containers
+    /// compressed with it.
     ZstdFeature,
+    /// The mark of a packed log states a version that this release does not know.
+    #[non_exhaustive]
+    PackedVersion {
+        /// The version.
+        version: u8,
+        /// File offset of the mark.
+        offset: u64,
+    },
+    /// A container of a packed log is stored by a codec that this release does not know.
+    #[non_exhaustive]
+    Codec {
+        /// The number of the codec.
+        codec: u8,
+        /// File offset of the container, or of the mark that states the codec.
+        offset: u64,
+    },
 }

@@ -45,7 +45,6 @@ impl Dialect {
     /// Whether containers are known in this dialect: in [`PACKED`](Self::PACKED), and in
     /// [`LEVELDB`](Self::LEVELDB) if it was detected, since the mark may have been destroyed.
     #[inline]
-    #[allow(dead_code, reason = "the reader of containers follows")]
     pub(crate) const fn has_containers(self) -> bool {
         matches!(self.meaning(FULL).role, Role::Fragment(_))
     }

@@ -212,24 +212,8 @@ impl<S: Source> Fragments<S> {
             return Ok(None);
         }
         let position = self.region.end;
-        let (begin, end, kind) = match self.ahead.step() {
-            Ok(Step::Record(span)) => {
-                let is_salvaged = span.is_salvaged;
-                (span.offset, span.end_offset, RegionKind::Record { is_salvaged })
-            }
-            Ok(Step::Skipped(region))
-            | Err(Error {
-                kind: ErrorKind::Corruption { region, .. },
-                ..
-            }) => (region.begin, region.end, RegionKind::Skipped(region.reason)),
-            Ok(Step::NeedMore | Step::End(_)) => {
-                self.has_ended = true;
-                let end = self.ahead.offset();
-                (end, end, RegionKind::Trailer)
-            }
-            Err(error) => return Err(error),
-        };
-        let region = Region { begin, end, kind };
+        let region = self.next_event(position)?;
+        let Region { begin, end, .. } = region;
         if position < begin {
             self.next = (begin < end).then_some(region);
             return Ok(Some(Region {
@@ -239,5 +223,39 @@ impl<S: Source> Fragments<S> {
             }));
         }
         Ok((begin < end).then_some(region))
+    }
+
+    /// The region of the next event after `position`, where the last one ended. What tiles the file is
+    /// a container, and not each of its records.
+    fn next_event(&mut self, position: u64) -> Result<Region, Error> {
+        loop {
+            let (begin, end, kind) = match self.ahead.step() {
+                Ok(Step::Record(span)) => {
+                    let is_salvaged = span.is_salvaged;
+                    (span.offset, span.end_offset, RegionKind::Record { is_salvaged })
+                }
+                Ok(Step::Skipped(region))
+                | Err(Error {
+                    kind: ErrorKind::Corruption { region, .. },
+                    ..
+                }) => (region.begin, region.end, RegionKind::Skipped(region.reason)),
+                Ok(Step::NeedMore | Step::End(_)) => {
+                    self.has_ended = true;
+                    let end = self.ahead.offset();
+                    return Ok(Region {
+                        begin: end,
+                        end,
+                        kind: RegionKind::Trailer,
+                    });
+                }
+                Err(error) => return Err(error),
+            };
+            let (begin, end) = match self.ahead.container_at(begin) {
+                Some(container) if container.end <= position => continue,
+                Some(container) => (container.start.max(position), container.end),
+                None => (begin, end),
+            };
+            return Ok(Region { begin, end, kind });
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::parallel::in_parts_of_file;
 use super::parallel::{Events, Parts, in_parts, joined_end};
 use crate::damage::{LastZeros, Reason, Severity};
-use crate::decode::{End, ReadOptions, RecordSpan, Step};
+use crate::decode::{DataAt, End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, ErrorKind};
 use crate::format::BLOCK_LEN;
@@ -16,7 +16,8 @@ use crate::reader::{Reader, SeekSource, Source};
 /// The contents of a log, in numbers.
 ///
 /// `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it was read
-/// from its beginning to its end.
+/// from its beginning to its end, and no record of a container was too long: that one is in two of
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
@@ -30,7 +31,7 @@ pub struct Stat {
     /// Bytes of data in the records.
     pub payload_len: u64,
     /// Bytes of payload in all fragments of the records. It differs from `payload_len` only in a
-    /// compressed log.
+    /// compressed or a packed log.
     pub stored_len: u64,
     /// Bytes of header in all fragments of the records.
     pub header_len: u64,
@@ -46,6 +47,15 @@ pub struct Stat {
     pub middle_count: u64,
     /// LAST fragments of the records.
     pub last_count: u64,
+    /// Containers of a packed log of which a record was returned. Each is counted in the range in
+    /// which it begins.
+    pub container_count: u64,
+    /// Bytes of payload in the fragments of these containers.
+    pub container_len: u64,
+    /// Records that were in containers.
+    pub packed_count: u64,
+    /// Bytes of data in these records.
+    pub packed_len: u64,
     /// Bytes of trailers, at the ends of blocks that have no room for a header.
     pub trailer_len: u64,
     /// Bytes that were not returned, for whatever reason: [`verify`](super::verify) lists the
@@ -84,6 +94,10 @@ impl Stat {
             first_count: 0,
             middle_count: 0,
             last_count: 0,
+            container_count: 0,
+            container_len: 0,
+            packed_count: 0,
+            packed_len: 0,
             trailer_len: 0,
             skipped_len: 0,
             damaged_len: 0,
@@ -114,6 +128,10 @@ impl Stat {
             first_count: self.first_count + next.first_count,
             middle_count: self.middle_count + next.middle_count,
             last_count: self.last_count + next.last_count,
+            container_count: self.container_count + next.container_count,
+            container_len: self.container_len + next.container_len,
+            packed_count: self.packed_count + next.packed_count,
+            packed_len: self.packed_len + next.packed_len,
             trailer_len: self.trailer_len + next.trailer_len,
             skipped_len: self.skipped_len + next.skipped_len,
             damaged_len: self.damaged_len + next.damaged_len,
@@ -138,15 +156,24 @@ impl Stat {
         self.record_len_max = Some(self.record_len_max.map_or(len, |max| max.max(len)));
         self.stored_len += stored.payload_len;
         self.header_len += stored.header_len;
-        if stored.fragment_count > 1 {
-            self.first_count += 1;
-            self.middle_count += stored.fragment_count - 2;
-            self.last_count += 1;
-        } else {
-            self.full_count += 1;
+        match stored.fragment_count {
+            // A container is counted once.
+            0 => {}
+            1 => self.full_count += 1,
+            count => {
+                self.first_count += 1;
+                self.middle_count += count - 2;
+                self.last_count += 1;
+            }
         }
         // Trailers inside the record.
-        self.trailer_len += span.end_offset - span.offset - stored.payload_len - stored.header_len;
+        self.trailer_len += stored.trailer_len;
+        if let DataAt::Container { .. } = span.data_at {
+            self.container_count += u64::from(stored.fragment_count > 0);
+            self.container_len += stored.payload_len;
+            self.packed_count += 1;
+            self.packed_len += len;
+        }
     }
 
     fn events(&self) -> Events {

@@ -195,7 +195,8 @@ pub(super) fn report<S: Source>(
             Ok(Step::Record(span)) => {
                 report.record(span, reader.data_len(span));
                 if let Some(repaired) = reader.take_repairs() {
-                    report.repaired_count += 1;
+                    // A container was repaired for all its records.
+                    report.repaired_count += reader.rest_len(span);
                     report.repaired.append(repaired);
                 }
                 on_step(reader, Step::Record(span))?;

@@ -150,6 +150,9 @@ impl<S: Source> Reader<S> {
 
     #[inline(always)]
     fn found_last(&self) -> Option<Found<'_>> {
+        if let Some(span) = self.decoder.peek_of_container() {
+            return Some(Found::Record(self.found_record(span)));
+        }
         Some(match self.last.as_ref()? {
             Ok(Step::Record(span)) => Found::Record(self.found_record(*span)),
             Ok(Step::Skipped(region)) => Found::Skipped(*region),
@@ -177,6 +180,9 @@ impl<S: Source> Reader<S> {
 
     #[inline(never)]
     fn advance_last(&mut self) -> Result<(), Error> {
+        if self.decoder.next_of_container().is_some() {
+            return Ok(());
+        }
         self.last.take().map_or(Ok(()), |last| last.map(drop))
     }
 
@@ -189,7 +195,7 @@ impl<S: Source> Reader<S> {
         }
         match self.look_in_window() {
             Ok(Step::NeedMore) => return false,
-            Ok(Step::Record(_)) if self.decoder.peek_of_run().is_some() => {}
+            Ok(Step::Record(_)) if self.has_several() => {}
             last => self.last = Some(last),
         }
         true
@@ -197,7 +203,13 @@ impl<S: Source> Reader<S> {
 
     #[inline]
     fn has_found(&self) -> bool {
-        self.decoder.peek_of_run().is_some() || self.last.is_some()
+        self.has_several() || self.last.is_some()
+    }
+
+    /// Whether the decoder has the next record, as one of several that it found at once.
+    #[inline]
+    fn has_several(&self) -> bool {
+        self.decoder.peek_of_run().is_some() || self.decoder.peek_of_container().is_some()
     }
 
     /// Reads once from the source, after [`find`](Self::find) has returned `false`. An error is
@@ -235,27 +247,51 @@ impl<S: Source> Reader<S> {
                     }
                 }
             }
+            if let Some(rest) = self.decoder.rest_of_container(self.source.window()) {
+                let Ok(count) = batch.push_container(&rest, target_len) else {
+                    return Err(self.out_of_memory());
+                };
+                self.decoder.take_of_container(count);
+                if batch.is_full(target_len) {
+                    return Ok(());
+                }
+            }
+            if let Some(span) = self.decoder.peek_of_container() {
+                // One that is salvaged, or beside one that is too long.
+                self.push_found(batch, span)?;
+                self.decoder.take_of_container(1);
+                if batch.is_full(target_len) {
+                    return Ok(());
+                }
+                continue;
+            }
             if !self.find() {
                 return Ok(());
             }
-            if self.decoder.peek_of_run().is_some() {
+            if self.has_several() {
                 continue;
             }
             let Some(Ok(Step::Record(span))) = self.last else {
                 return Ok(());
             };
-            if batch.reserve(1, self.data_len(span) as usize).is_err() {
-                return Err(self.out_of_memory());
-            }
-            batch.keep_end(span.offset);
-            let pieces = self.decoder.pieces(self.source.window(), span);
-            pieces.for_each(|piece| append(&mut batch.data, piece));
-            batch.end_record(span.offset, span.end_offset, span.is_salvaged);
+            self.push_found(batch, span)?;
             self.last = None;
             if batch.is_full(target_len) {
                 return Ok(());
             }
         }
+    }
+
+    /// Copies a record that was found to `batch`, without taking it.
+    fn push_found(&self, batch: &mut RecordBatch, span: RecordSpan) -> Result<(), Error> {
+        if batch.reserve(1, self.data_len(span) as usize).is_err() {
+            return Err(self.out_of_memory());
+        }
+        batch.keep_end(span.offset);
+        let pieces = self.decoder.pieces(self.source.window(), span);
+        pieces.for_each(|piece| append(&mut batch.data, piece));
+        batch.end_record(span.offset, span.end_offset, span.is_salvaged);
+        Ok(())
     }
 
     /// The error to return if there is not enough memory for the bytes of a record.

@@ -153,7 +153,8 @@ impl<S: SeekSource> Reader<S> {
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.format()?;
-        self.source.seek(offset).map_err(|source| self.io(source))?;
+        let begin = self.decoder.begin_of(offset);
+        self.source.seek(begin).map_err(|source| self.io(source))?;
         self.decoder.seek(offset);
         self.end = None;
         self.last = None;
@@ -321,6 +322,9 @@ impl<S: Source> Reader<S> {
     // Not inlined, as `look`.
     #[inline(never)]
     fn look_for_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        if let Some(span) = self.decoder.next_of_container() {
+            return Ok(Some(self.record(span)));
+        }
         loop {
             match self.step()? {
                 Step::Record(span) => return Ok(Some(self.record(span))),
@@ -356,7 +360,7 @@ impl<S: Source> Reader<S> {
         while !self.find() {
             self.read_more();
         }
-        if let Some(span) = self.decoder.next_of_run() {
+        if let Some(span) = self.decoder.next_of_run().or_else(|| self.decoder.next_of_container()) {
             return Ok(Step::Record(span));
         }
         if let Some(Ok(Step::Record(span))) = self.last
@@ -373,8 +377,8 @@ impl<S: Source> Reader<S> {
         self.decoder.next_of_run()
     }
 
-    /// The next step of the decoder, in the bytes that have been read. The records of a run are not
-    /// taken.
+    /// The next step of the decoder, in the bytes that have been read. The records of a run or of a
+    /// container are not taken.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
         if self.undetected.is_some() && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -401,7 +405,10 @@ impl<S: Source> Reader<S> {
     fn next_not_left_out(&mut self) -> Step {
         loop {
             match (self.decoder.look(self.source.window()), &mut self.left_out_count) {
-                (Step::Record(span), Some(count)) if span.is_salvaged => *count += 1,
+                (step @ Step::Record(span), Some(count)) if span.is_salvaged => {
+                    *count += 1;
+                    self.decoder.take_first(step);
+                }
                 (step, _) => return step,
             }
         }
@@ -507,6 +514,18 @@ impl<S: Source> Reader<S> {
     /// The space that the last returned record takes up in the file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         self.decoder.stored(span)
+    }
+
+    /// How many records were found at once with the one that was returned last, as its container, and
+    /// not before it.
+    pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
+        self.decoder.rest_len(span)
+    }
+
+    /// The file offsets of the container in which the record or region that was returned last begins
+    /// at `offset`, if it is in one.
+    pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
+        self.decoder.container_at(offset)
     }
 
     /// The form of the last header of the record that was returned last.

@@ -5,6 +5,7 @@ use std::collections::TryReserveError;
 
 use super::{Found, Reader, Source};
 use crate::copy::{append, try_reserve};
+use crate::decode::Rest;
 use crate::error::Error;
 
 /// Consecutive records: their bytes in one buffer, their offsets in another. This is the layout of
@@ -169,6 +170,32 @@ impl RecordBatch {
         self.keep_end(offset);
         self.add(record, offset, end_offset);
         Ok(())
+    }
+
+    /// Adds the records that are left of a container, until the batch [is full](Self::is_full) for
+    /// `target_len`, and returns how many: at least one. If there is not enough memory, nothing was
+    /// added.
+    pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
+        let room = target_len.saturating_sub(self.data.len());
+        let until_full = rest.ends.partition_point(|&end| end - rest.data_begin < room) + 1;
+        let count = until_full
+            .min(count_max(target_len).saturating_sub(self.len()).max(1))
+            .min(rest.ends.len());
+        let ends = &rest.ends[..count];
+        let data = &rest.data[..ends[count - 1] - rest.data_begin];
+        self.reserve(count, data.len())?;
+        self.keep_end(rest.offset);
+        // A buffer is never longer than i64::MAX.
+        let moved = self.data.len() as i64 - rest.data_begin as i64;
+        append(&mut self.data, data);
+        self.offsets.extend(ends.iter().map(|&end| moved + end as i64));
+        self.record_offsets.extend((rest.offset..).take(count));
+        self.end_offset = if count == rest.ends.len() {
+            rest.end_offset
+        } else {
+            rest.offset + count as u64
+        };
+        Ok(count)
     }
 
     /// Keeps the end of the last record if the next one, which begins at `offset`, does not begin

@@ -26,12 +26,15 @@ pub(crate) enum Wire {
     Synced(u32, u64),
     /// Types 1 to 4, with the other checksum.
     Ieee,
+    /// Types 0x40, 0x42, 0x44 and 0x46, for containers.
+    #[allow(dead_code, reason = "not every test file makes containers")]
+    Packed,
 }
 
 impl Wire {
     fn rest(self) -> Vec<u8> {
         match self {
-            Wire::Plain | Wire::Ieee => Vec::new(),
+            Wire::Plain | Wire::Ieee | Wire::Packed => Vec::new(),
             Wire::Recyclable(number) => number.to_le_bytes().to_vec(),
             Wire::Synced(number, synced) => [&number.to_le_bytes()[..], &synced.to_le_bytes()].concat(),
         }
@@ -58,6 +61,7 @@ impl Wire {
             Wire::Plain | Wire::Ieee => 0,
             Wire::Recyclable(_) => 4,
             Wire::Synced(..) => 8,
+            Wire::Packed => return self.fragment(0x3e + 2 * place, payload),
         };
         self.fragment(before + place, payload)
     }

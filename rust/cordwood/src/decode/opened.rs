@@ -1,0 +1,357 @@
+//! The records of a container, which is opened once and returned record by record.
+
+use std::ops::Range;
+
+use super::unpack::Contents;
+use super::{DataAt, Decoder, RecordSpan, Refused, Step, Stored, Window};
+use crate::container::{Codec, Head, read_ends};
+use crate::damage::{Reason, SkippedRegion};
+use crate::dialect::Unsupported;
+
+/// The container that was read last, and how much of it has been returned.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// File offsets of the container.
+    begin: u64,
+    end: u64,
+    body: Body,
+    /// Where the data of the first record begins in the body, and where that of each record ends.
+    data_begin: usize,
+    ends: Vec<usize>,
+    /// The index of the next record.
+    next: usize,
+    /// The index after that of the last record in the range that is read.
+    limit: usize,
+    /// The index of the first record that is returned and not skipped, if the range contains the
+    /// beginning of the container: the one for which the container is counted.
+    counted: Option<usize>,
+    is_salvaged: bool,
+    /// Whether the length of some record exceeds the limit.
+    has_long: bool,
+    record_len_max: u64,
+}
+
+/// Where the body of a container is.
+#[derive(Debug, Clone, Copy)]
+enum Body {
+    /// In the window, at this file offset: it is stored, in one fragment.
+    Window(u64),
+    /// In the assembler, at this place: it is stored, in several fragments.
+    Joined(usize),
+    /// In the unpacker: it was decompressed.
+    Unpacked,
+}
+
+/// The records of an opened container that are still to be returned, for a caller that copies many of
+/// them at once.
+pub(crate) struct Rest<'a> {
+    /// The data of the records, in order.
+    pub(crate) data: &'a [u8],
+    /// Where the first of them begins, and where each ends, in the same units.
+    pub(crate) data_begin: usize,
+    pub(crate) ends: &'a [usize],
+    /// The file offset of the first of them. Those of the others follow, one by one.
+    pub(crate) offset: u64,
+    /// The file offset after the last of them.
+    pub(crate) end_offset: u64,
+}
+
+impl Opened {
+    pub(super) fn new(record_len_max: u64) -> Self {
+        Opened {
+            begin: 0,
+            end: 0,
+            body: Body::Unpacked,
+            data_begin: 0,
+            ends: Vec::new(),
+            next: 0,
+            limit: 0,
+            counted: None,
+            is_salvaged: false,
+            has_long: false,
+            record_len_max,
+        }
+    }
+
+    /// Forgets the records that are left.
+    pub(super) fn clear(&mut self) {
+        self.next = self.limit;
+    }
+
+    #[inline]
+    fn is_left(&self) -> bool {
+        self.next < self.limit
+    }
+
+    #[inline]
+    fn is_long(&self, index: usize) -> bool {
+        self.has_long && self.place(index).len() as u64 > self.record_len_max
+    }
+
+    /// Where the data of a record is in the body.
+    #[inline]
+    fn place(&self, index: usize) -> Range<usize> {
+        let begin = match index.checked_sub(1) {
+            Some(before) => self.ends[before],
+            None => self.data_begin,
+        };
+        begin..self.ends[index]
+    }
+
+    /// The file offset after a record: that of the next one, or the end of the container.
+    #[inline]
+    fn end_offset(&self, index: usize) -> u64 {
+        if index + 1 == self.ends.len() {
+            self.end
+        } else {
+            self.begin + index as u64 + 1
+        }
+    }
+
+    /// The next record, without taking it. `None` if none is left, or if it is too long.
+    #[inline]
+    fn peek(&self) -> Option<RecordSpan> {
+        (self.is_left() && !self.is_long(self.next)).then(|| RecordSpan {
+            offset: self.begin + self.next as u64,
+            end_offset: self.end_offset(self.next),
+            data_at: DataAt::Container {
+                // At most `COUNT_MAX`.
+                index: self.next as u16,
+            },
+            is_salvaged: self.is_salvaged,
+        })
+    }
+
+    /// Takes `count` records, and returns the file offset of what follows them.
+    #[inline]
+    fn take(&mut self, count: usize) -> u64 {
+        self.next += count;
+        if self.is_left() {
+            self.begin + self.next as u64
+        } else {
+            self.end
+        }
+    }
+}
+
+impl Decoder {
+    /// The next record of the opened container, if one is left, without taking it.
+    #[inline]
+    pub(crate) fn peek_of_container(&self) -> Option<RecordSpan> {
+        self.opened.peek()
+    }
+
+    /// Takes the next `count` records of the opened container.
+    #[inline]
+    pub(crate) fn take_of_container(&mut self, count: usize) {
+        self.offset = self.opened.take(count);
+    }
+
+    /// The next record of the opened container, if one is left.
+    #[inline]
+    pub(crate) fn next_of_container(&mut self) -> Option<RecordSpan> {
+        let span = self.opened.peek()?;
+        self.take_of_container(1);
+        Some(span)
+    }
+
+    /// The records of the opened container that are left, if none of them is too long and they are
+    /// not salvaged.
+    pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
+        let opened = &self.opened;
+        if !opened.is_left() || opened.has_long || opened.is_salvaged {
+            return None;
+        }
+        let data_begin = opened.place(opened.next).start;
+        let last = opened.limit - 1;
+        Some(Rest {
+            data: self.body(window, data_begin..opened.ends[last]),
+            data_begin,
+            ends: &opened.ends[opened.next..opened.limit],
+            offset: opened.begin + opened.next as u64,
+            end_offset: opened.end_offset(last),
+        })
+    }
+
+    /// The number of records of the opened container from the one in `span` on.
+    pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
+        match span.data_at {
+            DataAt::Container { index } => (self.opened.limit - usize::from(index)) as u64,
+            DataAt::Window { .. } | DataAt::Joined | DataAt::Unpacked => 1,
+        }
+    }
+
+    /// The file offsets of the opened container, if `offset` is in it.
+    pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
+        let range = self.opened.begin..self.opened.end;
+        range.contains(&offset).then_some(range)
+    }
+
+    /// The bytes of a record of the opened container.
+    #[inline]
+    pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
+        self.body(window, self.opened.place(usize::from(index)))
+    }
+
+    #[inline]
+    pub(super) fn len_in_container(&self, index: u16) -> u64 {
+        self.opened.place(usize::from(index)).len() as u64
+    }
+
+    #[inline]
+    fn body<'a>(&'a self, window: Window<'a>, place: Range<usize>) -> &'a [u8] {
+        match self.opened.body {
+            Body::Window(offset) => window.slice(offset + place.start as u64, place.len()),
+            Body::Joined(begin) => &self.assembler.joined()[begin + place.start..begin + place.end],
+            Body::Unpacked => &self.unpacker.data()[place],
+        }
+    }
+
+    /// The space that the container takes up in the file, for the first of its records that is
+    /// returned; nothing for the others.
+    pub(super) fn stored_in_container(&self, index: u16) -> Stored {
+        if self.opened.counted == Some(usize::from(index)) {
+            self.stored
+        } else {
+            Stored::default()
+        }
+    }
+
+    /// The next record of the opened container, which is too long to be returned.
+    #[cold]
+    pub(super) fn skip_in_container(&mut self) -> Option<Step> {
+        if !self.opened.is_left() {
+            return None;
+        }
+        let index = self.opened.next;
+        let region = SkippedRegion {
+            begin: self.opened.begin + index as u64,
+            end: self.opened.end_offset(index),
+            reason: Reason::RecordTooLarge,
+            leveldb_len: None,
+        };
+        self.take_of_container(1);
+        Some(self.skip(region))
+    }
+
+    /// Opens the container at `span`; `payload` is that of its last fragment. Returns the first of
+    /// its records in the range, without taking it. Returns `None` to look again: there is none.
+    ///
+    /// A container that begins before the range may contain records of it, but whatever is wrong with
+    /// it belongs to the range before.
+    pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
+        let is_joined = span.data_at == DataAt::Joined;
+        let container = if is_joined { self.assembler.joined() } else { payload };
+        let (begin, end) = (span.offset, span.end_offset);
+        let is_early = begin < self.bounds.start;
+        let before = self.bounds.start.saturating_sub(begin);
+
+        let bad = |reason| {
+            let region = SkippedRegion {
+                begin,
+                end,
+                reason,
+                leveldb_len: None,
+            };
+            (!is_early).then_some(region)
+        };
+        let codec = container.first().copied();
+        let Some((codec, byte)) = codec.map(|byte| (Codec::from_byte(byte), byte)) else {
+            return bad(Reason::BadContainer).map(|region| self.skip(region));
+        };
+        let is_readable = codec == Some(Codec::Stored) || (codec.is_some() && cfg!(feature = "zstd"));
+        if !is_readable {
+            if is_early && end <= self.bounds.start {
+                return None;
+            }
+            // What is found after damage may be part of a payload. And where checksums are not
+            // verified, nothing shows that the codec is what was written.
+            if span.is_salvaged || !self.policy.verify_checksums {
+                return bad(Reason::UnsupportedCompression).map(|region| self.skip(region));
+            }
+            let unsupported = match codec {
+                Some(_) => Unsupported::ZstdFeature,
+                None => Unsupported::Codec {
+                    codec: byte,
+                    offset: begin,
+                },
+            };
+            return Some(self.refuse_again(span, Refused::Unsupported(unsupported)));
+        }
+        let block_end = begin.saturating_add(self.format.dialect.block_left(begin) as u64);
+        let head = Head::decode(container).filter(|head| head.has_offsets(begin, end, block_end));
+        let Some(head) = head else {
+            return bad(Reason::BadContainer).map(|region| self.skip(region));
+        };
+        // Not even opened if it contains nothing of the range.
+        if before >= head.count as u64 {
+            return None;
+        }
+        let stored_body = &container[head.len..];
+        let contents = match codec {
+            Some(Codec::Zstd) => self.unpacker.unpack_container(span, stored_body, head.count),
+            _ => Contents::Data,
+        };
+        let (body, is_unpacked) = match contents {
+            Contents::Data if codec == Some(Codec::Zstd) => (self.unpacker.data(), true),
+            Contents::Data => (stored_body, false),
+            Contents::Bad(reason) => return bad(reason).map(|region| self.skip(region)),
+            Contents::Refused(refused) => return Some(self.refuse_again(span, refused)),
+        };
+        if self.opened.ends.try_reserve(head.count).is_err() {
+            return Some(self.refuse_again(span, Refused::OutOfMemory));
+        }
+        let Some(data_begin) = read_ends(body, head.count, &mut self.opened.ends) else {
+            return bad(Reason::BadContainer).map(|region| self.skip(region));
+        };
+
+        let opened = &mut self.opened;
+        let len_max = opened.record_len_max;
+        opened.has_long = body.len() as u64 > len_max && {
+            let mut ends = std::iter::once(data_begin).chain(opened.ends.iter().copied());
+            let mut end_before = ends.next().unwrap_or(0);
+            ends.any(|end| (end - std::mem::replace(&mut end_before, end)) as u64 > len_max)
+        };
+        opened.body = match is_unpacked {
+            true => Body::Unpacked,
+            false if is_joined => Body::Joined(head.len),
+            false => Body::Window(end - stored_body.len() as u64),
+        };
+        (opened.begin, opened.end, opened.data_begin) = (begin, end, data_begin);
+        // In the range, and so fewer than `count`.
+        opened.next = before as usize;
+        let limit = self.bounds.end.saturating_sub(begin);
+        opened.limit = head.count.min(usize::try_from(limit).unwrap_or(usize::MAX));
+        opened.is_salvaged = span.is_salvaged;
+        opened.counted = (0..opened.limit)
+            .find(|&index| !opened.is_long(index))
+            .filter(|_| !is_early);
+        self.offset = opened.take(0);
+        self.peek_of_container()
+            .map(Step::Record)
+            .or_else(|| self.skip_in_container())
+    }
+
+    /// Refuses the container at `span`, which is opened again by the next call.
+    #[cold]
+    fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
+        if span.data_at == DataAt::Joined {
+            self.retry.joined = Some(span);
+        } else {
+            // It is in the window, and is read again.
+            self.offset = span.offset;
+        }
+        self.refuse(refused)
+    }
+
+    /// Where reading begins to return what begins at `offset`, which must be where a record begins
+    /// or ends: at the beginning of the block, if the record may be in a container there.
+    pub(crate) fn begin_of(&self, offset: u64) -> u64 {
+        let dialect = self.format.dialect;
+        if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {
+            dialect.block_begin(offset)
+        } else {
+            offset
+        }
+    }
+}
