@@ -320,6 +320,7 @@ impl Copy {
     /// Ends the log as the source ends, and returns what could not be kept.
     fn finish(&mut self) -> Vec<NotKept> {
         self.encoder.begin(&mut self.out);
+        self.encoder.end_container(&mut self.out);
         if self.has_end_trailer {
             self.encoder.set_number(self.format.log_number.or(self.number));
             self.encoder.end(&mut self.out);

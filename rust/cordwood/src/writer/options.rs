@@ -120,8 +120,9 @@ pub struct LogFileOptions {
     /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A log
     /// with a number is never appended to. Default: `None`.
     pub log_number: Option<u32>,
-    /// How each record is compressed. A compressed log is never appended to. Default: `None`, no
-    /// compression.
+    /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is compressed.
+    /// A log of compressed records is never appended to; a packed log keeps the compression that it
+    /// has. Default: `None`, no compression.
     pub compression: Option<Compression>,
     /// Refuse to write a record of more bytes than this:
     /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,

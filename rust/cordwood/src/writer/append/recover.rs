@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::tail::Tail;
 use super::unsynced;
+use crate::container::Mark;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{DETECT_LEN, Foreign, PartialDetection, identify, is_text, of_rest};
-use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Role};
+use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, Hint};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::is_written;
@@ -46,9 +47,9 @@ pub(in crate::writer) fn recover(
 ) -> Result<Recovered, Error> {
     let failed = |source| Error::io(source, path);
     let file_len = storage.file_len().map_err(failed)?;
-    let (dialect, foreign) = dialect_of(storage, options.dialect, path, file_len)?;
+    let (format, foreign) = format_of(storage, options, path, file_len)?;
     let file = LogBefore {
-        dialect,
+        dialect: format.dialect,
         foreign,
         file_len,
         storage,
@@ -91,25 +92,29 @@ pub(in crate::writer) fn recover(
         None => {}
     }
     Ok(Recovered {
-        format: file.dialect.into(),
+        format,
         file_len: new_len,
         tail: tail.map(|(_, region)| region),
     })
 }
 
-/// The dialect in which to append to a log: the given one, or else the one that it is in. If one is
-/// given, also what the file seems to be if it is not a log.
+/// The format in which to append to a log: in the given dialect, or else in the one that it is in. If
+/// one is given, also what the file seems to be if it is not a log.
+///
+/// A packed log is continued with the compression that its mark states or, if the mark is lost, with
+/// that of its first container. The given one counts only if the file has neither.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::WrongDialect`], [`ErrorKind::NeverAppended`], [`ErrorKind::Foreign`]: readers of the file would
 /// not find what is appended.
-fn dialect_of(
+fn format_of(
     storage: &dyn Storage,
-    named: Option<Dialect>,
+    options: &LogFileOptions,
     file: Option<&Path>,
     file_len: u64,
-) -> Result<(Dialect, Option<Foreign>), Error> {
+) -> Result<(LogFormat, Option<Foreign>), Error> {
+    let named = options.dialect;
     let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, file))?;
     let read_at = |offset, buffer: &mut [u8]| {
         let bytes = read_at_most(storage, offset, buffer.len() as u64)?;
@@ -145,8 +150,14 @@ fn dialect_of(
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, file));
     }
-    let found = found.map(|found| found.dialect);
-    Ok((named.or(found).unwrap_or(LogFormat::unknown().dialect), foreign))
+    let dialect = named.or(found.map(|found| found.dialect));
+    // A mark that is torn states nothing.
+    let stating = found.filter(|_| file_len >= Mark::FRAGMENT_LEN as u64);
+    let format = LogFormat {
+        compression: stating.map_or(options.compression, |found| found.compression),
+        ..dialect.unwrap_or(LogFormat::unknown().dialect).into()
+    };
+    Ok((format, foreign))
 }
 
 /// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
@@ -307,7 +318,10 @@ impl LogBefore<'_> {
             return Ok(rest.iter().all(|&byte| byte == 0));
         }
         let meaning = self.dialect.meaning(header.kind);
-        let begins = matches!(meaning.role, Role::Fragment(Kind::Full | Kind::First));
+        let begins = matches!(
+            meaning.role,
+            Role::Fragment(Kind::Full | Kind::First) | Role::Metadata(Metadata::Mark)
+        );
         let block_left = self.dialect.block_left(begin);
         let len = meaning.form.header_len() + usize::from(header.len);
         Ok(begins && is_written(&self.dialect.into(), header, block_left) && len as u64 >= left)

@@ -73,11 +73,15 @@ impl Tail {
                 | Reason::EmptyFirst
                 | Reason::IgnoredKind { .. }
                 | Reason::BadMetadata { .. }
+                | Reason::BadContainer
+                | Reason::BadCompression
         );
         match region.reason {
             Reason::ZeroFill => self.has_zero_sector = true,
             // Its checksum is valid: it was written completely.
-            Reason::UnknownKind { .. } | Reason::BadMetadata { .. } => self.has_whole_record = true,
+            Reason::UnknownKind { .. } | Reason::BadMetadata { .. } | Reason::BadContainer | Reason::BadCompression => {
+                self.has_whole_record = true
+            }
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
                 let mut begin = region.begin;
                 while begin < region.end {

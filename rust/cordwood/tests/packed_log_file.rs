@@ -1,0 +1,274 @@
+//! `LogFile` keeps its promises in a packed log, with both codecs: failed writes, crashes, and
+//! appending to what is there. `docs/format/writing.md` has the promises.
+
+#![cfg(all(feature = "fs", feature = "zstd"))]
+
+mod double;
+
+use cordwood_log::ops;
+use cordwood_log::{
+    Compression, Dialect, Error, ErrorKind, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail,
+    ReadOptions, Reader, SyncPolicy,
+};
+use double::{Double, ENOSPC, Fault, Op, apply};
+
+const FORMATS: [LogFormat; 2] = [
+    LogFormat::new(Dialect::PACKED),
+    LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd),
+];
+
+fn options(format: LogFormat) -> LogFileOptions {
+    LogFileOptions::default().with_format(format)
+}
+
+fn buffered(format: LogFormat) -> LogFileOptions {
+    options(format).with_flush(FlushPolicy::OnClose)
+}
+
+fn record(number: usize, len: usize) -> Vec<u8> {
+    let text = format!("{{\"number\": {number}, \"loss\": 0.125}} ");
+    text.bytes().cycle().take(len).collect()
+}
+
+/// The records of a file as offset, end offset and data. What is skipped must be a torn tail or
+/// padding.
+fn read(file: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
+    let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record().expect("a file in memory") {
+        records.push((record.offset, record.end_offset, record.data.to_vec()));
+    }
+    records
+}
+
+fn data(file: &[u8]) -> Vec<Vec<u8>> {
+    read(file).into_iter().map(|(_, _, data)| data).collect()
+}
+
+/// Each call of a writer, whose writes fail from the one with the number `failing` on, once. A
+/// record whose append failed is not in the log, and every other one is.
+#[test]
+fn a_failed_write_costs_the_record_of_its_call_and_no_other() {
+    let faults = [
+        Fault::Error(ENOSPC),
+        Fault::ErrorAfter(1, ENOSPC),
+        Fault::ErrorAfter(30, ENOSPC),
+        Fault::Short(3),
+    ];
+    for format in FORMATS {
+        for (flush, fault, failing) in [FlushPolicy::EveryAppend, FlushPolicy::OnClose]
+            .into_iter()
+            .flat_map(|flush| faults.map(|fault| (flush, fault)))
+            .flat_map(|(flush, fault)| (0..40).map(move |failing| (flush, fault, failing)))
+        {
+            let double = Double::default();
+            let log = LogFile::create_in(double.boxed(), options(format).with_flush(flush)).expect("a new file");
+            let state = &double;
+            state.state().write_faults = (0..failing).map(|_| Fault::None).chain([fault]).collect();
+            let mut expected = Vec::new();
+            for number in 0..60 {
+                let one = record(number, [0, 20, 300, 5_000, 70_000][number * 7 % 5]);
+                match number % 9 {
+                    4 => {
+                        let before = log.offset();
+                        let batch: Vec<_> = (0..50).map(|at| record(number * 100 + at, at * 3)).collect();
+                        match log.extend(&batch) {
+                            Ok(_) => expected.extend(batch),
+                            // All of it fits in one write.
+                            Err(_) => assert_eq!(log.offset(), before),
+                        }
+                    }
+                    // A failed flush keeps what it could not write.
+                    6 => drop(log.flush()),
+                    7 => {
+                        if log.append_sync(&one).is_ok() {
+                            expected.push(one);
+                            let durable = log.durable_offset();
+                            assert_eq!(data(&double.bytes()[..durable as usize]), expected);
+                        }
+                    }
+                    _ => {
+                        if log.append(&one).is_ok() {
+                            expected.push(one);
+                        }
+                    }
+                }
+                if flush == FlushPolicy::EveryAppend {
+                    assert_eq!(
+                        data(&double.bytes()).len(),
+                        expected.len(),
+                        "{format:?} {failing} {number}"
+                    );
+                }
+            }
+            // The fault may have been left for this. What it could not write is kept.
+            let _ = log.flush();
+            log.close().expect("no further fault");
+            let file = double.bytes();
+            assert!(data(&file) == expected, "{format:?} {flush:?} {fault:?} {failing}");
+        }
+    }
+}
+
+/// At each length at which a crash may leave the file: a container is there as a whole or not at
+/// all, and what is appended then follows the last whole one.
+#[test]
+fn a_log_cut_anywhere_is_appended_to_after_its_last_whole_container() {
+    for format in FORMATS {
+        let double = Double::default();
+        let log = LogFile::create_in(double.boxed(), buffered(format)).expect("a new file");
+        for number in 0..60 {
+            log.append(&record(number, number * 5 % 90)).expect("no fault");
+            if number % 13 == 12 {
+                log.flush().expect("no fault");
+            }
+        }
+        log.append(&record(60, 40_000)).expect("no fault");
+        log.close().expect("no fault");
+        let file = double.bytes();
+        let records = read(&file);
+        assert_eq!(records.len(), 61);
+        let cuts = (0..file.len()).filter(|cut| *cut < 3_000 || cut % 101 == 0 || file.len() - cut < 300);
+        for cut in cuts {
+            // An end offset that is not the beginning of the next record's container.
+            let whole = records.iter().filter(|(_, end, _)| is_whole(&file, *end, cut));
+            let mut expected: Vec<_> = whole.map(|(_, _, data)| data.clone()).collect();
+            expected.push(b"appended".to_vec());
+            expected.push(b"and packed".to_vec());
+            for policy in [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock] {
+                let double = Double::with_bytes(&file[..cut]);
+                let opened = LogFile::append_in(double.boxed(), buffered(format).with_on_torn_tail(policy));
+                let log = match opened {
+                    Err(Error {
+                        kind: ErrorKind::TornTail { .. },
+                        ..
+                    }) if policy == OnTornTail::Refuse => continue,
+                    opened => opened.unwrap_or_else(|error| panic!("{format:?} {policy:?} {cut}: {error}")),
+                };
+                assert_eq!(log.format(), format, "{cut}");
+                let offset = log.append(b"appended").expect("no fault");
+                assert_eq!(log.append(b"and packed").expect("no fault"), offset + 1);
+                log.close().expect("no fault");
+                let found = read(&double.bytes());
+                assert_eq!(found[found.len() - 2].0, offset);
+                assert!(
+                    found.into_iter().map(|(_, _, data)| data).eq(expected.clone()),
+                    "{format:?} {policy:?} {cut}"
+                );
+            }
+        }
+    }
+}
+
+/// Whether the record that ends at `end` is in the first `cut` bytes of the file, with the rest of
+/// its container.
+fn is_whole(file: &[u8], end: u64, cut: usize) -> bool {
+    // Fragments tile the file, so this is the end of the container that contains `end - 1`.
+    let mut at = 0;
+    while at < end as usize {
+        let left = 32_768 - at % 32_768;
+        if left < 7 {
+            at += left;
+            continue;
+        }
+        at += 7 + usize::from(u16::from_le_bytes([file[at + 4], file[at + 5]]));
+    }
+    at <= cut
+}
+
+#[test]
+fn a_log_is_continued_with_the_compression_of_its_mark() {
+    for format in FORMATS {
+        for given in [LogFileOptions::default(), options(FORMATS[0]), options(FORMATS[1])] {
+            let double = Double::default();
+            let log = LogFile::create_in(double.boxed(), options(format)).expect("a new file");
+            log.extend([&b"one"[..], b"two"]).expect("no fault");
+            log.close().expect("no fault");
+            let len_before = double.bytes().len();
+
+            let log = LogFile::append_in(double.boxed(), given).expect("a packed log");
+            assert_eq!(log.format(), format);
+            log.extend((0..100).map(|number| record(number, 40))).expect("no fault");
+            log.close().expect("no fault");
+            let file = double.bytes();
+            assert_eq!(data(&file).len(), 102);
+            let is_compressed = file.len() - len_before < 2_000;
+            assert_eq!(is_compressed, format == FORMATS[1]);
+        }
+    }
+}
+
+/// Its other readers would drop or refuse containers.
+#[test]
+fn containers_are_not_appended_to_a_log_of_another_dialect() {
+    let plain = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+    for format in FORMATS {
+        let opened = LogFile::append_in(Double::with_bytes(plain).boxed(), options(format));
+        assert!(
+            matches!(
+                opened,
+                Err(Error {
+                    kind: ErrorKind::WrongDialect { .. },
+                    ..
+                })
+            ),
+            "{opened:?}"
+        );
+    }
+    let double = Double::default();
+    LogFile::create_in(double.boxed(), options(FORMATS[0]))
+        .and_then(|log| Ok(log.close()?))
+        .expect("no fault");
+    for named in [Dialect::LEVELDB, Dialect::ROCKSDB, Dialect::WANDB] {
+        let opened = LogFile::append_in(double.boxed(), LogFileOptions::default().with_dialect(named));
+        assert!(
+            matches!(
+                opened,
+                Err(Error {
+                    kind: ErrorKind::WrongDialect { .. },
+                    ..
+                })
+            ),
+            "{opened:?}"
+        );
+    }
+}
+
+/// What is salvaged of a packed log is packed again, and nothing is left in a container that is open.
+#[test]
+fn a_salvaged_log_is_packed_like_its_source() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (at, format) in FORMATS.into_iter().enumerate() {
+        let paths = ["source", "salvaged"].map(|name| folder.path().join(format!("{name}{at}.log")));
+        let log = LogFile::create(&paths[0], buffered(format)).expect("a new file");
+        for number in 0..100 {
+            log.append(&record(number, 50)).expect("no fault");
+        }
+        log.close().expect("no fault");
+        ops::salvage_file(&paths[0], &paths[1], &ops::SalvageOptions::default()).expect("an intact log");
+        let [source, salvaged] = paths.map(|path| std::fs::read(path).expect("a file"));
+        assert!(source == salvaged, "{format:?}");
+    }
+}
+
+/// What a sync has covered is in the file that a crash leaves after it, even if nothing later is.
+#[test]
+fn durable_offset_is_always_the_end_of_a_container() {
+    for format in FORMATS {
+        let double = Double::default();
+        let options = buffered(format).with_sync(SyncPolicy::EveryBytes(500));
+        let log = LogFile::create_in(double.boxed(), options).expect("a new file");
+        let mut durable = Vec::new();
+        for number in 0..400 {
+            log.append(&record(number, number % 60)).expect("no fault");
+            durable.push((log.durable_offset(), number + 1));
+        }
+        let mut file = Vec::new();
+        double.ops().iter().for_each(|op: &Op| apply(op, &mut file));
+        durable.dedup_by_key(|(offset, _)| *offset);
+        assert!(durable.len() > 3);
+        for (offset, count) in durable.into_iter().filter(|(offset, _)| *offset > 0) {
+            assert_eq!(data(&file[..offset as usize]).len(), count, "{format:?} {offset}");
+        }
+    }
+}
