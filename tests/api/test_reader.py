@@ -271,7 +271,7 @@ SEVERITIES = {
     **dict.fromkeys(["too_large_rest", "zero_fill", "nonzero_trailer", "empty_first", "not_read"], "info"),
     # Only in dialects other than LevelDB's, which the reference does not know.
     **dict.fromkeys(["bad_file_header", "bad_metadata", "lost_write"], "corruption"),
-    **dict.fromkeys(["unsupported_compression", "bad_compression"], "corruption"),
+    **dict.fromkeys(["unsupported_compression", "bad_compression", "bad_container"], "corruption"),
     **dict.fromkeys(["file_header", "unknown_version", "metadata", "ignored_kind", "end_trailer", "stale"], "info"),
     "torn_tail": "torn_tail",
 }
