@@ -14,8 +14,10 @@ PIP_VERSION := 26.3
 # A core with nothing left to do takes over some of another core's tests.
 EACH_CORE := --numprocesses auto --dist worksteal
 
-# Tests of what has to happen within seconds, such as ending after Ctrl-C, run on an otherwise idle machine.
-IN_TIME := tests/api/test_interrupts.py tests/api/test_follow.py tests/cli/test_progress.py
+# Tests of what has to happen within seconds, such as ending after Ctrl-C, run on an otherwise idle machine; tests in
+# which an allocation fails, without the threads that divide the others among the cores.
+IN_TIME := tests/api/test_interrupts.py tests/api/test_follow.py tests/cli/test_progress.py \
+	tests/api/test_failed_allocations.py
 
 # One interpreter for every Cargo command: a different path would rebuild PyO3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python

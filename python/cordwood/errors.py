@@ -117,13 +117,13 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is not a log, or a log that cannot be appended to.
+    """A file that is not a log, a log that cannot be appended to, or a packed log of a later version.
 
     To read an unrecognised file as a log, pass `dialect`.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: 0.
+        offset: 0; in a packed log, where this release does not know the version or the codec.
         format: What it is: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
             `"text"`, ...; the name of its dialect, if it is a log; or `"unknown"`.
     """

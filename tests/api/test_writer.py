@@ -316,7 +316,7 @@ def test_a_pads_a_torn_tail_and_leaves_every_byte(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with cordwood.open(path, "a", on_torn_tail="pad") as writer:
-        assert (writer.discarded_tail.offset, len(writer.discarded_tail)) == (offset, length)
+        assert (writer.discarded_tail.offset, writer.discarded_tail.length) == (offset, length)
         begin = writer.append(b"two")
         assert begin == -(-len(file) // BLOCK_LEN) * BLOCK_LEN
     # Zeros only could complete a torn record.

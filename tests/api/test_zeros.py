@@ -70,7 +70,8 @@ def test_zeros_may_be_in_the_parts_of_several_threads():
         assert cordwood.verify(source + bytes(after), threads=3).outcome == stat.outcome
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+# The two records of a packed log share a container.
+@pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"packed"}))
 def test_a_log_without_zeros_at_its_end_has_no_offset_of_them(dialect):
     log = log_in(dialect, [b"one", bytes(50)])
     record = log_in(dialect, [b"one", b"two"])[len(log_in(dialect, [b"one"])) :]

@@ -102,7 +102,7 @@ def test_what_is_no_text_or_shorter_may_be_a_torn_header(header, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(header)
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
-        assert len(writer.discarded_tail) == len(header)
+        assert writer.discarded_tail.length == len(header)
 
 
 @pytest.mark.parametrize(

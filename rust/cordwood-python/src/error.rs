@@ -9,7 +9,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use cordwood::damage::Reason;
-use cordwood::{Error, ErrorKind, Hint};
+use cordwood::{Dialect, Error, ErrorKind, Hint, Unsupported};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::intern;
@@ -39,6 +39,7 @@ mod classes {
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
     let path = path.or(error.path.as_deref());
     let message = error.kind.to_string();
+    let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
         ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
@@ -54,7 +55,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        ErrorKind::Unsupported { .. } => PyValueError::new_err(placed(path, &message)),
+        // Of an option; with an offset, it is of a log that a later version has written.
+        ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => return of_log(py, &kind, message, path, error.hint).map_or_else(|error| error, PyErr::from_value),
     };
@@ -127,6 +129,13 @@ fn of_log<'py>(
         ErrorKind::Foreign { foreign, .. } => of_format(&attributes, foreign.name())?,
         ErrorKind::WrongDialect { found, .. } => of_format(&attributes, found.name())?,
         ErrorKind::NeverAppended { format, .. } => of_format(&attributes, format.dialect.name())?,
+        ErrorKind::Unsupported {
+            unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
+            ..
+        } => {
+            attributes.set_item("offset", offset)?;
+            of_format(&attributes, Dialect::PACKED.name())?
+        }
         // Those that `to_python` makes, and those that a later core may add.
         _ => return Err(PyRuntimeError::new_err(placed(path, &message))),
     };

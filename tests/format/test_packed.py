@@ -1,0 +1,185 @@
+"""Packed logs beside the pure-Python reference, which reads and writes them by docs/format/packed.md."""
+
+import io
+import itertools
+
+import packed_reference
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import BLOCK_LEN
+from support import PAYLOAD
+
+import cordwood
+
+CODECS = {None: 0, "zstd": 1}
+lengths = st.one_of(st.integers(0, 40), st.integers(0, 5_000), st.sampled_from([BLOCK_LEN, 70_000]))
+records = st.lists(st.tuples(st.integers(0, 1_000), lengths), max_size=60).map(
+    lambda places: [PAYLOAD[begin : begin + length] for begin, length in places]
+)
+
+
+def fits(groups):
+    """The groups whose records have offsets: `encode` does not check them."""
+    return [(group, codec) for group, codec in groups if group and (codec != 1 or sum(map(len, group)) > 60)]
+
+
+groups = st.lists(st.tuples(records, st.sampled_from([None, 0, 1])), max_size=6).map(fits)
+
+
+def plain(records):
+    return [(record.offset, record.end_offset, bytes(record.data)) for record in records]
+
+
+def by_reference(file):
+    return [(record.offset, record.end_offset, record.data) for record in packed_reference.read(file)]
+
+
+@given(groups, st.sampled_from([0, 1]))
+def test_a_reader_returns_what_the_reference_wrote(groups, codec):
+    file = packed_reference.encode(groups, codec)
+    try:
+        expected = by_reference(file)
+    except AssertionError:
+        return  # A container so small that its records have no offsets.
+    with cordwood.open(file) as reader:
+        assert plain(reader.records()) == expected
+        assert reader.dialect == "packed"
+        assert reader.outcome.kind == "clean"
+    assert list(cordwood.open(io.BytesIO(file))) == [data for _, _, data in expected]
+    batches = list(cordwood.open(file).record_batches())
+    assert [bytes(record) for batch in batches for record in batch] == [data for _, _, data in expected]
+    report = cordwood.verify(file)
+    assert (report.ok, report.record_count) == (True, len(expected))
+
+
+@given(records, st.sampled_from([None, "zstd"]), st.sampled_from(["append", "close"]), st.data())
+def test_the_reference_reads_what_a_writer_wrote(tmp_path_factory, records, compression, flush, data):
+    path = tmp_path_factory.mktemp("packed") / "a.log"
+    offsets = []
+    left = list(records)
+    with cordwood.open(path, "w", dialect="packed", compression=compression, flush=flush) as writer:
+        while left:
+            count = data.draw(st.integers(0, min(len(left), 30)))
+            if count:
+                writer.extend(left[:count])
+                offsets += [None] * count
+            else:
+                count = 1
+                offsets.append(writer.append(left[0]))
+            if data.draw(st.booleans()):
+                writer.flush()
+            del left[:count]
+    file = path.read_bytes()
+    found = by_reference(file)
+    assert [record for _, _, record in found] == records
+    assert all(known in (None, offset) for known, (offset, _, _) in zip(offsets, found, strict=True))
+    assert plain(cordwood.open(file).records()) == found
+    ordinary = len(reference.encode(records))
+    # The mark, and a header for each block.
+    assert len(file) <= ordinary + 17 + 7 * (ordinary // BLOCK_LEN + 1)
+
+
+def a_log():
+    """Three blocks of containers of both codecs and ordinary records."""
+    groups = []
+    for number, codec in zip(range(70), itertools.cycle([0, 1, None, 0, 1])):
+        groups.append(([PAYLOAD[number * 50 + i * 7 :][: (i * 37 + number) % 150] for i in range(20)], codec))
+    return packed_reference.encode(groups, 1)
+
+
+def test_every_offset_divides_a_log_in_two():
+    file = a_log()
+    whole = by_reference(file)
+    assert 2 * BLOCK_LEN < len(file) < 3 * BLOCK_LEN
+    begins = {offset for offset, _, _ in whole}
+    near = {offset + delta for offset in begins for delta in (-1, 0, 1)}
+    for at in sorted(near | set(range(0, len(file), 97)) | {len(file)}):
+        parts = [cordwood.open(file, start=0, end=at), cordwood.open(file, start=at, end=len(file))]
+        before, after = (plain(part.records()) for part in parts)
+        assert before == [record for record in whole if record[0] < at]
+        assert after == [record for record in whole if record[0] >= at]
+
+
+def test_a_reader_and_a_follower_resume_at_every_record(tmp_path):
+    file = a_log()
+    whole = by_reference(file)
+    path = tmp_path / "a.log"
+    path.write_bytes(file)
+    with cordwood.open(path) as reader:
+        for index, (offset, end_offset, data) in enumerate(whole):
+            reader.seek(offset)
+            assert next(reader) == data
+            assert reader.tell() == end_offset
+            with cordwood.follow(path, start=end_offset, timeout=0) as follower:
+                assert next(follower, None) == (whole[index + 1][2] if index + 1 < len(whole) else None)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7, 40])
+def test_splits_together_are_the_log(tmp_path, parts):
+    file = a_log()
+    path = tmp_path / "a.log"
+    path.write_bytes(file)
+    splits = cordwood.plan_splits([path], parts)
+    found = [plain(cordwood.open(split).records()) for split in splits]
+    assert list(itertools.chain(*found)) == by_reference(file)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_appending_goes_on_with_the_codec_of_the_mark(tmp_path, compression):
+    path = tmp_path / "a.log"
+    records = [b"record %d" % number * 5 for number in range(100)]
+    with cordwood.open(path, "w", dialect="packed", compression=compression) as writer:
+        writer.extend(records)
+    with cordwood.open(path, "a") as writer:
+        writer.extend(records)
+    file = path.read_bytes()
+    assert [data for _, _, data in by_reference(file)] == records * 2
+    codecs = {payload[0] for kind, _, _, payload in packed_reference.fragments(file) if kind == 0x40}
+    assert codecs == {CODECS[compression]}
+    with pytest.raises(cordwood.DialectError):
+        cordwood.open(path, "a", dialect="leveldb")
+
+
+# Vectors 10 and 11 of docs/format/packed.md.
+CODEC_2 = bytes.fromhex("7a778073090040020301000361666f6ff69fcfef0200016f6b")
+VERSION_2 = bytes.fromhex("4f3d7d610a0048636f7264776f6f640200f69fcfef0200016f6b")
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip", "salvage", "stop"])
+@pytest.mark.parametrize(
+    ("file", "message"), [(CODEC_2, "codec is 2"), (VERSION_2, "version 2")], ids=["codec", "version"]
+)
+def test_what_this_release_does_not_know_is_an_error_under_every_policy(file, message, policy):
+    with pytest.raises(cordwood.CordwoodError, match=message):
+        list(cordwood.open(file, on_corruption=policy))
+    with pytest.raises(cordwood.CordwoodError, match=message):
+        cordwood.verify(file)
+
+
+def test_leveldb_named_does_not_know_containers():
+    file = packed_reference.encode([([b"a", b"b"], 0)], 0) + reference.encode([b"ok"])
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        assert list(reader) == [b"ok"]
+        assert {region.reason for region in reader.skipped} == {"unknown_kind"}
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_a_flipped_bit_costs_at_most_its_container_and_is_flipped_back(tmp_path, codec):
+    groups = [([b"%d of %d" % (i, number) for i in range(20)], codec) for number in range(10)]
+    file = packed_reference.encode(groups, codec)
+    whole = by_reference(file)
+    path, new = tmp_path / "a.log", tmp_path / "new.log"
+    for bit in range(17 * 8, len(file) * 8, 29):
+        damaged = bytearray(file)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with cordwood.open(bytes(damaged), on_corruption="salvage") as reader:
+            found = plain(reader.records())
+            assert not reader.ok
+        assert set(found) < set(whole)
+        assert len(found) >= len(whole) - 20
+        path.write_bytes(damaged)
+        new.unlink(missing_ok=True)
+        cordwood.salvage(path, new, repair_bit_flips=True)
+        assert [data for _, _, data in by_reference(new.read_bytes())] == [data for _, _, data in whole]
