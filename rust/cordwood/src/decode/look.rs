@@ -18,7 +18,7 @@ impl Decoder {
     /// records at once, it returns the first one, without taking it.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
-        if let Some(step) = self.skip_in_container() {
+        if let Some(step) = self.look_in_container() {
             return step;
         }
         if let Some(span) = self.retry.joined.take() {

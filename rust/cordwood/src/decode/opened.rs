@@ -20,6 +20,9 @@ pub(super) struct Opened {
     ends: Vec<usize>,
     /// The index of the next record.
     next: usize,
+    /// The index after that of the last record that was found: from there on, the container has not
+    /// been looked at since an event that is not a record.
+    found: usize,
     /// The index after that of the last record in the range that is read.
     limit: usize,
     /// The index of the first record that is returned and not skipped, if the range contains the
@@ -65,6 +68,7 @@ impl Opened {
             data_begin: 0,
             ends: Vec::new(),
             next: 0,
+            found: 0,
             limit: 0,
             counted: None,
             is_salvaged: false,
@@ -75,7 +79,7 @@ impl Opened {
 
     /// Forgets the records that are left.
     pub(super) fn clear(&mut self) {
-        self.next = self.limit;
+        (self.found, self.limit) = (self.next, self.next);
     }
 
     #[inline]
@@ -108,10 +112,20 @@ impl Opened {
         }
     }
 
-    /// The next record, without taking it. `None` if none is left, or if it is too long.
+    /// Finds the next record, and those after it up to one that is too long.
+    fn find(&mut self) {
+        self.found = match self.has_long {
+            true => (self.next..self.limit)
+                .find(|&index| self.is_long(index))
+                .unwrap_or(self.limit),
+            false => self.limit,
+        };
+    }
+
+    /// The next record that was found, without taking it.
     #[inline]
     fn peek(&self) -> Option<RecordSpan> {
-        (self.is_left() && !self.is_long(self.next)).then(|| RecordSpan {
+        (self.next < self.found).then(|| RecordSpan {
             offset: self.begin + self.next as u64,
             end_offset: self.end_offset(self.next),
             data_at: DataAt::Container {
@@ -155,28 +169,30 @@ impl Decoder {
         Some(span)
     }
 
-    /// The records of the opened container that are left, if none of them is too long and they are
-    /// not salvaged.
+    /// The records of the opened container that were found and not taken, unless they are salvaged.
     pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
         let opened = &self.opened;
-        if !opened.is_left() || opened.has_long || opened.is_salvaged {
+        if opened.next >= opened.found || opened.is_salvaged {
             return None;
         }
         let data_begin = opened.place(opened.next).start;
-        let last = opened.limit - 1;
+        let last = opened.found - 1;
         Some(Rest {
             data: self.body(window, data_begin..opened.ends[last]),
             data_begin,
-            ends: &opened.ends[opened.next..opened.limit],
+            ends: &opened.ends[opened.next..opened.found],
             offset: opened.begin + opened.next as u64,
             end_offset: opened.end_offset(last),
         })
     }
 
-    /// The number of records of the opened container from the one in `span` on.
+    /// The number of records that the opened container returns from the one in `span` on.
     pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
-            DataAt::Container { index } => (self.opened.limit - usize::from(index)) as u64,
+            DataAt::Container { index } => {
+                let rest = usize::from(index)..self.opened.limit;
+                rest.filter(|&index| !self.opened.is_long(index)).count() as u64
+            }
             DataAt::Window { .. } | DataAt::Joined | DataAt::Unpacked => 1,
         }
     }
@@ -217,13 +233,18 @@ impl Decoder {
         }
     }
 
-    /// The next record of the opened container, which is too long to be returned.
+    /// What comes next in the opened container, if anything is left of it: a record, which is not
+    /// taken, or one that is too long to be returned.
     #[cold]
-    pub(super) fn skip_in_container(&mut self) -> Option<Step> {
+    pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {
             return None;
         }
         let index = self.opened.next;
+        if !self.opened.is_long(index) {
+            self.opened.find();
+            return self.peek_of_container().map(Step::Record);
+        }
         let region = SkippedRegion {
             begin: self.opened.begin + index as u64,
             end: self.opened.end_offset(index),
@@ -320,6 +341,7 @@ impl Decoder {
         (opened.begin, opened.end, opened.data_begin) = (begin, end, data_begin);
         // In the range, and so fewer than `count`.
         opened.next = before as usize;
+        opened.found = opened.next;
         let limit = self.bounds.end.saturating_sub(begin);
         opened.limit = head.count.min(usize::try_from(limit).unwrap_or(usize::MAX));
         opened.is_salvaged = span.is_salvaged;
@@ -327,9 +349,7 @@ impl Decoder {
             .find(|&index| !opened.is_long(index))
             .filter(|_| !is_early);
         self.offset = opened.take(0);
-        self.peek_of_container()
-            .map(Step::Record)
-            .or_else(|| self.skip_in_container())
+        self.look_in_container()
     }
 
     /// Refuses the container at `span`, which is opened again by the next call.

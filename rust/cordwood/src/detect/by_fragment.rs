@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::by_file_header::{nearest_file_header, of_file_header};
 use crate::container::{Codec, Mark};
 use crate::damage::Scanner;
-use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
+use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Unsupported, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind};
 use crate::fragment::is_written;
 
@@ -47,6 +47,20 @@ fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     LogFormat {
         compression: Mark::decode(payload).and_then(Mark::compression),
         ..format
+    }
+}
+
+/// Checks that this release reads a packed log that begins with `head`: a range that does not contain
+/// its mark is no more readable than one that does.
+pub(crate) fn check_mark(head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
+    let dialect = Dialect::PACKED;
+    let mark = dialect
+        .valid(head, true)
+        .filter(|valid| valid.role == Role::Metadata(Metadata::Mark))
+        .and_then(|valid| Mark::decode(&head[valid.form.header_len()..valid.end]));
+    match mark.and_then(|mark| mark.unsupported(0)) {
+        Some(unsupported) => Err((dialect, unsupported)),
+        None => Ok(()),
     }
 }
 

@@ -257,7 +257,7 @@ impl<S: Source> Reader<S> {
                 }
             }
             if let Some(span) = self.decoder.peek_of_container() {
-                // One that is salvaged, or beside one that is too long.
+                // Salvaged.
                 self.push_found(batch, span)?;
                 self.decoder.take_of_container(1);
                 if batch.is_full(target_len) {

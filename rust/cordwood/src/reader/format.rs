@@ -2,7 +2,7 @@
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
-use crate::detect::{PartialDetection, identify, of_rest};
+use crate::detect::{PartialDetection, check_mark, identify, of_rest};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
@@ -72,6 +72,9 @@ impl<S: Source> Reader<S> {
         };
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;
+        if format.dialect.is_packed() && window.offset == 0 {
+            unsupported(check_mark(window.bytes), path)?;
+        }
         let mut decoder = Decoder::unchecked(&options.clone().with_format(format)).leaving_in_window();
         decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {

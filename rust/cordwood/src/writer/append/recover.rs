@@ -8,9 +8,9 @@ use super::unsynced;
 use crate::container::Mark;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::{DETECT_LEN, Foreign, PartialDetection, identify, is_text, of_rest};
+use crate::detect::{DETECT_LEN, Foreign, PartialDetection, check_mark, identify, is_text, of_rest};
 use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
-use crate::error::{Error, ErrorKind, Hint};
+use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::is_written;
 use crate::reader::{Reader, Source, StreamSource};
@@ -151,6 +151,9 @@ fn format_of(
         return Err(Error::new(ErrorKind::NeverAppended { format }, file));
     }
     let dialect = named.or(found.map(|found| found.dialect));
+    if dialect.is_some_and(Dialect::is_packed) {
+        unsupported(check_mark(&head), file)?;
+    }
     // A mark that is torn states nothing.
     let stating = found.filter(|_| file_len >= Mark::FRAGMENT_LEN as u64);
     let format = LogFormat {

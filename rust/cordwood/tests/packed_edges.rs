@@ -1,0 +1,458 @@
+//! Packed logs: hostile and damaged containers, followers, and what is repaired.
+
+mod common;
+#[path = "common/packed.rs"]
+mod made;
+#[path = "common/wire.rs"]
+#[allow(dead_code, reason = "not every test file needs all of it")]
+mod wire;
+
+use std::fs;
+
+use common::{Found, read_all};
+use cordwood_log::follow::Poll;
+use cordwood_log::ops::{SalvageOptions, salvage_file, verify};
+use cordwood_log::read::{RecordBatch, SliceSource};
+use cordwood_log::{Dialect, ErrorKind, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
+use made::{body, container, frame, mark, varint};
+use wire::Wire;
+
+const BLOCK: usize = 32_768;
+
+fn options() -> ReadOptions {
+    ReadOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_dialect(Dialect::PACKED)
+}
+
+/// Offsets, and either the length of a record or the reason of a region.
+type Part = (u64, u64, Result<usize, &'static str>);
+
+fn read(file: &[u8], options: &ReadOptions) -> Vec<Part> {
+    let mut reader = Reader::from_slice(file, options.clone());
+    let parts = read_all(&mut reader).0.into_iter().map(|event| match event {
+        Found::Record {
+            offset,
+            end_offset,
+            data,
+            ..
+        } => (offset, end_offset, Ok(data.len())),
+        Found::Skipped(region) => (region.begin, region.end, Err(region.reason.as_str())),
+    });
+    parts.collect()
+}
+
+fn full(container: &[u8]) -> Vec<u8> {
+    Wire::Packed.fragment(0x40, container)
+}
+
+/// What is read of a log that consists of one container and an ordinary record.
+fn first(container: &[u8]) -> Vec<Part> {
+    let file = [full(container), Wire::Plain.fragment(1, b"ok")].concat();
+    let parts = read(&file, &options());
+    let len = 7 + container.len() as u64;
+    assert_eq!(parts.last(), Some(&(len, len + 9, Ok(2))), "{parts:?}");
+    parts[..parts.len() - 1].to_vec()
+}
+
+#[track_caller]
+fn check_bad(container: &[u8], reason: &'static str) {
+    assert_eq!(
+        first(container),
+        [(0, 7 + container.len() as u64, Err(reason))],
+        "{container:?}"
+    );
+}
+
+#[test]
+fn a_container_that_no_writer_writes_is_damage() {
+    let bad = |container: &[u8]| check_bad(container, "bad_container");
+    bad(b"");
+    bad(b"\x00");
+    bad(b"\x01");
+    // The count: 0, not in the shortest form, cut, too long, more than the container has bytes.
+    bad(b"\x00\x00");
+    bad(b"\x00\x81\x00\x01a");
+    bad(b"\x00\x80");
+    bad(b"\x00\x81\x80\x80\x80\x80\x00\x01a");
+    bad(&container(0, 32_769, &vec![0; 32_700]));
+    bad(&container(0, 30, &[0; 10]));
+    // Lengths: one short, one long, cut, not in the shortest form, six bytes; data too short, too long.
+    bad(&container(0, 2, b"\x01"));
+    bad(&container(0, 2, b"\x01\x01a"));
+    bad(&container(0, 2, b"\x01\x01abc"));
+    bad(&container(0, 1, b"\x80"));
+    bad(&container(0, 1, b"\x81\x00a"));
+    bad(&container(0, 1, b"\x81\x80\x80\x80\x80\x00a"));
+    bad(&container(0, 1, b""));
+    // The lengths of three records that overflow 32 bits.
+    bad(&container(
+        0,
+        3,
+        b"\xff\xff\xff\xff\x7f\xff\xff\xff\xff\x7f\x02\xff\xff",
+    ));
+    // The same in a frame.
+    bad(&container(1, 0, &frame(b"")));
+    bad(&container(1, 2, &frame(b"\x01\x01a")));
+    bad(&container(1, 1, &frame(b"")));
+}
+
+#[test]
+fn a_frame_is_exactly_one_and_states_its_length() {
+    let one = frame(b"\x03abc");
+    assert_eq!(first(&container(1, 1, &one)), [(0, 7 + 2 + one.len() as u64, Ok(3))]);
+    let bad = |frame: &[u8]| check_bad(&container(1, 1, frame), "bad_compression");
+    let skippable = b"\x50\x2a\x4d\x18\x02\x00\x00\x00xy";
+    bad(b"");
+    bad(&one[..one.len() - 1]);
+    bad(&[&one[..], b"\x00"].concat());
+    bad(&[&one[..], &one].concat());
+    bad(&[&one[..], &frame(b"")].concat());
+    bad(&[&one[..], skippable].concat());
+    bad(&[&skippable[..], &one].concat());
+    // No content size: a window of 1 KiB in place of a single segment.
+    bad(b"\x28\xb5\x2f\xfd\x00\x00\x21\x00\x00\x03abc");
+    // A dictionary.
+    bad(b"\x28\xb5\x2f\xfd\x21\x07\x04\x21\x00\x00\x03abc");
+    // A size that is off by one, or a gigabyte.
+    for size in [3_u32, 5, 1 << 30, 1 << 18] {
+        let mut wrong = one.clone();
+        wrong[5..9].copy_from_slice(&size.to_le_bytes());
+        bad(&wrong);
+    }
+    // A wrong checksum of the content.
+    bad(b"\x28\xb5\x2f\xfd\x24\x04\x21\x00\x00\x03abc\x01\x02\x03\x04");
+}
+
+#[test]
+fn offsets_bound_the_number_of_records() {
+    let count = BLOCK - 7 - 4;
+    // One byte for each empty record, and as many more as the header and the count take.
+    let stored = container(0, count, &vec![0; count]);
+    assert_eq!(stored.len(), BLOCK - 7);
+    let file = full(&stored);
+    let parts = read(&file, &options());
+    assert_eq!(parts.len(), count);
+    assert_eq!(parts[count - 1], (count as u64 - 1, BLOCK as u64, Ok(0)));
+
+    // Up to the last byte of the block and of the container, which both allow.
+    for (before, count, is_valid) in [(0, 32_768, true), (1, 32_767, true), (1, 32_768, false)] {
+        let mut file = vec![0; 0];
+        if before > 0 {
+            Wire::Plain.append(&mut file, 0, b"");
+        }
+        let begin = file.len();
+        let count = count - if before > 0 { 6 } else { 0 };
+        Wire::Packed.append(&mut file, 0, &container(0, count, &vec![0; count]));
+        let parts = read(&file, &options());
+        let found = parts.iter().filter(|part| part.0 >= begin as u64).count();
+        assert_eq!(found, if is_valid { count } else { 1 }, "{before} {count}");
+        if is_valid {
+            assert_eq!(parts.last().map(|part| part.0), Some(BLOCK as u64 - 1));
+        } else {
+            assert_eq!(
+                parts.last(),
+                Some(&(begin as u64, file.len() as u64, Err("bad_container")))
+            );
+        }
+    }
+}
+
+#[test]
+fn fragments_of_records_and_containers_never_continue_each_other() {
+    let whole = container(0, 2, &body(&[b"ab", b"cd"]));
+    let (head, tail) = whole.split_at(3);
+    let plain = |kind, payload: &[u8]| Wire::Plain.fragment(kind, payload);
+    let packed = |kind: u8, payload: &[u8]| Wire::Packed.fragment(0x3e + 2 * kind, payload);
+    for (file, expected) in [
+        (
+            [packed(2, head), plain(4, tail)].concat(),
+            vec![(0, 10, Err("missing_end")), (10, 22, Err("missing_start"))],
+        ),
+        (
+            [plain(2, head), packed(4, tail)].concat(),
+            vec![(0, 10, Err("missing_end")), (10, 22, Err("missing_start"))],
+        ),
+        (
+            [packed(2, head), plain(1, b"x"), packed(4, tail)].concat(),
+            vec![
+                (0, 10, Err("missing_end")),
+                (10, 18, Ok(1)),
+                (18, 30, Err("missing_start")),
+            ],
+        ),
+        (
+            [packed(2, head), mark(1, 0), packed(4, tail)].concat(),
+            vec![
+                (0, 10, Err("interrupted_record")),
+                (10, 27, Err("metadata")),
+                (27, 39, Err("missing_start")),
+            ],
+        ),
+        (
+            [
+                packed(2, b""),
+                packed(3, &whole[..2]),
+                packed(3, b""),
+                packed(4, &whole[2..]),
+            ]
+            .concat(),
+            vec![(0, 1, Ok(2)), (1, 7 * 4 + whole.len() as u64, Ok(2))],
+        ),
+    ] {
+        assert_eq!(read(&file, &options()), expected);
+        for split in 0..=file.len() as u64 {
+            let before = read(&file, &options().with_range(..split));
+            let after = read(&file, &options().with_range(split..));
+            assert_eq!([before, after].concat(), expected, "{split}");
+        }
+    }
+}
+
+#[test]
+fn a_record_of_a_container_that_is_too_long_costs_only_itself() {
+    let records: [&[u8]; 4] = [b"aaaa", b"b", b"ccccc", b""];
+    for codec in [0, 1] {
+        let body = body(&records);
+        let stored = if codec == 1 { frame(&body) } else { body };
+        let file = full(&container(codec, 4, &stored));
+        let end = file.len() as u64;
+        let too_long = Err("record_too_large");
+        let expected = [(0, 1, too_long), (1, 2, Ok(1)), (2, 3, too_long), (3, end, Ok(0))];
+        let options = options().with_record_len_max(3);
+        assert_eq!(read(&file, &options), expected);
+        for split in 0..=end {
+            let before = read(&file, &options.clone().with_range(..split));
+            let after = read(&file, &options.clone().with_range(split..));
+            assert_eq!([before, after].concat(), expected, "{split}");
+        }
+        let mut reader = Reader::from_slice(&file, options.clone());
+        let mut batch = RecordBatch::default();
+        assert!(reader.record_batch(&mut batch, 1 << 20).unwrap());
+        assert_eq!(batch.record_offsets(), [1, 3]);
+        assert_eq!(
+            (batch.record_end_offset(0), batch.record_end_offset(1)),
+            (Some(2), Some(end))
+        );
+        let stop = options.with_on_corruption(OnCorruption::Stop);
+        assert_eq!(read(&file, &stop)[..2], [(0, 1, too_long), (1, end, Err("not_read"))]);
+    }
+}
+
+#[test]
+fn a_container_longer_than_the_limit_is_not_joined() {
+    let long = vec![b'x'; 2 << 20];
+    let mut file = Vec::new();
+    Wire::Packed.append(&mut file, 0, &container(0, 1, &body(&[&long])));
+    let end = file.len() as u64;
+    let parts = read(&file, &options().with_record_len_max(1000));
+    assert_eq!(parts.len(), 2);
+    assert_eq!((parts[0].0, parts[0].2), (0, Err("record_too_large")));
+    assert_eq!((parts[1].1, parts[1].2), (end, Err("too_large_rest")));
+    assert_eq!(read(&file, &options()), [(0, end, Ok(long.len()))]);
+}
+
+/// Frames that state 200 MiB in a few bytes: the second one exceeds what the file may contain.
+#[test]
+fn compressed_containers_have_a_budget() {
+    let mut bomb = b"\x28\xb5\x2f\xfd\xa0".to_vec();
+    let len = 100_u32 << 20;
+    let content = len + 4;
+    bomb.extend(content.to_le_bytes());
+    let block = |len: u32, kind: u32, is_last: u32| (len << 3 | kind << 1 | is_last).to_le_bytes()[..3].to_vec();
+    bomb.extend(block(4, 0, 0));
+    bomb.extend(varint(len as usize));
+    for index in 0..len >> 17 {
+        bomb.extend(block(1 << 17, 1, u32::from(index + 1 == len >> 17)));
+        bomb.push(b'z');
+    }
+    let file = full(&container(1, 1, &bomb)).repeat(4);
+    let mut reader = Reader::from_slice(&file, options());
+    for _ in 0..2 {
+        assert_eq!(reader.next_record().unwrap().unwrap().data.len(), len as usize);
+    }
+    for _ in 0..2 {
+        let error = reader.next_record().unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::OverBudget { .. }), "{error}");
+        assert_eq!(error.offset(), Some(file.len() as u64 / 2));
+    }
+}
+
+/// A log of a mark, records and containers, over two blocks.
+fn log() -> Vec<u8> {
+    let mut file = mark(1, 1);
+    for seed in 0_usize.. {
+        if file.len() > BLOCK + 8_000 {
+            break;
+        }
+        let records: Vec<Vec<u8>> = (0..1 + seed * 7 % 20)
+            .map(|at| vec![seed as u8; at * at % 300])
+            .collect();
+        let body = body(&records);
+        match seed % 3 {
+            0 => Wire::Packed.append(&mut file, 0, &container(0, records.len(), &body)),
+            1 => Wire::Packed.append(&mut file, 0, &container(1, records.len(), &frame(&body))),
+            _ => Wire::Plain.append(&mut file, 0, &records.concat()),
+        };
+    }
+    file
+}
+
+#[test]
+fn a_follower_that_starts_at_any_offset_continues_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.log");
+    let file = log();
+    fs::write(&path, &file).unwrap();
+    for dialect in [None, Some(Dialect::PACKED)] {
+        let all: Vec<Part> = read(&file, &options());
+        for (index, part) in all.iter().enumerate().filter(|(_, part)| part.2.is_ok()) {
+            for (start, rest) in [(part.0, &all[index..]), (part.1, &all[index + 1..])] {
+                let options = FollowOptions::default().with_start(start).with_dialect(dialect);
+                let mut follower = Follower::open_with(&path, options).unwrap();
+                for expected in rest.iter().take(2) {
+                    match follower.poll().unwrap() {
+                        Poll::Record(record) => {
+                            let found = (record.offset, record.end_offset, Ok(record.data.len()));
+                            assert_eq!(&found, expected, "from {start}");
+                        }
+                        other => panic!("{other:?} from {start}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_follower_returns_a_container_once_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.log");
+    let file = log();
+    let all: Vec<Part> = read(&file, &options());
+    fs::write(&path, b"").unwrap();
+    let mut follower = Follower::open_with(&path, FollowOptions::default()).unwrap();
+    let mut found: Vec<Part> = Vec::new();
+    for len in (0..=file.len()).step_by(97).chain([file.len()]) {
+        let append = &file[fs::metadata(&path).unwrap().len() as usize..len];
+        let mut writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut writer, append).unwrap();
+        loop {
+            match follower.poll().unwrap() {
+                Poll::Record(record) => found.push((record.offset, record.end_offset, Ok(record.data.len()))),
+                Poll::Skipped(region) => found.push((region.begin, region.end, Err(region.reason.as_str()))),
+                Poll::NotYet(_) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(found.iter().all(|part| part.1 <= len as u64));
+    }
+    assert_eq!(found, all);
+}
+
+#[test]
+fn a_flipped_bit_of_a_container_is_flipped_back_for_all_its_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = log();
+    let all = verify(SliceSource::new(&file), &ReadOptions::default()).unwrap();
+    for at in (20..file.len()).step_by(1_931) {
+        let mut damaged = file.clone();
+        damaged[at] ^= 0x10;
+        let source = folder.path().join(format!("{at}.old"));
+        fs::write(&source, &damaged).unwrap();
+        let verified = verify(SliceSource::new(&damaged), &ReadOptions::default()).unwrap();
+        assert!(!verified.is_ok(), "{at}");
+        let destination = folder.path().join(format!("{at}.new"));
+        let repairing = SalvageOptions::default().with_repair_bit_flips(true);
+        let report = salvage_file(&source, &destination, &repairing).unwrap();
+        assert_eq!(report.record_count, all.record_count, "{at}");
+        assert_eq!(report.repaired_count, all.record_count - verified.record_count, "{at}");
+        let new = fs::read(&destination).unwrap();
+        let lens = |file: &[u8]| -> Vec<_> {
+            let parts = read(file, &options()).into_iter();
+            parts.filter_map(|(.., part)| part.ok()).collect()
+        };
+        assert_eq!(lens(&new), lens(&file), "{at}");
+    }
+}
+
+#[test]
+fn if_a_mark_is_lost_nothing_else_is() {
+    let file = log();
+    let all = read(&file, &options());
+    for damage in 1..=17 {
+        let mut damaged = file.clone();
+        damaged[..damage].iter_mut().for_each(|byte| *byte ^= 0xa5);
+        let salvaging = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+        let parts = read(&damaged, &salvaging);
+        assert_eq!(parts[1..], all[1..], "{damage} bytes");
+    }
+}
+
+#[test]
+fn a_mark_in_the_middle_says_nothing() {
+    let mut file = log();
+    let before = read(&file, &options());
+    file.resize(2 * BLOCK, 0);
+    file.extend(log());
+    let parts = read(&file, &options());
+    let is_record = |part: &&Part| part.2.is_ok();
+    assert_eq!(
+        parts.iter().filter(is_record).count(),
+        2 * before.iter().filter(is_record).count()
+    );
+    let marks: Vec<_> = parts.iter().filter(|part| part.2 == Err("metadata")).collect();
+    assert_eq!(marks.len(), 2);
+}
+
+/// No part of a log of a later version is read, wherever it begins.
+#[test]
+fn a_range_of_a_later_version_is_an_error_too() {
+    let mut file = log();
+    file[..17].copy_from_slice(&mark(2, 1));
+    for start in [0, 5, 17, 100, BLOCK as u64, BLOCK as u64 + 500] {
+        let options = ReadOptions::default().with_range(start..);
+        let mut reader = Reader::from_slice(&file, options);
+        let error = reader.next_record().unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{start}: {error}");
+    }
+}
+
+/// Salvaged containers are left out whole, and their records are counted.
+#[test]
+fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
+    let file = log();
+    let salvaging = options().with_on_corruption(OnCorruption::Salvage);
+    for at in (20..file.len()).step_by(1_931) {
+        let mut damaged = file.clone();
+        damaged[at] ^= 0x10;
+        let skipped: Vec<_> = read(&damaged, &options())
+            .into_iter()
+            .filter(|part| part.2.is_ok())
+            .collect();
+        let all = read(&damaged, &salvaging)
+            .into_iter()
+            .filter(|part| part.2.is_ok())
+            .count();
+        let mut reader = Reader::from_slice(&damaged, salvaging.clone());
+        reader.leave_out_salvaged();
+        let (events, _) = read_all(&mut reader);
+        let is_record = |event: &&Found| matches!(event, Found::Record { .. });
+        assert_eq!(events.iter().filter(is_record).count(), skipped.len(), "{at}");
+        assert_eq!(reader.left_out_count(), (all - skipped.len()) as u64, "{at}");
+        let regions = events.iter().filter(|event| matches!(event, Found::Skipped(_))).count();
+        assert_eq!(
+            regions,
+            read(&damaged, &salvaging).iter().filter(|part| part.2.is_err()).count()
+        );
+
+        let mut batched = 0;
+        let mut reader = Reader::from_slice(&damaged, salvaging.clone());
+        let mut batch = RecordBatch::default();
+        while reader.record_batch(&mut batch, 5_000).unwrap() {
+            batched += batch.len();
+            batch.clear();
+        }
+        assert_eq!(batched, all, "{at}");
+    }
+}
