@@ -204,12 +204,13 @@ impl Decoder {
     }
 
     /// The bytes of a record of the opened container.
-    #[inline]
+    // Inlined, it would make the loops over short records slower, which are in no container.
+    #[inline(never)]
     pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
         self.body(window, self.opened.place(usize::from(index)))
     }
 
-    #[inline]
+    #[inline(never)]
     pub(super) fn len_in_container(&self, index: u16) -> u64 {
         self.opened.place(usize::from(index)).len() as u64
     }

@@ -150,16 +150,21 @@ impl<S: Source> Reader<S> {
 
     #[inline(always)]
     fn found_last(&self) -> Option<Found<'_>> {
-        if let Some(span) = self.decoder.peek_of_container() {
-            return Some(Found::Record(self.found_record(span)));
-        }
-        Some(match self.last.as_ref()? {
-            Ok(Step::Record(span)) => Found::Record(self.found_record(*span)),
-            Ok(Step::Skipped(region)) => Found::Skipped(*region),
-            Ok(Step::End(end)) => Found::End(*end),
-            Ok(Step::NeedMore) => return None,
-            Err(error) => Found::Failed(error),
+        Some(match self.last.as_ref() {
+            None => return self.found_in_container(),
+            Some(Ok(Step::Record(span))) => Found::Record(self.found_record(*span)),
+            Some(Ok(Step::Skipped(region))) => Found::Skipped(*region),
+            Some(Ok(Step::End(end))) => Found::End(*end),
+            Some(Ok(Step::NeedMore)) => return None,
+            Some(Err(error)) => Found::Failed(error),
         })
+    }
+
+    // Inlined, it would make the loops over short records slower, which are in no container.
+    #[inline(never)]
+    fn found_in_container(&self) -> Option<Found<'_>> {
+        let span = self.decoder.peek_of_container()?;
+        Some(Found::Record(self.found_record(span)))
     }
 
     /// Takes what [`found`](Self::found) returns, if anything.
