@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
 use crate::buffer::vec_for;
-use crate::error::{check_signals, to_python, unsupported};
+use crate::error::{check_signals, of_call, to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::named;
 use crate::options::{compression_name, format_options};
@@ -86,7 +86,10 @@ impl Fragments {
         let Some(found) = fragments.peek(py)? else {
             return Ok(None);
         };
-        let fragment = Fragment(found).into_pyobject(py)?;
+        // Its class is written in Python, so a handler of a signal may run.
+        let fragment = Fragment(found)
+            .into_pyobject(py)
+            .map_err(|raised| of_call(py, raised))?;
         fragments.advance();
         Ok(Some(fragment))
     }
