@@ -86,7 +86,7 @@ impl Fragments {
         let Some(found) = fragments.peek(py)? else {
             return Ok(None);
         };
-        // Its class is written in Python, so a handler of a signal may run.
+        // The first one imports its class, during which a handler of a signal may run.
         let fragment = Fragment(found)
             .into_pyobject(py)
             .map_err(|raised| of_call(py, raised))?;

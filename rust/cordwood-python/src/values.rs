@@ -7,6 +7,7 @@ use cordwood::damage::{Finding, Findings, Reason};
 use cordwood::ops;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -14,10 +15,8 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 use crate::buffer::{new_int, new_text, new_tuple};
 use crate::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASON};
 use crate::options::{compression_name, dialect_name};
-use crate::python_code::PythonCode;
 
-/// Converts a type to an object of the class with this name, given all its fields, in order. That
-/// runs Python code.
+/// Converts a type to an object of the class with this name, given all its fields, in order.
 macro_rules! named_tuple {
     (
         $name:literal,
@@ -32,7 +31,7 @@ macro_rules! named_tuple {
                 let $value = self;
                 $(let $part = $from;)*
                 let fields = new_tuple($py, [$($field.into_field($py)?),+])?;
-                CLASS.import($py, "cordwood.types", $name)?.run(fields)
+                named(CLASS.import($py, "cordwood.types", $name)?, fields)
             }
         }
 
@@ -46,6 +45,14 @@ macro_rules! named_tuple {
             }
         }
     };
+}
+
+/// A named tuple of this class, by `tuple.__new__`: the class's own `__new__` is written in Python
+/// and does the same, but takes twice as long, and a handler of a signal may run in it.
+fn named<'py>(class: &Bound<'py, PyAny>, fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    NEW.import(class.py(), "builtins", "tuple")?
+        .call_method1(intern!(class.py(), "__new__"), (class, fields))
 }
 
 /// The field of a named tuple. Without enough memory, converting one is a `MemoryError`; PyO3's own
