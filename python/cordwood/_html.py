@@ -43,6 +43,7 @@ def of_stat(stat: Stat) -> str:
     names = (
         *("record_count", "payload_len", "record_len_min", "record_len_mean", "record_len_max"),
         *("full_count", "first_count", "middle_count", "last_count", "block_count"),
+        *("container_count", "container_len", "packed_count", "packed_len"),
         *("stored_len", "header_len", "trailer_len", "skipped_len", "damaged_len", "zeros_inside_len", "file_len"),
     )
     rows: list[tuple[str, object]] = [("dialect", stat.dialect), ("outcome", _outcome(stat.outcome))]

@@ -686,7 +686,8 @@ class Stat(NamedTuple):
         log_number: The number of the log; `None` if the dialect has none or if it is not known.
         compression: How each record is compressed: `"zstd"`, or `None` for not at all.
         salvaged_count: Returned records that begin after damage in the same block: as `Report.salvaged_count`.
-        stored_len: Bytes of data as they are stored: fewer than `payload_len` in a compressed log.
+        stored_len: Bytes of payload in the records' fragments. Only in a compressed or a packed log, these are not
+            `payload_len`.
         header_len: Bytes of the headers of the records' fragments.
         record_len_min: Length of the shortest record in bytes; `None` if there are no records.
         record_len_max: Length of the longest record in bytes; `None` if there are no records.
@@ -694,6 +695,10 @@ class Stat(NamedTuple):
         first_count: FIRST fragments of the records.
         middle_count: MIDDLE fragments of the records.
         last_count: LAST fragments of the records.
+        container_count: Containers of a packed log; each is one or more of these fragments.
+        container_len: Bytes of the containers as they are stored, without headers.
+        packed_count: Records that are in containers.
+        packed_len: Bytes of data in these records.
         trailer_len: Bytes of trailers: the ends of blocks, too short for a header.
         skipped_len: Bytes that were not returned, for whatever reason; `verify` reports the reasons.
         damaged_len: Skipped bytes in regions of `Severity.CORRUPTION`.
@@ -728,6 +733,10 @@ class Stat(NamedTuple):
     first_count: int = 0
     middle_count: int = 0
     last_count: int = 0
+    container_count: int = 0
+    container_len: int = 0
+    packed_count: int = 0
+    packed_len: int = 0
     trailer_len: int = 0
     skipped_len: int = 0
     damaged_len: int = 0

@@ -54,6 +54,24 @@ def test_a_reader_returns_what_the_reference_wrote(groups, codec):
     assert (report.ok, report.record_count) == (True, len(expected))
 
 
+@given(groups, st.sampled_from([0, 1]))
+def test_stat_counts_the_containers_of_the_reference(groups, codec):
+    file = packed_reference.encode(groups, codec)
+    try:
+        packed_reference.read(file)
+    except AssertionError:
+        return  # As above.
+    packed = [(records, own) for records, own in groups if own is not None]
+    stat = cordwood.stat(file)
+    assert (stat.dialect, stat.compression) == ("packed", "zstd" if codec else None)
+    assert stat.container_count == len(packed)
+    assert stat.container_len == sum(len(packed_reference.container(*container)) for container in packed)
+    assert stat.packed_count == sum(len(records) for records, _ in packed)
+    assert stat.packed_len == sum(len(record) for records, _ in packed for record in records)
+    assert stat.payload_len == sum(len(record) for records, _ in groups for record in records)
+    assert stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len == stat.file_len == len(file)
+
+
 @given(records, st.sampled_from([None, "zstd"]), st.sampled_from(["append", "close"]), st.data())
 def test_the_reference_reads_what_a_writer_wrote(tmp_path_factory, records, compression, flush, data):
     path = tmp_path_factory.mktemp("packed") / "a.log"

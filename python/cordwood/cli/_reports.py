@@ -40,6 +40,12 @@ def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
     return {"kind": end.kind, "offset": end.offset, "zeros_offset": end.zeros_offset}
 
 
+def format_text(dialect: str, compression: str | None) -> str:
+    """The dialect of a log, and how it is compressed, if its dialect has compression: `packed, stored`."""
+    how = compression or ("stored" if dialect == "packed" else None)
+    return f"{dialect}, {how}" if how else dialect
+
+
 def state_of_log(
     end: cordwood.Outcome,
     zeros: ZerosAtEnd | None,

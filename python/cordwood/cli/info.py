@@ -26,7 +26,7 @@ from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
-from cordwood.cli._reports import NO_DIALECT, salvaged_text
+from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._summary import summary_of_report
 from cordwood.cli._terminal import print_folded, red
@@ -95,6 +95,8 @@ class _Logs:
     Attributes:
         counts: The sums over all logs, as `--json` names them.
         dialects: How many logs are in each dialect.
+        formats: The same with their compression, in words.
+        compressions: How many logs have each compression.
         payloads: How many contain what, by the keys of `HOLDS`.
         runs: The runs of Weights & Biases.
         entities: How many entities each log of an export contains.
@@ -114,6 +116,8 @@ class _Logs:
         )
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
         self.dialects: dict[str, int] = {}
+        self.formats: dict[str, int] = {}
+        self.compressions: dict[str, int] = {}
         self.payloads: dict[str, int] = {}
         self.runs: list[_Run] = []
         self.entities: list[Entities] = []
@@ -131,7 +135,7 @@ class _Logs:
             complain(f"{display_name(path)}: {NO_DIALECT}")
         payload = self._payload(path, report)
         if payload:
-            self.payloads[payload] = self.payloads.get(payload, 0) + 1
+            _count(self.payloads, payload)
         if payload == "entity":
             self.entities.append(Entities(report.record_count, report.file_len or 0))
         if is_manifest(path, payload):
@@ -140,7 +144,9 @@ class _Logs:
                 self.damaged_manifests.append(path)
         if report.other_log_number is not None:
             self.numbers.append((report.log_number, report.other_log_number))
-        self.dialects[report.dialect] = self.dialects.get(report.dialect, 0) + 1
+        _count(self.dialects, report.dialect)
+        _count(self.formats, format_text(report.dialect, report.compression))
+        _count(self.compressions, report.compression or "none")
         counts = self.counts
         counts["record_count"] += report.record_count
         counts["salvaged_count"] += report.salvaged_count
@@ -176,6 +182,10 @@ class _Logs:
         return payload
 
 
+def _count(counts: dict[str, int], name: str) -> None:
+    counts[name] = counts.get(name, 0) + 1
+
+
 def _describe(
     name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace
 ) -> Status:
@@ -198,6 +208,7 @@ def _describe(
         "what": what,
         "log_count": tally.log_count,
         "log_count_by_dialect": logs.dialects,
+        "log_count_by_compression": logs.compressions,
         "log_count_by_payload": logs.payloads,
         **logs.counts,
         "other_log_count": len(logs.numbers),
@@ -221,7 +232,9 @@ def _describe(
 def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) -> None:
     """Prints what `--json` has as `fields`."""
     print(f"{display_name(name)}: {fields['what']}")
-    _print("logs", f"{tally.log_count:,}: {_listed(logs.dialects)}; {quantity(fields['file_len'], 'byte')}")
+    # Among several formats, only the dialects are named.
+    formats = logs.formats if len(logs.formats) == 1 else logs.dialects
+    _print("logs", f"{tally.log_count:,}: {_listed(formats)}; {quantity(fields['file_len'], 'byte')}")
     records = f"{fields['record_count']:,}, {quantity(fields['payload_len'], 'byte')}"
     _print("records", f"{records}: {_held(logs.payloads, tally.log_count)}" if logs.payloads else records)
     if fields["first_time"] is not None:

@@ -28,6 +28,7 @@ from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
     Totals,
     for_each_source_with_totals,
+    format_text,
     outcome_fields,
     report_other_log,
     salvaged_text,
@@ -54,6 +55,10 @@ COUNTS = (
     "first_count",
     "middle_count",
     "last_count",
+    "container_count",
+    "container_len",
+    "packed_count",
+    "packed_len",
     "block_count",
     "trailer_len",
     "skipped_len",
@@ -89,7 +94,8 @@ def run(options: argparse.Namespace) -> Status:
         report_other_log(name, stat.log_number, stat.other_log_number, options)
         if options.json:
             numbers = {"log_number": stat.log_number, "other_log_number": stat.other_log_number}
-            fields = {"dialect": stat.dialect, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
+            format_fields = {"dialect": stat.dialect, "compression": stat.compression}
+            fields = {**format_fields, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
             print_json({"source": source_name(name), **fields})
         else:
             _print_text(name, stat)
@@ -106,7 +112,7 @@ def _print_text(name: str, stat: cordwood.Stat) -> None:
     blocks = "" if stat.block_count is None else f" in {quantity(stat.block_count, 'block')}"
     zeros = zeros_at_end(stat.outcome, has_records=stat.record_count > 0)
     state = state_of_log(stat.outcome, zeros, ok=not stat.damaged_len, has_zeros_inside=stat.zeros_inside_len > 0)
-    print(f"{display_name(name)}: {state}, {stat.dialect}, {file_len}{blocks}")
+    print(f"{display_name(name)}: {state}, {format_text(stat.dialect, stat.compression)}, {file_len}{blocks}")
     lengths = ""
     if stat.record_len_mean is not None:
         lengths = f": from {stat.record_len_min:,} to {stat.record_len_max:,}, {stat.record_len_mean:,.1f} on average"
@@ -115,6 +121,12 @@ def _print_text(name: str, stat: cordwood.Stat) -> None:
         f"  fragments  {stat.full_count:,} full, {stat.first_count:,} first, {stat.middle_count:,} middle, "
         f"{stat.last_count:,} last"
     )
+    if stat.container_count:
+        mean = f"{stat.packed_count / stat.container_count:,.1f}"
+        print_folded(
+            f"  containers {stat.container_count:,}, {mean} records on average: {quantity(stat.packed_len, 'byte')} in "
+            f"{stat.container_len:,}"
+        )
     damaged = f"{stat.damaged_len:,} damaged"
     print(
         f"  others     {quantity(stat.skipped_len, 'byte')} skipped, {red(damaged) if stat.damaged_len else damaged}; "

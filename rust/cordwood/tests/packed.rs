@@ -11,7 +11,7 @@ mod wire;
 use std::io;
 
 use common::{Found, read_all};
-use cordwood_log::ops::{Detection, detect, fragments, stat, verify};
+use cordwood_log::ops::{Detection, Parts, Stat, detect, fragments, stat, stat_parts, verify};
 use cordwood_log::read::{RecordBatch, SliceSource, Source};
 use cordwood_log::{
     Compression, Dialect, End, Error, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader, Unsupported,
@@ -179,23 +179,57 @@ fn vector_6_records_and_containers_follow_one_another() {
     );
 }
 
-#[test]
-fn vector_7_a_container_that_begins_with_the_last_seven_bytes_of_a_block() {
-    let plain = vec![b'p'; BLOCK - 7 - 17 - 7];
+fn vector_7() -> Vec<u8> {
     let mut file = MARK_STORED.to_vec();
-    Wire::Plain.append(&mut file, 0, &plain);
+    Wire::Plain.append(&mut file, 0, &[b'p'; BLOCK - 7 - 17 - 7]);
     let begin = Wire::Packed.append(&mut file, 0, &STORED[7..]);
     assert_eq!((begin, file.len()), (32_761, 32_784));
+    file
+}
+
+#[test]
+fn vector_7_a_container_that_begins_with_the_last_seven_bytes_of_a_block() {
     check(
-        &file,
+        &vector_7(),
         &[
             Skipped(0, 17, "metadata"),
-            record(17, 32_761, &plain),
+            record(17, 32_761, &[b'p'; BLOCK - 7 - 17 - 7]),
             record(32_761, 32_762, b"a"),
             record(32_762, 32_763, b""),
             record(32_763, 32_784, b"foo"),
         ],
     );
+}
+
+/// The lengths are those of the payloads in the vectors.
+#[test]
+fn stat_counts_each_container_once() -> Result<(), Error> {
+    let fragments = |stat: &Stat| [stat.full_count, stat.first_count, stat.middle_count, stat.last_count];
+    let containers = |stat: &Stat| {
+        [
+            stat.container_count,
+            stat.container_len,
+            stat.packed_count,
+            stat.packed_len,
+        ]
+    };
+    for (file, format, expected) in [
+        (
+            vector_6(),
+            packed(Some(Compression::Zstd)),
+            ([3, 0, 0, 0], [2, 22 + 7, 4, 4 + 4]),
+        ),
+        (vector_7(), packed(None), ([1, 1, 0, 1], [1, 9, 3, 4])),
+        (OK.repeat(2), Dialect::LEVELDB.into(), ([2, 0, 0, 0], [0; 4])),
+    ] {
+        let whole = stat(SliceSource::new(&file), &options())?;
+        assert_eq!((fragments(&whole), containers(&whole)), expected);
+        let named = options().with_format(format);
+        let parts = Parts::new(&named, Some(file.len() as u64), BLOCK as u64);
+        let readers = [(); 2].map(|()| Reader::from_slice(&file, named.clone()));
+        assert_eq!(stat_parts(readers.into(), &parts)?, whole);
+    }
+    Ok(())
 }
 
 #[test]
