@@ -102,12 +102,13 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
+        // Counted even if it is damaged; but not twice, if memory is missing at first.
         if !is_right() {
+            self.total = total;
             return Err(bad);
         }
         let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
         self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
-        // Counted even if decompression then fails.
         self.total = total;
         match zstd_safe::decompress(&mut self.data, frame) {
             Ok(found) if found == len => Ok(()),

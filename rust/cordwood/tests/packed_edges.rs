@@ -13,7 +13,7 @@ use common::{Found, read_all};
 use cordwood_log::follow::Poll;
 use cordwood_log::ops::{SalvageOptions, salvage_file, verify};
 use cordwood_log::read::{RecordBatch, SliceSource};
-use cordwood_log::{Dialect, ErrorKind, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
+use cordwood_log::{Dialect, End, ErrorKind, Event, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
 use made::{body, container, frame, mark, varint};
 use wire::Wire;
 
@@ -209,6 +209,31 @@ fn fragments_of_records_and_containers_never_continue_each_other() {
     }
 }
 
+/// So that a reader which continues where the range ended returns the rest of the container.
+#[test]
+fn a_range_that_ends_in_a_container_ends_there() {
+    let file = [
+        full(&container(0, 4, &body(&[b"aa", b"bb", b"cc", b"dd"]))),
+        full(b"\x00\x01\x01e"),
+    ]
+    .concat();
+    let end = |range| {
+        let mut reader = Reader::from_slice(&file, options().with_range(range));
+        while reader.next_record().unwrap().is_some() {}
+        reader.end()
+    };
+    let clean = |offset| Some(End::Clean { offset });
+    for inside in 1..4 {
+        assert_eq!(end(0..inside), clean(inside));
+        assert_eq!(end(1..inside), clean(inside));
+    }
+    // After its records, but before the next container.
+    for after in [4, 5, 21] {
+        assert_eq!(end(0..after), clean(21));
+    }
+    assert_eq!(end(0..22), clean(file.len() as u64));
+}
+
 #[test]
 fn a_record_of_a_container_that_is_too_long_costs_only_itself() {
     let records: [&[u8]; 4] = [b"aaaa", b"b", b"ccccc", b""];
@@ -252,9 +277,8 @@ fn a_container_longer_than_the_limit_is_not_joined() {
     assert_eq!(read(&file, &options()), [(0, end, Ok(long.len()))]);
 }
 
-/// Frames that state 200 MiB in a few bytes: the second one exceeds what the file may contain.
-#[test]
-fn compressed_containers_have_a_budget() {
+/// A frame that states 100 MiB in a few bytes, and its content's one record.
+fn bomb() -> (Vec<u8>, usize) {
     let mut bomb = b"\x28\xb5\x2f\xfd\xa0".to_vec();
     let len = 100_u32 << 20;
     let content = len + 4;
@@ -266,16 +290,35 @@ fn compressed_containers_have_a_budget() {
         bomb.extend(block(1 << 17, 1, u32::from(index + 1 == len >> 17)));
         bomb.push(b'z');
     }
+    (bomb, len as usize)
+}
+
+/// Frames that together state more than the file may contain.
+#[test]
+fn compressed_containers_have_a_budget() {
+    let (bomb, len) = bomb();
     let file = full(&container(1, 1, &bomb)).repeat(4);
     let mut reader = Reader::from_slice(&file, options());
     for _ in 0..2 {
-        assert_eq!(reader.next_record().unwrap().unwrap().data.len(), len as usize);
+        assert_eq!(reader.next_record().unwrap().unwrap().data.len(), len);
     }
     for _ in 0..2 {
         let error = reader.next_record().unwrap_err();
         assert!(matches!(error.kind, ErrorKind::OverBudget { .. }), "{error}");
         assert_eq!(error.offset(), Some(file.len() as u64 / 2));
     }
+}
+
+#[test]
+fn frames_that_are_damage_count_too() {
+    let (bomb, _) = bomb();
+    let file = full(&container(1, 1, &[&bomb[..], b"\x00"].concat())).repeat(4);
+    let mut reader = Reader::from_slice(&file, options());
+    for _ in 0..2 {
+        assert!(matches!(reader.next_event().unwrap(), Some(Event::Skipped(_))));
+    }
+    let error = reader.next_event().unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::OverBudget { .. }), "{error}");
 }
 
 /// A log of a mark, records and containers, over two blocks.

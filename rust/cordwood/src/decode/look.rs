@@ -393,7 +393,10 @@ impl Decoder {
                 return None;
             }
             if !continues {
-                return self.finish(found, begin);
+                // The next range begins with the rest of the container.
+                let is_in_container = self.opened.is_divided_at(self.bounds.end);
+                let end = if is_in_container { self.bounds.end } else { begin };
+                return self.finish(found, end);
             }
         }
         let is_ours = begin >= self.bounds.start && !(self.bounds.is_before_first && continues);

@@ -77,6 +77,12 @@ impl Opened {
         }
     }
 
+    /// Whether `offset` is that of one of its records, and not of the first.
+    pub(super) fn is_divided_at(&self, offset: u64) -> bool {
+        let records = self.begin + 1..self.end.min(self.begin + self.ends.len() as u64);
+        records.contains(&offset)
+    }
+
     /// Forgets the records that are left.
     pub(super) fn clear(&mut self) {
         (self.found, self.limit) = (self.next, self.next);
