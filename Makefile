@@ -49,6 +49,7 @@ test: lint test-rust wheel test-python types test-abi3  ## Run every check below
 # Changes in python/ take effect at once; after a change in rust/, run it again.
 dev: $(VENV)/test.stamp $(VENV)/lint.stamp  ## Build the package into .venv for development: debug, editable
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile dev --quiet
+	$(BIN)/python tools/stub.py
 
 # Finds most mistakes in less than a minute; `make test` runs everything. (Clippy on the binding would make the next
 # `make dev` rebuild PyO3, so that is left to `make lint`.) With T, only those tests run: paths below tests/ go to
@@ -118,9 +119,10 @@ survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, read
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival
 	CORDWOOD_SURVIVAL=full cargo test --package cordwood-log --locked --test damage
 
-# The stubs are hand-written: stubtest compares them with the built module, and the type checkers
-# see what a user's type checker sees, including the documentation's examples.
+# The types in the stub are written by hand: stubtest compares them with the built module, whose docstrings the stub
+# repeats. The type checkers see what a user's type checker sees, including the documentation's examples.
 types: $(VENV)/test.stamp $(VENV)/lint.stamp install  ## Check the stubs against the module, and the types of the package
+	$(BIN)/python tools/stub.py --check
 	$(BIN)/stubtest cordwood --mypy-config-file pyproject.toml --allowlist tests/typing/stubtest-allowlist.txt
 	$(BIN)/mypy python/cordwood $(wildcard tests/typing)
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal

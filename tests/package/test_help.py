@@ -1,24 +1,20 @@
 """What `help`, `inspect.signature` and `typing.get_type_hints` say about the public names.
 
-The documentation of the compiled module is written once, in Rust. The stub repeats it, since editors read it there.
+The stub repeats what the compiled module says: `make types` compares the two.
 """
 
-import ast
 import enum
 import inspect
 import pydoc
 import re
 import typing
 from importlib import import_module
-from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
+from types import BuiltinFunctionType, FunctionType
 
 import pytest
 
 import cordwood
-from cordwood import _native
 
-STUB = Path(cordwood.__file__).with_name("_native.pyi")
 MODULES = [
     "cordwood",
     "cordwood.compat.appengine",
@@ -35,22 +31,6 @@ MODULES = [
     "cordwood.types",
     "cordwood.typing",
 ]
-
-
-def stubbed(node, name=""):
-    """The classes, methods, properties and functions of the stub, by their qualified names."""
-    for child in node.body:
-        if isinstance(child, ast.ClassDef | ast.FunctionDef):
-            path = f"{name}.{child.name}".lstrip(".")
-            yield path, child
-            yield from stubbed(child, path)
-
-
-def found(path):
-    item = _native
-    for name in path.split("."):
-        item = getattr(item, name)
-    return item
 
 
 def public_names():
@@ -84,18 +64,10 @@ def is_field(member):
     return type(member).__name__ == "_tuplegetter"
 
 
-STUBBED = dict(stubbed(ast.parse(STUB.read_text(encoding="utf-8"))))
 PUBLIC = dict(public_names())
-SIGNED = {
-    path: node
-    for path, node in STUBBED.items()
-    if path.endswith(".__new__") or isinstance(found(path), MethodDescriptorType | BuiltinFunctionType)
-}
 
 
 def test_names_are_found():
-    assert STUBBED.keys() >= {"Reader", "Reader.records", "Reader.skipped", "verify"}
-    assert SIGNED.keys() >= {"Reader.__new__", "Reader.record_batches", "Reader.__exit__", "WriteBatch.build", "verify"}
     assert PUBLIC.keys() >= {
         "cordwood.Reader",
         "cordwood.Reader.seek",
@@ -106,39 +78,6 @@ def test_names_are_found():
         "cordwood.payload.entity.to_dict",
         "cordwood.typing.Readable.read",
     }
-
-
-@pytest.mark.parametrize("path", STUBBED)
-def test_the_stub_says_what_help_says(path):
-    expected = ast.get_docstring(STUBBED[path])
-    if expected is not None:
-        assert inspect.getdoc(found(path)) == expected
-    else:
-        assert path.split(".")[-1].startswith("__")
-
-
-@pytest.mark.parametrize("path", SIGNED)
-def test_the_stub_has_the_signature(path):
-    node = SIGNED[path]
-    owner, _, name = path.rpartition(".")
-    item = found(owner if name == "__new__" else path)
-    parameters = list(inspect.signature(item).parameters.values())
-    args = node.args
-    kinds = [
-        (args.posonlyargs, inspect.Parameter.POSITIONAL_ONLY),
-        (args.args, inspect.Parameter.POSITIONAL_OR_KEYWORD),
-    ]
-    expected = [[arg.arg, kind, inspect.Parameter.empty] for group, kind in kinds for arg in group]
-    for parameter, default in zip(reversed(expected), reversed(args.defaults), strict=False):
-        parameter[2] = ast.literal_eval(default)
-    for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
-        expected.append([arg.arg, inspect.Parameter.KEYWORD_ONLY, value])
-    if name == "__new__":
-        del expected[0]
-    elif isinstance(item, MethodDescriptorType):
-        assert parameters.pop(0).name == expected.pop(0)[0] == "self"
-    assert [[parameter.name, parameter.kind, parameter.default] for parameter in parameters] == expected
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -158,10 +97,13 @@ def test_a_function_explains_its_parameters(name):
     assert explained(OWN[name], "Args") == parameters
 
 
-@pytest.mark.parametrize("name", [f"cordwood.{path.removesuffix('.__new__')}" for path in SIGNED if "__new__" in path])
+CONSTRUCTED = [name for name, item in OWN.items() if isinstance(item, type) and item.__text_signature__]
+
+
+@pytest.mark.parametrize("name", CONSTRUCTED)
 def test_a_class_explains_the_parameters_of_its_constructor(name):
     """Except for values, whose parameters have the names of documented attributes."""
-    item = found(name.removeprefix("cordwood."))
+    item = OWN[name]
     parameters = list(inspect.signature(item).parameters)
     if "The constructor takes the attributes as keywords" in " ".join(inspect.getdoc(item).split()):
         assert all(inspect.getdoc(getattr(item, parameter)) for parameter in parameters)

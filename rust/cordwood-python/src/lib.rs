@@ -1,8 +1,8 @@
 //! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class.
 //!
 //! The `///` text of a Python class, method, attribute or function is what `help` shows: it is
-//! written as a Python docstring. `tests/package/test_help.py` compares it with the stub,
-//! `python/cordwood/_native.pyi`.
+//! written as a Python docstring. `tools/stub.py` copies it into the stub,
+//! `python/cordwood/_native.pyi`, which has the types.
 
 // Reading.
 mod batch_pool;

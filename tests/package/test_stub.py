@@ -1,0 +1,73 @@
+"""`tools/stub.py` keeps the types in a stub, and replaces the docstrings by those of the module."""
+
+import importlib.util
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+spec = importlib.util.spec_from_file_location("stub", ROOT / "tools/stub.py")
+stub = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(stub)
+
+TYPES = """\
+@final
+class Reader:
+    '''Old text.
+
+    More of it.
+    '''
+
+    @property
+    def ok(self) -> bool: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    def tell(self) -> int:
+        '''Old text.'''
+
+@overload
+def scan(source: Source) -> Scan: ...
+@overload
+def scan(
+    source: Source, *, decode: str
+) -> DecodedScan: ...
+"""
+DOCSTRINGS = {
+    ("Reader",): "A reader.",
+    ("Reader", "ok"): "Whether no damage was found.",
+    ("Reader", "tell"): "The position:\n\n>>> print('\\n')",
+    ("scan",): "Returns a table.",
+}
+EXPECTED = """\
+@final
+class Reader:
+    \"""A reader.\"""
+
+    @property
+    def ok(self) -> bool:
+        \"""Whether no damage was found.\"""
+    def __iter__(self) -> Iterator[bytes]: ...
+    def tell(self) -> int:
+        r\"""The position:
+
+        >>> print('\\n')
+        \"""
+
+@overload
+def scan(source: Source) -> Scan: ...
+@overload
+def scan(
+    source: Source, *, decode: str
+) -> DecodedScan:
+    \"""Returns a table.\"""
+"""
+
+
+def test_docstrings_are_replaced_and_added(monkeypatch):
+    monkeypatch.setattr(stub, "docstring", DOCSTRINGS.get)
+    assert stub.with_docstrings(TYPES) == EXPECTED
+    assert stub.with_docstrings(EXPECTED) == EXPECTED
+
+
+def test_what_python_says_about_its_own_methods_is_not_copied():
+    assert stub.docstring(("Reader", "__iter__")) is None
+    assert stub.docstring(("Reader", "__new__")) is None
+    assert stub.docstring(("Reader", "__arrow_c_stream__")).startswith("The rest of the log")
