@@ -164,7 +164,7 @@ class Reader:
 
     Raises:
         OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `source` is none of the above, or is a text file.
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
             not installed.
@@ -244,7 +244,8 @@ class Reader:
 
         Raises:
             ClosedError: The reader is closed.
-            ValueError: `threads` is not 1 to 256, or `target_len` is negative or too large.
+            OverflowError: `target_len` is negative or too large.
+            ValueError: `threads` is not 1 to 256.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -348,7 +349,7 @@ class Reader:
             io.UnsupportedOperation: The source cannot seek.
             OSError: Seeking failed.
             ClosedError: The reader is closed.
-            ValueError: `offset` is negative or has more than 64 bits.
+            OverflowError: `offset` is negative or has more than 64 bits.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -525,7 +526,7 @@ class Follower:
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.
 
@@ -778,7 +779,7 @@ class Writer:
         CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
         DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
             a kind that is never appended to: a log with a log number, or a compressed one.
-        OverflowError: `log_number` is not an unsigned 32-bit integer.
+        OverflowError: A number is negative or too large.
         TypeError: `sink` is not a path and has no `write`, or is a text file.
         ValueError: An option has an invalid value, or makes no sense here, such as a log number or
             a compression that the dialect does not have.
@@ -1234,7 +1235,7 @@ def verify(
     Raises:
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 
@@ -1288,7 +1289,7 @@ def salvage(
             in the name of `destination` is not the one that the records carry.
         OtherLogError: All of `source` belongs to a different log from the one that its name or
             `log_number` states. Nothing is written.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
         ValueError: An option has an invalid value.
 
@@ -1453,7 +1454,7 @@ def scan(
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: A source is none of the above, or is a text file.
         ValueError: An option has an invalid value, or a column is unknown or named twice.
 
@@ -1498,7 +1499,7 @@ def stat(
     Raises:
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 
@@ -1774,7 +1775,7 @@ def fragments(
         DialectError: The source is not a log. Raised by the first step.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 

@@ -223,7 +223,7 @@ def follow(
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.
 

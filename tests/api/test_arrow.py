@@ -456,9 +456,9 @@ def test_a_wish_is_a_capsule_of_a_schema(path):
         ({"columns": "record"}, TypeError, "str"),
         ({"threads": 0}, ValueError, "threads must be from 1 to 256"),
         ({"on_corruption": "pass"}, ValueError, "on_corruption must be"),
-        ({"dialect": "other"}, ValueError, "dialect must be one of"),
+        ({"dialect": "other"}, ValueError, "dialect must be 'leveldb', "),
         ({"dialect": "leveldb", "log_number": 5}, ValueError, "log number"),
-        ({"start": -1}, ValueError, "start must be 0 or more, not -1"),
+        ({"start": -1}, OverflowError, "while processing 'start'"),
     ],
 )
 def test_wrong_arguments(path, options, error, message):

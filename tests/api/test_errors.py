@@ -198,7 +198,7 @@ def test_modes_with_b_mean_the_same(path):
 
 @pytest.mark.parametrize("mode", ["r+b", "br", "rbb", "rt", "r+", "b", "", "R"])
 def test_an_unknown_mode(path, mode):
-    with pytest.raises(ValueError, match=f"mode must be 'r', 'w', 'x' or 'a' to open a log, not '{re.escape(mode)}'"):
+    with pytest.raises(ValueError, match=f"mode must be 'r', 'w', 'x' or 'a', not '{re.escape(mode)}'"):
         cordwood.open(path, mode)
     assert not path.exists()
 
@@ -229,25 +229,16 @@ def test_an_unknown_option(path):
 @pytest.mark.parametrize("number", [-1, 1 << 64])
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
 def test_numbers_that_no_file_has(option, number):
-    with pytest.raises(ValueError, match=rf"(?m)^{option} must be (0 or more|at most {(1 << 64) - 1}), not {number}$"):
+    with pytest.raises(OverflowError, match=f"(?m)^while processing '{option}'$"):
         cordwood.open(FILE, **{option: number})
 
 
-@pytest.mark.parametrize(
-    ("option", "what"),
-    [
-        ("start", "int"),
-        ("end", "int or None"),
-        ("record_len_max", "int"),
-        ("log_number", "int or None"),
-        ("verify_checksums", "bool"),
-    ],
-)
-def test_options_that_are_no_numbers(option, what):
+@pytest.mark.parametrize("option", ["start", "end", "record_len_max", "log_number", "verify_checksums"])
+def test_options_that_are_no_numbers(option):
     for value in "1", 1.5, [1]:
-        with pytest.raises(TypeError, match=f"(?m)^{option} must be {what}, not {type(value).__name__}$"):
+        with pytest.raises(TypeError, match=f"'{type(value).__name__}' object (?s:.*)while processing '{option}'$"):
             cordwood.open(FILE, **{option: value})
-    if what != "bool":
+    if option != "verify_checksums":
 
         class Number:
             def __index__(self):
@@ -256,36 +247,39 @@ def test_options_that_are_no_numbers(option, what):
         with pytest.raises(KeyError, match="mine"):
             cordwood.open(FILE, **{option: Number()})
     else:
-        with pytest.raises(TypeError, match=r"(?m)^verify_checksums must be bool, not int$"):
+        with pytest.raises(TypeError, match=r"'int' object (?s:.*)while processing 'verify_checksums'$"):
             cordwood.open(FILE, verify_checksums=0)
 
 
-# Those that are documented to raise `OverflowError`, and the others.
 OUT_OF_RANGE = {
-    "log_number": (OverflowError, lambda value: cordwood.open(FILE, log_number=value)),
-    "column_family": (OverflowError, lambda value: payload.Operation("put", key=b"", value=b"", column_family=value)),
-    "sequence": (OverflowError, lambda value: payload.WriteBatch.build(value, [])),
-    "crc": (OverflowError, lambda value: cordwood.crc32c(b"", value)),
-    "masked": (OverflowError, cordwood.unmask_crc),
-    "threads": (ValueError, lambda value: cordwood.stat(FILE, threads=value)),
-    "sync_len": (ValueError, lambda value: cordwood.Writer("none/x.log", sync_len=value)),
-    "offset": (ValueError, lambda value: cordwood.open(FILE).seek(value)),
-    "timeout": (ValueError, lambda value: cordwood.follow(__file__, timeout=value)),
-    "poll_interval": (ValueError, lambda value: cordwood.follow(__file__, poll_interval=value)),
-    "sync_interval": (ValueError, lambda value: cordwood.Writer("none/x.log", sync_interval=value)),
+    "log_number": lambda value: cordwood.open(FILE, log_number=value),
+    "column_family": lambda value: payload.Operation("put", key=b"", value=b"", column_family=value),
+    "sequence": lambda value: payload.WriteBatch.build(value, []),
+    "crc": lambda value: cordwood.crc32c(b"", value),
+    "masked": cordwood.unmask_crc,
+    "threads": lambda value: cordwood.stat(FILE, threads=value),
+    "sync_len": lambda value: cordwood.Writer("none/x.log", sync_len=value),
+    "offset": lambda value: cordwood.open(FILE).seek(value),
+    "timeout": lambda value: cordwood.follow(__file__, timeout=value),
+    "poll_interval": lambda value: cordwood.follow(__file__, poll_interval=value),
+    "sync_interval": lambda value: cordwood.Writer("none/x.log", sync_interval=value),
 }
+TIMES = {"timeout", "poll_interval", "sync_interval"}
 
 
 @pytest.mark.parametrize("option", OUT_OF_RANGE)
 def test_a_number_that_is_out_of_range(option):
-    error, use = OUT_OF_RANGE[option]
-    with pytest.raises(error, match=f"(?m)^{option} must be .*, not -1$"):
-        use(-1)
-    # Python does not make the text of the last one.
+    use = OUT_OF_RANGE[option]
+    if option in {"threads", *TIMES}:
+        with pytest.raises(ValueError, match=rf"^{option} must be .*, not -1(\.0)?$"):
+            use(-1)
+    else:
+        with pytest.raises(OverflowError, match=f"(?m)^while processing '{option}'$"):
+            use(-1)
+    # The first is a time beyond the range of any clock, which means forever; the second, not even a `float`.
     for value in 10**40, 10**5000:
-        # Any time beyond the range of a clock means forever.
-        if not (option in {"timeout", "poll_interval", "sync_interval"} and value > 0):
-            with pytest.raises(error, match=f"(?m)^{option} must be .*, not a longer number$"):
+        if option not in TIMES or value == 10**5000:
+            with pytest.raises(OverflowError, match=f"(?m)^while processing '{option}'$"):
                 use(value)
 
 
@@ -298,10 +292,10 @@ def test_a_number_that_is_out_of_range(option):
     ],
 )
 def test_a_time_that_is_no_number_of_seconds(option, use):
-    with pytest.raises(TypeError, match=f"(?m)^{option} must be a number of seconds( or None)?, not str$"):
+    with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
         use("1")
-    for value, text in [(float("nan"), "nan"), (-1.5, "-1.5"), (-1e300, "-1e\\+300")]:
-        with pytest.raises(ValueError, match=f"(?m)^{option} must be a number of seconds, 0 or more, not {text}$"):
+    for value, text in [(float("nan"), "NaN"), (-1.5, "-1.5"), (-1e300, "-1e300")]:
+        with pytest.raises(ValueError, match=f"^{option} must be a number of seconds, 0 or more, not {text}$"):
             use(value)
 
 
@@ -381,9 +375,9 @@ def test_numbers_that_methods_refuse(path, number):
             lambda: cordwood.follow(__file__, start=number),
             lambda: cordwood.follow(__file__, retry_polls=number),
         ]:
-            with pytest.raises(ValueError, match=rf"(?m)^\w+ must be (0 or more|at most \d+), not {number}$"):
+            with pytest.raises(OverflowError, match=r"(?m)^while processing '\w+'$"):
                 use()
-        with pytest.raises(ValueError, match=f"(?m)^threads must be from 1 to 256, not {number}$"):
+        with pytest.raises((ValueError, OverflowError), match="threads"):
             reader.record_batches(threads=number)
         assert list(reader) == RECORDS
     for function in [cordwood.mask_crc, cordwood.unmask_crc, lambda crc: cordwood.crc32c(b"", crc)]:
@@ -403,10 +397,9 @@ NAMES = {
 def test_a_value_that_an_option_does_not_have(option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values, use = NAMES[option]
-    message = f"{option.split()[0]} must be {values}, not "
-    with pytest.raises(TypeError, match=re.escape(message) + r"True\b"):
+    with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
         use(True)
-    with pytest.raises(ValueError, match=re.escape(message) + "'yes'"):
+    with pytest.raises(ValueError, match=re.escape(f"{option} must be {values}, not 'yes'")):
         use("yes")
     assert not any(tmp_path.iterdir())
 
@@ -923,6 +916,7 @@ def test_an_iterable_that_raises():
 
 
 # What is not a record --------------------------------------------------------------------------
+
 
 BYTES_LIKE = {
     "append": ("record", lambda writer, value: writer.append(value)),

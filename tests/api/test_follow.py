@@ -441,9 +441,10 @@ def test_reopen_waits_for_the_next_file(live):
 
 def test_what_on_rotation_can_be(live):
     write(live, [b"one"])
-    for value, error in [("none", ValueError), (3, TypeError)]:
-        with pytest.raises(error, match="on_rotation must be 'raise', 'reopen' or 'stop', not"):
-            cordwood.follow(live, on_rotation=value)
+    with pytest.raises(ValueError, match="on_rotation must be 'raise', 'reopen' or 'stop', not 'none'"):
+        cordwood.follow(live, on_rotation="none")
+    with pytest.raises(TypeError, match="while processing 'on_rotation'"):
+        cordwood.follow(live, on_rotation=3)
 
 
 @pytest.mark.usefixtures("ctrl_c")

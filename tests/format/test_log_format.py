@@ -90,11 +90,11 @@ def test_a_format_is_a_value() -> None:
 
 
 def test_the_names_are_those_of_the_core() -> None:
-    with pytest.raises(ValueError, match="dialect must be one of") as caught:
+    with pytest.raises(ValueError, match="dialect must be ") as caught:
         cordwood.Reader(b"", dialect="gzip")  # type: ignore[arg-type]  # It is what is tried.
     *names, _ = re.findall("'([a-z_]+)'", str(caught.value))
     assert names == list(get_args(DialectName))
-    with pytest.raises(ValueError, match="compression must be 'zstd' or None"):
+    with pytest.raises(ValueError, match="compression must be 'zstd', not 'gzip'"):
         cordwood.Reader(b"", compression="gzip")  # type: ignore[arg-type]  # It is what is tried.
     assert get_args(CompressionName) == ("zstd",)
 
@@ -156,7 +156,7 @@ def test_a_number_of_a_log_in_which_a_dialect_without_numbers_is_detected(tmp_pa
         with pytest.raises(OverflowError):
             cordwood.open(path, dialect="rocksdb", log_number=number)
     for options in {"dialect": 1}, {"compression": 1}:
-        with pytest.raises(TypeError, match="must be str or None, not int"):
+        with pytest.raises(TypeError, match="'int' object"):
             cordwood.open(path, **options)  # type: ignore[call-overload]  # It is what is tried.
 
 

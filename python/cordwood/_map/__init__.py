@@ -69,7 +69,7 @@ def map(  # noqa: A001 - as the verb of the command
     Raises:
         DialectError: The file is not a log.
         OSError: The file is missing, or cannot be read.
-        OverflowError: `log_number` is negative or has more than 32 bits.
+        OverflowError: A number is negative or too large.
         TypeError: `source` can be read only once, such as an open file.
         ValueError: An option has an invalid value, or makes no sense in the dialect.
 

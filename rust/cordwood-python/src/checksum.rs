@@ -4,7 +4,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arguments::bytes_of;
-use crate::named;
 
 /// Data of at least this length is checksummed with the interpreter released; for less, releasing
 /// it costs more than the checksum.
@@ -30,7 +29,7 @@ const DETACH_LEN: usize = 1 << 16;
 /// '0xe3069283'
 #[pyfunction]
 #[pyo3(signature = (data, crc = 0))]
-pub(crate) fn crc32c(data: &Bound<'_, PyAny>, #[pyo3(from_py_with = named::crc)] crc: u32) -> PyResult<u32> {
+pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
     // Only `bytes` cannot change while the interpreter is released.
     match data.cast_exact::<PyBytes>() {
         Ok(bytes) if bytes.as_bytes().len() >= DETACH_LEN => {
@@ -57,7 +56,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, #[pyo3(from_py_with = named::crc)]
 /// '0xfebe8a61'
 #[pyfunction]
 #[pyo3(signature = (crc, /))]
-pub(crate) fn mask_crc(#[pyo3(from_py_with = named::crc)] crc: u32) -> u32 {
+pub(crate) fn mask_crc(crc: u32) -> u32 {
     cordwood::crc32c::mask(crc)
 }
 
@@ -76,6 +75,6 @@ pub(crate) fn mask_crc(#[pyo3(from_py_with = named::crc)] crc: u32) -> u32 {
 /// '0xcfc4ae1d'
 #[pyfunction]
 #[pyo3(signature = (masked, /))]
-pub(crate) fn unmask_crc(#[pyo3(from_py_with = named::masked)] masked: u32) -> u32 {
+pub(crate) fn unmask_crc(masked: u32) -> u32 {
     cordwood::crc32c::unmask(masked)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::{FollowOptions, OnCorruption};
+use cordwood::{Compression, Dialect, FollowOptions, OnCorruption};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -14,11 +14,10 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::arguments::{refuse_url, required_path};
 use crate::error::{check_signals, closed, not_followed, os_error, to_python};
 use crate::exclusive::Exclusive;
-use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
+use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_of};
 use crate::listed::Listed;
 use crate::log::{Logged, log_left, log_skipped, log_summary};
-use crate::named;
-use crate::options::{compression_name, dialect_name, format_options, on_corruption_name, on_corruption_of};
+use crate::options::{compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of};
 use crate::pickle::{handle_repr, not_pickled};
 use crate::record::Record;
 use crate::values::{NotYet, Outcome, listed};
@@ -70,7 +69,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, or is not a regular file.
-///     OverflowError: `log_number` is negative or has more than 32 bits.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: `path` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
@@ -111,22 +110,22 @@ impl Follower {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         path: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = named::start)] start: u64,
-        #[pyo3(from_py_with = named::timeout)] timeout: Option<Duration>,
-        dialect: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-        compression: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
-        #[pyo3(from_py_with = on_rotation_name)] on_rotation: &str,
-        #[pyo3(from_py_with = named::poll_interval)] poll_interval: f64,
-        #[pyo3(from_py_with = named::retry_polls)] retry_polls: u32,
-        #[pyo3(from_py_with = named::retry_time)] retry_time: f64,
-        #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
+        start: u64,
+        timeout: Option<f64>,
+        #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+        log_number: Option<u32>,
+        #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+        on_corruption: &str,
+        on_rotation: &str,
+        poll_interval: f64,
+        retry_polls: u32,
+        retry_time: f64,
+        record_len_max: u64,
     ) -> PyResult<Self> {
         let py = path.py();
         refuse_url(path, "only a file on this machine can be followed: name its path")?;
         let path = required_path("path", path)?;
-        let on_corruption = match on_corruption_of(on_corruption)? {
+        let on_corruption = match named("on_corruption", on_corruption)? {
             OnCorruption::Salvage => {
                 return Err(PyValueError::new_err(
                     "on_corruption must not be 'salvage' for a log that is still being written",
@@ -137,11 +136,12 @@ impl Follower {
         let mut options = FollowOptions::default()
             .with_start(start)
             .with_on_corruption(on_corruption)
-            .with_poll_interval(named::duration(poll_interval))
-            .with_retry(retry_polls, named::duration(retry_time))
+            .with_poll_interval(time_of("poll_interval", poll_interval)?)
+            .with_retry(retry_polls, time_of("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
-        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
         let on_rotation = on_rotation_of(on_rotation)?;
+        let timeout = timeout.map(|timeout| time_of("timeout", timeout)).transpose()?;
         Self::open(py, path, options, on_rotation, timeout)
     }
 
@@ -229,13 +229,13 @@ impl Follower {
     /// It is `poll_interval`, or less while something that looks damaged is read again.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
-        self.with_state(py, |state| named::in_seconds(state.follower.delay()))
+        self.with_state(py, |state| in_seconds(state.follower.delay()))
     }
 
     /// The longest that a step waits, in seconds; `None` means forever.
     #[getter]
     fn timeout(&self) -> Option<f64> {
-        self.timeout.map(named::in_seconds)
+        self.timeout.map(in_seconds)
     }
 
     /// The regions not returned so far, in the order of their offsets: the first 100,000.

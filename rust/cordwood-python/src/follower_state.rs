@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::buffer::try_bytes;
 use crate::listed::Listed;
 use crate::log::Logged;
-use crate::options::{name, unknown_name};
+use crate::options::unknown_name;
 use crate::record::Record;
 use crate::values::NotYet;
 
@@ -84,18 +84,12 @@ pub(crate) enum OnRotation {
     Stop,
 }
 
-const ON_ROTATION: &str = "on_rotation must be 'raise', 'reopen' or 'stop'";
-
-pub(crate) fn on_rotation_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, ON_ROTATION)
-}
-
 pub(crate) fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
     match name {
         "raise" => Ok(OnRotation::Raise),
         "reopen" => Ok(OnRotation::Reopen),
         "stop" => Ok(OnRotation::Stop),
-        other => Err(unknown_name(ON_ROTATION, other)),
+        other => Err(unknown_name("on_rotation", &["raise", "reopen", "stop"], other)),
     }
 }
 

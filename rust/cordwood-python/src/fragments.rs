@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::vec;
 
 use cordwood::read::StreamSource;
-use cordwood::{OnCorruption, ReadOptions, ops};
+use cordwood::{Compression, Dialect, OnCorruption, ReadOptions, ops};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -13,8 +13,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use crate::buffer::vec_for;
 use crate::error::{check_signals, of_call, to_python, unsupported};
 use crate::exclusive::Exclusive;
-use crate::named;
-use crate::options::{compression_name, format_options};
+use crate::options::{compression_name, compression_of, dialect_of};
 use crate::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
 use crate::values::Fragment;
 
@@ -42,7 +41,7 @@ const BATCH_MAX: usize = 512;
 ///     DialectError: The source is not a log. Raised by the first step.
 ///     OSError: The source cannot be opened or read.
 ///     io.UnsupportedOperation: The source cannot seek.
-///     OverflowError: `log_number` is negative or has more than 32 bits.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: An option has an invalid value.
 ///
@@ -57,9 +56,9 @@ const BATCH_MAX: usize = 512;
 #[pyo3(signature = (source, *, dialect = None, log_number = None, compression = None))]
 pub(crate) fn fragments(
     source: &Bound<'_, PyAny>,
-    dialect: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-    compression: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
 ) -> PyResult<Fragments> {
     Ok(Fragments(Exclusive::new(Some(FragmentReader::open(
         source,
@@ -136,9 +135,9 @@ impl Fragments {
 #[pyo3(signature = (source, *, dialect = None, log_number = None, compression = None))]
 pub(crate) fn runs(
     source: &Bound<'_, PyAny>,
-    dialect: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-    compression: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
 ) -> PyResult<Runs> {
     let fragments = FragmentReader::open(source, dialect, log_number, compression)?;
     Ok(Runs(Exclusive::new(Some((fragments, None)))))
@@ -249,12 +248,12 @@ struct FragmentReader {
 impl FragmentReader {
     fn open(
         source: &Bound<'_, PyAny>,
-        dialect: Option<&Bound<'_, PyAny>>,
+        dialect: Option<Dialect>,
         log_number: Option<u32>,
-        compression: Option<&Bound<'_, PyAny>>,
+        compression: Option<Compression>,
     ) -> PyResult<Self> {
         let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
         let file = range_file(source, &options)?;
         let source = file.as_ref().unwrap_or(source);
         let Opened {

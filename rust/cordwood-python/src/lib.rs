@@ -47,7 +47,6 @@ mod arguments;
 mod enums;
 mod error;
 mod log;
-mod named;
 mod options;
 mod pickle;
 mod values;

@@ -12,7 +12,6 @@ use crate::arguments::bytes_of;
 use crate::buffer::try_bytes;
 use crate::enums::OPERATION_KIND;
 use crate::error::payload_error;
-use crate::named;
 use crate::pickle::{Reduced, reduced_to, short_repr};
 
 /// An operation of a `WriteBatch`.
@@ -88,14 +87,14 @@ impl Operation {
     fn new(
         py: Python<'_>,
         kind: &str,
-        #[pyo3(from_py_with = named::column_family)] column_family: Option<u32>,
+        column_family: Option<u32>,
         key: Option<&Bound<'_, PyAny>>,
         end_key: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
         xid: Option<&Bound<'_, PyAny>>,
         timestamp: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = named::write_unix_time)] write_unix_time: Option<u64>,
-        #[pyo3(from_py_with = named::sequence)] sequence: Option<u64>,
+        write_unix_time: Option<u64>,
+        sequence: Option<u64>,
     ) -> PyResult<Self> {
         let bytes = |name: &str, given: Option<&Bound<'_, PyAny>>| given.map(|given| bytes_of(name, given)).transpose();
         let given = Parts {

@@ -1,20 +1,18 @@
 //! The functions `verify`, `salvage` and `stat`.
 
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cordwood::ReadOptions;
 use cordwood::ops::{self, Parts, SalvageOptions};
 use cordwood::read::StreamSource;
+use cordwood::{Compression, Dialect, ReadOptions};
 use pyo3::prelude::*;
 
 use crate::arguments::{refuse_url, required_path};
 use crate::error::{os_error, to_python};
 use crate::manifest::lacks_an_edit;
-use crate::named;
-use crate::options::{format_options, range_of};
+use crate::options::{compression_of, dialect_of, range_of, threads_of};
 use crate::source::{Opened, OpenedReader, open, open_reader, source_at};
 use crate::values::{Report, Stat};
 use crate::watched::{Watch, Watched, watched};
@@ -51,7 +49,7 @@ use crate::watched::{Watch, Watched, watched};
 /// Raises:
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     OverflowError: `log_number` is negative or has more than 32 bits.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: An option has an invalid value.
 ///
@@ -69,14 +67,14 @@ use crate::watched::{Watch, Watched, watched};
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = named::threads)] threads: usize,
-    dialect: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-    compression: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::start)] start: u64,
-    #[pyo3(from_py_with = named::end)] end: Option<u64>,
-    #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
-    #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
+    threads: isize,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    start: u64,
+    end: Option<u64>,
+    verify_checksums: bool,
+    record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -84,7 +82,7 @@ pub(crate) fn verify(
         .with_range(range_of(start, end))
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || ops::verify_parts(readers, &parts))?;
@@ -103,10 +101,10 @@ type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
 fn readers(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
-    threads: usize,
+    threads: isize,
     watch: &Arc<Watch>,
 ) -> PyResult<(Vec<WatchedReader>, Parts, Option<PathBuf>)> {
-    let threads = named::threads_of(threads);
+    let threads = threads_of(threads)?;
     let py = source.py();
     let OpenedReader {
         reader: mut whole,
@@ -115,12 +113,12 @@ fn readers(
         ..
     } = open_reader(source, options)?;
     let path = whole.path().map(Path::to_owned);
-    if threads > NonZeroUsize::MIN && options.dialect.is_none() {
+    if threads > 1 && options.dialect.is_none() {
         let format = py.detach(|| whole.format());
         options = options.with_format(format.map_err(|error| to_python(py, error, path.as_deref()))?);
     }
-    let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
-    let Some(another) = another.filter(|_| parts.are_worth(threads.get())) else {
+    let parts = Parts::for_threads(&options, whole.file_len(), threads, Parts::LENS);
+    let Some(another) = another.filter(|_| parts.are_worth(threads)) else {
         return Ok((
             vec![whole.map_source(|source| watched(source, watch, None))],
             parts,
@@ -132,7 +130,7 @@ fn readers(
         let source = watched(source_at(input, 0)?, watch, Some(0));
         Ok(whole.beside(source, options.clone()))
     };
-    let readers = (0..threads.get()).map(reader).collect::<io::Result<_>>();
+    let readers = (0..threads).map(reader).collect::<io::Result<_>>();
     Ok((
         readers.map_err(|error| os_error(py, error, path.as_deref()))?,
         parts,
@@ -171,7 +169,7 @@ fn readers(
 ///         in the name of `destination` is not the one that the records carry.
 ///     OtherLogError: All of `source` belongs to a different log from the one that its name or
 ///         `log_number` states. Nothing is written.
-///     OverflowError: `log_number` is negative or has more than 32 bits.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
@@ -199,11 +197,11 @@ fn readers(
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
-    dialect: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-    compression: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
-    #[pyo3(from_py_with = named::repair_bit_flips)] repair_bit_flips: bool,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    record_len_max: u64,
+    repair_bit_flips: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -215,7 +213,7 @@ pub(crate) fn salvage(
     let mut options = SalvageOptions::default()
         .with_record_len_max(record_len_max)
         .with_repair_bit_flips(repair_bit_flips);
-    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let Opened { source, path, .. } = open(source, 0, &ReadOptions::default())?;
     let watch = Watch::new(progress);
     let source = watched(source.with_path(path.clone()), &watch, None);
@@ -257,7 +255,7 @@ pub(crate) fn salvage(
 /// Raises:
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     OverflowError: `log_number` is negative or has more than 32 bits.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: An option has an invalid value.
 ///
@@ -275,19 +273,19 @@ pub(crate) fn salvage(
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = named::threads)] threads: usize,
-    dialect: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-    compression: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
-    #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
+    threads: isize,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    verify_checksums: bool,
+    record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
     let py = source.py();
     let mut options = ReadOptions::default()
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || ops::stat_parts(readers, &parts))?;

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -33,8 +32,8 @@ const TARGET_LEN_MIN: usize = BLOCK_LEN;
 /// The maximum number of record batches of `target_len` bytes in use at a time: one being filled
 /// while the previous one is in use; or, with several threads, those of all parts that are being
 /// read or are waiting, and of two more.
-pub(crate) fn batch_count_max(threads: NonZeroUsize, target_len: usize) -> usize {
-    match threads.get() {
+pub(crate) fn batch_count_max(threads: usize, target_len: usize) -> usize {
+    match threads {
         1 => 2,
         threads => (threads + 3) * (*PART_LENS.end() as usize / target_len.max(TARGET_LEN_MIN) + 2),
     }
@@ -68,7 +67,7 @@ struct Part {
 
 /// What threads have read after the position of a reader.
 pub(crate) struct ReadAhead {
-    threads: NonZeroUsize,
+    threads: usize,
     /// The rest of the part that was taken last.
     found: VecDeque<Ahead>,
     /// The greatest file offset up to which a part was read. The trailer of a block may lie between
@@ -99,7 +98,7 @@ pub(crate) struct Reading<'a> {
 }
 
 impl ReadAhead {
-    pub(crate) fn new(threads: NonZeroUsize) -> Self {
+    pub(crate) fn new(threads: usize) -> Self {
         ReadAhead {
             threads,
             found: VecDeque::new(),
@@ -228,13 +227,13 @@ impl ReadAhead {
         let parts = Parts::for_threads(
             &reading.options.clone().with_range(range),
             reading.source.len()?,
-            self.threads.get(),
+            self.threads,
             batch_len.max(*PART_LENS.start())..=batch_len.max(*PART_LENS.end()),
         );
-        if reading.target_len < TARGET_LEN_MIN || !parts.are_worth(self.threads.get()) {
+        if reading.target_len < TARGET_LEN_MIN || !parts.are_worth(self.threads) {
             return Ok(None);
         }
-        let workers = (0..self.threads.get()).map(|_| {
+        let workers = (0..self.threads).map(|_| {
             let input = reading.source.another().ok_or(io::ErrorKind::Unsupported)?;
             let mut worker = Worker {
                 reader: SourceReader::with_source(source_at(input, 0)?, parts.options(0)),

@@ -10,7 +10,6 @@ use crate::arguments::bytes_of;
 use crate::buffer::{try_bytes, vec_for};
 use crate::error::{no_memory, payload_error};
 use crate::exclusive::Exclusive;
-use crate::named;
 use crate::operation::Operation;
 use crate::pickle::{Reduced, reduced_to};
 use crate::python_code::PythonCode;
@@ -97,11 +96,7 @@ impl WriteBatch {
     /// <cordwood.payload.WriteBatch: sequence=7, count=1>
     #[staticmethod]
     #[pyo3(signature = (sequence, operations, *, engine = "rocksdb"))]
-    fn build(
-        #[pyo3(from_py_with = named::sequence)] sequence: u64,
-        operations: &Bound<'_, PyAny>,
-        engine: &str,
-    ) -> PyResult<Self> {
+    fn build(sequence: u64, operations: &Bound<'_, PyAny>, engine: &str) -> PyResult<Self> {
         let py = operations.py();
         let engine = engine_of(engine)?;
         let mut objects: Vec<Bound<'_, Operation>> = Vec::new();

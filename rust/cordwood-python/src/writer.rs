@@ -4,10 +4,9 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
-use std::time::Duration;
 
 use cordwood::write::{LogStatus, Process};
-use cordwood::{LogFile, LogFileOptions, LogFormat, OnTornTail};
+use cordwood::{Compression, Dialect, LogFile, LogFileOptions, LogFormat, OnTornTail};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,10 +19,8 @@ use crate::error::{check_signals, check_signals_anywhere, closed, object_closed,
 use crate::exclusive::Exclusive;
 use crate::fast_call::{FastAppend, FastClass, Method};
 use crate::kept_exception::KeptException;
-use crate::named;
 use crate::options::{
-    MODE, compression_name, dialect_name, flush_name, flush_policy_of, format_options, mode_name, on_torn_tail_name,
-    on_torn_tail_of, sync_name, sync_policy_of, unknown_name,
+    compression_name, compression_of, dialect_name, dialect_of, named, sync_policy_of, time_of, unknown_name,
 };
 use crate::pickle::{handle_repr, not_pickled};
 use crate::python_code::PythonCode;
@@ -175,7 +172,7 @@ impl Object {
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
 ///     DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
 ///         a kind that is never appended to: a log with a log number, or a compressed one.
-///     OverflowError: `log_number` is not an unsigned 32-bit integer.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
 ///     ValueError: An option has an invalid value, or makes no sense here, such as a log number or
 ///         a compression that the dialect does not have.
@@ -208,18 +205,18 @@ impl Writer {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         sink: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = mode_name)] mode: &str,
-        dialect: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-        compression: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = flush_name)] flush: Option<&str>,
-        #[pyo3(from_py_with = sync_name)] sync: &str,
-        #[pyo3(from_py_with = named::sync_len)] sync_len: Option<u64>,
-        #[pyo3(from_py_with = named::sync_interval)] sync_interval: Option<Duration>,
-        #[pyo3(from_py_with = on_torn_tail_name)] on_torn_tail: &str,
-        #[pyo3(from_py_with = named::checkpoint)] checkpoint: Option<u64>,
-        #[pyo3(from_py_with = named::preallocate_len)] preallocate_len: u64,
-        #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
+        mode: &str,
+        #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+        log_number: Option<u32>,
+        #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+        flush: Option<&str>,
+        sync: &str,
+        sync_len: Option<u64>,
+        sync_interval: Option<f64>,
+        on_torn_tail: &str,
+        checkpoint: Option<u64>,
+        preallocate_len: u64,
+        record_len_max: u64,
     ) -> PyResult<Self> {
         if mode == "r" {
             return Err(PyValueError::new_err(
@@ -227,12 +224,12 @@ impl Writer {
             ));
         }
         if !matches!(mode, "x" | "w" | "a") {
-            return Err(unknown_name(MODE, mode));
+            return Err(unknown_name("mode", &["r", "w", "x", "a"], mode));
         }
-        let (dialect, log_number, compression) = format_options(dialect, log_number, compression)?;
+        let sync_interval = sync_interval.map(|time| time_of("sync_interval", time)).transpose()?;
         let options = LogFileOptions::default()
             .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
-            .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
+            .with_on_torn_tail(named("on_torn_tail", on_torn_tail)?)
             .with_checkpoint(checkpoint)
             .with_preallocate_len(preallocate_len)
             .with_record_len_max(record_len_max)
@@ -244,7 +241,7 @@ impl Writer {
                 "on_torn_tail and checkpoint are for mode 'a', which reads the log that is there",
             ));
         }
-        let flush = flush.map(flush_policy_of).transpose()?;
+        let flush = flush.map(|flush| named("flush", flush)).transpose()?;
         let advice = match mode {
             "a" => "URLs can only be read; mode 'a' needs the path of a file",
             _ => "URLs can only be read; to write there, pass an open file",
@@ -282,11 +279,7 @@ impl Writer {
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
     /// (0, 10)
     #[pyo3(signature = (record, /, *, sync = false))]
-    fn append<'py>(
-        &self,
-        record: &Bound<'py, PyAny>,
-        #[pyo3(from_py_with = named::sync)] sync: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
         let offset = match record.cast::<PyBytes>() {
             Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,

@@ -1,7 +1,6 @@
 //! The state of a `Reader`: the core's reader, which keeps what it has found until that is taken,
 //! and what comes before it.
 
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cordwood::ReadOptions;
@@ -75,14 +74,14 @@ pub(crate) struct Open {
 /// What `record_batches` keeps from one batch to the next.
 pub(crate) struct BatchState {
     pub(crate) target_len: usize,
-    pub(crate) threads: NonZeroUsize,
+    pub(crate) threads: usize,
     pub(crate) pool: Arc<Pool>,
     /// Locked only while the reader is locked.
     pub(crate) read_ahead: SharedReadAhead,
 }
 
 impl BatchState {
-    pub(crate) fn new(target_len: usize, threads: NonZeroUsize) -> Self {
+    pub(crate) fn new(target_len: usize, threads: usize) -> Self {
         BatchState {
             target_len,
             threads,
@@ -380,7 +379,7 @@ impl Open {
         records: &mut cordwood::read::RecordBatch,
         batches: &BatchState,
     ) -> Result<(), Stop> {
-        if batches.threads > NonZeroUsize::MIN && self.fill_from_threads(py, records, batches)? {
+        if batches.threads > 1 && self.fill_from_threads(py, records, batches)? {
             return Ok(());
         }
         self.come_here(py)?;

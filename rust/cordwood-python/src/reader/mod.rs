@@ -4,13 +4,12 @@ mod cursor;
 mod iterators;
 
 use std::ffi::OsStr;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cordwood::damage::Severity;
-use cordwood::{ErrorKind, Hint, ReadOptions};
+use cordwood::{Compression, Dialect, ErrorKind, Hint, ReadOptions};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -25,8 +24,7 @@ use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::listed::Listed;
 use crate::log::{log_other_log, log_skipped, log_summary};
-use crate::named;
-use crate::options::{compression_name, dialect_name, format_options, on_corruption_name, on_corruption_of, range_of};
+use crate::options::{compression_name, compression_of, dialect_name, dialect_of, named, range_of, threads_of};
 use crate::pickle::{handle_repr, not_pickled};
 use crate::record::Record;
 use crate::scan::{TARGET_LEN, all_fit_binary};
@@ -98,7 +96,7 @@ use crate::values::{Outcome, listed};
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
-///     OverflowError: `log_number` is negative or has more than 32 bits.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: `source` is none of the above, or is a text file.
 ///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
 ///         not installed.
@@ -143,21 +141,21 @@ impl Reader {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         source: &Bound<'_, PyAny>,
-        dialect: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-        compression: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
-        #[pyo3(from_py_with = named::start)] start: u64,
-        #[pyo3(from_py_with = named::end)] end: Option<u64>,
-        #[pyo3(from_py_with = named::verify_checksums)] verify_checksums: bool,
-        #[pyo3(from_py_with = named::record_len_max)] record_len_max: u64,
+        #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+        log_number: Option<u32>,
+        #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+        on_corruption: &str,
+        start: u64,
+        end: Option<u64>,
+        verify_checksums: bool,
+        record_len_max: u64,
     ) -> PyResult<Self> {
         let mut options = ReadOptions::default()
-            .with_on_corruption(on_corruption_of(on_corruption)?)
+            .with_on_corruption(named("on_corruption", on_corruption)?)
             .with_range(range_of(start, end))
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
-        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
         let opened = open_reader(source, options)?;
         let path = opened.reader.path().map(Path::to_owned);
         Ok(Reader {
@@ -216,7 +214,8 @@ impl Reader {
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
-    ///     ValueError: `threads` is not 1 to 256, or `target_len` is negative or too large.
+    ///     OverflowError: `target_len` is negative or too large.
+    ///     ValueError: `threads` is not 1 to 256.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -225,16 +224,11 @@ impl Reader {
     /// ...     [(len(batch), batch.end_offset) for batch in reader.record_batches()]
     /// [(2, 20)]
     #[pyo3(signature = (*, target_len = 262_144, threads = 1))]
-    fn record_batches(
-        slf: Py<Self>,
-        py: Python<'_>,
-        #[pyo3(from_py_with = named::target_len)] target_len: usize,
-        #[pyo3(from_py_with = named::threads)] threads: usize,
-    ) -> PyResult<RecordBatches> {
+    fn record_batches(slf: Py<Self>, py: Python<'_>, target_len: usize, threads: isize) -> PyResult<RecordBatches> {
         slf.get().check_open(py)?;
         Ok(RecordBatches {
             reader: slf,
-            state: BatchState::new(target_len, named::threads_of(threads)),
+            state: BatchState::new(target_len, threads_of(threads)?),
         })
     }
 
@@ -266,7 +260,7 @@ impl Reader {
         }
         let stream = ReaderStream {
             reader: slf.clone().unbind(),
-            state: BatchState::new(TARGET_LEN, NonZeroUsize::MIN),
+            state: BatchState::new(TARGET_LEN, 1),
             is_binary: asks_for_binary(requested_schema, c"record")? && all_fit_binary(record_len_max),
             has_begun: false,
             failed: None,
@@ -306,7 +300,7 @@ impl Reader {
     ///     io.UnsupportedOperation: The source cannot seek.
     ///     OSError: Seeking failed.
     ///     ClosedError: The reader is closed.
-    ///     ValueError: `offset` is negative or has more than 64 bits.
+    ///     OverflowError: `offset` is negative or has more than 64 bits.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -316,7 +310,7 @@ impl Reader {
     /// ...     list(reader)
     /// [b'two']
     #[pyo3(signature = (offset, /))]
-    fn seek(&self, py: Python<'_>, #[pyo3(from_py_with = named::offset)] offset: u64) -> PyResult<()> {
+    fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
         let summary = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             py.detach(|| state.seek(offset))

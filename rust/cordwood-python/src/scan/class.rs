@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use cordwood::damage::Severity;
-use cordwood::{OnCorruption, ReadOptions};
+use cordwood::{Compression, Dialect, ReadOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -19,8 +19,7 @@ use super::stream::Stream;
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
 use crate::batch_pool::Pool;
 use crate::error::{note_main_thread, to_python};
-use crate::named;
-use crate::options::{format_options, on_corruption_name, on_corruption_of, range_of};
+use crate::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
 use crate::pickle::not_pickled;
 use crate::python_code::PythonCode;
 use crate::read_ahead::batch_count_max;
@@ -191,7 +190,7 @@ impl Scan {
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
-///     OverflowError: `log_number` is negative or has more than 32 bits.
+///     OverflowError: A number is negative or too large.
 ///     TypeError: A source is none of the above, or is a text file.
 ///     ValueError: An option has an invalid value, or a column is unknown or named twice.
 ///
@@ -213,22 +212,21 @@ pub(crate) fn scan<'py>(
     #[pyo3(from_py_with = names_of)] columns: Option<Vec<String>>,
     decode: Option<&Bound<'py, PyAny>>,
     schema: Option<&Bound<'py, PyAny>>,
-    dialect: Option<&Bound<'py, PyAny>>,
-    #[pyo3(from_py_with = named::log_number)] log_number: Option<u32>,
-    compression: Option<&Bound<'py, PyAny>>,
-    #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
-    #[pyo3(from_py_with = named::threads)] threads: usize,
-    #[pyo3(from_py_with = named::start)] start: u64,
-    #[pyo3(from_py_with = named::end)] end: Option<u64>,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    on_corruption: &str,
+    threads: isize,
+    start: u64,
+    end: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = sources.py();
-    let policy: OnCorruption = on_corruption_of(on_corruption)?;
     let mut options = ReadOptions::default()
-        .with_on_corruption(policy)
+        .with_on_corruption(named("on_corruption", on_corruption)?)
         .with_range(range_of(start, end));
-    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     options.check().map_err(|error| to_python(py, error, None))?;
-    let threads = named::threads_of(threads);
+    let threads = threads_of(threads)?;
     let (sources, are_several) = Source::all_of(sources)?;
     if let Some(decode) = decode {
         let sources: Vec<_> = sources
@@ -236,9 +234,10 @@ pub(crate) fn scan<'py>(
             .map(|source| source.to_reopen(py))
             .collect::<PyResult<_>>()?;
         let reading = PyDict::new(py);
+        let dialect = dialect.map(|dialect| dialect_name(py, dialect)).transpose()?;
         reading.set_item("dialect", dialect)?;
         reading.set_item("log_number", log_number)?;
-        reading.set_item("compression", compression)?;
+        reading.set_item("compression", compression.map(Compression::name))?;
         reading.set_item("on_corruption", on_corruption)?;
         reading.set_item("start", start)?;
         reading.set_item("end", end)?;

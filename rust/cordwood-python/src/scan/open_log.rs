@@ -1,6 +1,5 @@
 //! One log of a scan while it is being read: its records as rows.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use cordwood::damage::{Finding, Severity, SkippedRegion};
@@ -81,7 +80,7 @@ impl OpenLog {
         is_file: bool,
     ) -> Self {
         // Threads are not worth it without the records.
-        let is_ahead = plan.threads > NonZeroUsize::MIN && plan.has(Column::Record);
+        let is_ahead = plan.threads > 1 && plan.has(Column::Record);
         OpenLog {
             reading,
             source,

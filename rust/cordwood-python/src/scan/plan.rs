@@ -1,6 +1,5 @@
 //! What a scan reads, how, and what it has found.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +12,7 @@ use super::columns::{Column, Paths};
 pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) options: ReadOptions,
-    pub(super) threads: NonZeroUsize,
+    pub(super) threads: usize,
     pub(super) paths: Paths,
     /// How many times each source was opened.
     pub(super) openings: Vec<AtomicU64>,
