@@ -9,7 +9,7 @@ from cordwood._tables.scan import DecodedScan
 from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
-from cordwood.payload.write_batch import OperationKind
+from cordwood.payload.write_batch import Operation
 from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Report, SkippedRegion, Stat
 from cordwood.typing import ColumnName, CompressionName, DecoderName, DialectName, Sink, Source
 
@@ -21,7 +21,6 @@ __all__ = [
     "Follower",
     "FollowerRecords",
     "Fragments",
-    "Operation",
     "Reader",
     "Record",
     "RecordBatch",
@@ -976,9 +975,9 @@ class WriteBatch:
         TypeError: `record` is not bytes-like.
         ValueError: There is no such engine.
 
-    >>> from cordwood.payload import Operation, WriteBatch
-    >>> operations = [Operation("put", key=b"k", value=b"v"), Operation("delete", key=b"old")]
-    >>> batch = WriteBatch.build(100, operations)
+    >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+    >>> put = Operation(OperationKind.PUT, key=b"k", value=b"v")
+    >>> batch = WriteBatch.build(100, [put, Operation(OperationKind.DELETE, key=b"old")])
     >>> bytes(batch).hex(" ", -4)
     '64000000 00000000 02000000 01016b01 7600036f 6c64'
     >>> for operation in WriteBatch(bytes(batch)):
@@ -996,7 +995,8 @@ class WriteBatch:
 
         Args:
             sequence: The sequence number of the first operation.
-            operations: The operations, in order. Their own sequence numbers are ignored.
+            operations: The operations, in order, each with exactly the attributes that its kind has.
+                Their own sequence numbers are ignored.
             engine: As for the class.
 
         Returns:
@@ -1004,12 +1004,13 @@ class WriteBatch:
 
         Raises:
             PayloadError: The engine does not know one of the operations, or something is too large.
-            TypeError: An item of `operations` is not an `Operation`.
-            ValueError: There is no such engine.
-            OverflowError: `sequence` is not an unsigned 64-bit integer.
+            TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
+                has, or has another one.
+            ValueError: There is no such engine, or no such kind of operation.
+            OverflowError: A number is negative or has too many bits.
 
-        >>> from cordwood.payload import Operation, WriteBatch
-        >>> WriteBatch.build(7, [Operation("put", key=b"k", value=b"v")])
+        >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+        >>> WriteBatch.build(7, [Operation(OperationKind.PUT, key=b"k", value=b"v")])
         <cordwood.payload.WriteBatch: sequence=7, count=1>
         """
     @property
@@ -1035,8 +1036,8 @@ class WriteBatch:
         Raises:
             PayloadError: The batch is damaged.
 
-        >>> from cordwood.payload import Operation, WriteBatch
-        >>> WriteBatch.build(7, [Operation("delete", key=b"k")]).to_dict()["operations"]
+        >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+        >>> WriteBatch.build(7, [Operation(OperationKind.DELETE, key=b"k")]).to_dict()["operations"]
         [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
         """
     def __len__(self) -> int: ...
@@ -1044,101 +1045,6 @@ class WriteBatch:
     def __iter__(self) -> Iterator[Operation]: ...
     def __bytes__(self) -> bytes:
         """The record."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class Operation:
-    """An operation of a `WriteBatch`.
-
-    Iterating over a batch yields operations; calling the class creates one for `WriteBatch.build`.
-
-    An attribute is `None` if operations of this kind do not have it. Two operations are equal if
-    everything except their sequence numbers is. One that was read from a record keeps that record
-    in memory.
-
-    Args:
-        kind: An `OperationKind`, or its name. It determines which of the other attributes must be
-            given: all those that the kind has.
-        column_family: The number of the column family. Default: 0, the default one.
-        key: The key; for a range, the first one.
-        end_key: For a range, the exclusive end.
-        value: The value; for log data, the data.
-        xid: The name of a transaction.
-        timestamp: The timestamp of a commit.
-        write_unix_time: When the value was written, in seconds since 1970.
-        sequence: The sequence number, as in an operation that was read. `WriteBatch.build` ignores
-            it.
-
-    Raises:
-        TypeError: An attribute that this kind has is missing, or one that it does not have is
-            given.
-        ValueError: There is no such kind.
-        OverflowError: A number is negative, or has too many bits.
-        PayloadError: Something is too large.
-
-    >>> from cordwood.payload import Operation
-    >>> operation = Operation("delete_range", key=b"a", end_key=b"c", column_family=3)
-    >>> operation.column_family, operation.key, operation.end_key, operation.value
-    (3, b'a', b'c', None)
-    """
-
-    def __new__(
-        cls,
-        kind: str,
-        *,
-        column_family: int | None = None,
-        key: ReadableBuffer | None = None,
-        end_key: ReadableBuffer | None = None,
-        value: ReadableBuffer | None = None,
-        xid: ReadableBuffer | None = None,
-        timestamp: ReadableBuffer | None = None,
-        write_unix_time: int | None = None,
-        sequence: int | None = None,
-    ) -> Self: ...
-    @property
-    def kind(self) -> OperationKind:
-        """What it does: an `OperationKind`."""
-    @property
-    def sequence(self) -> int | None:
-        """The sequence number: the batch's, plus one for each earlier operation that counts.
-
-        `None` if the operation does not count, or was not read from a batch. RocksDB's write
-        policies WritePrepared and WriteUnprepared assign one number to all operations of a batch;
-        the record does not show this.
-        """
-    @property
-    def column_family(self) -> int | None:
-        """The number of the column family, 0 for the default one."""
-    @property
-    def key(self) -> bytes | None:
-        """The key; for a range, the first one."""
-    @property
-    def end_key(self) -> bytes | None:
-        """For a range, the exclusive end: the range contains only keys before it."""
-    @property
-    def value(self) -> bytes | None:
-        """The value; for log data, the data. What the engine encodes in it is not decoded."""
-    @property
-    def xid(self) -> bytes | None:
-        """The name of a transaction."""
-    @property
-    def timestamp(self) -> bytes | None:
-        """The timestamp of a commit."""
-    @property
-    def write_unix_time(self) -> int | None:
-        """When the value was written, in seconds since 1970."""
-    def attributes(self) -> dict[str, str | int | bytes]:
-        """All its attributes, by name: faster than reading them one by one.
-
-        Returns:
-            The attributes that are not `None`; `kind` as `str`.
-
-        >>> from cordwood.payload import Operation
-        >>> Operation("put", key=b"k", value=b"v").attributes()
-        {'kind': 'put', 'column_family': 0, 'key': b'k', 'value': b'v'}
-        """
-    __match_args__ = ("kind",)
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 

@@ -253,7 +253,6 @@ def test_options_that_are_no_numbers(option):
 
 OUT_OF_RANGE = {
     "log_number": lambda value: cordwood.open(FILE, log_number=value),
-    "column_family": lambda value: payload.Operation("put", key=b"", value=b"", column_family=value),
     "sequence": lambda value: payload.WriteBatch.build(value, []),
     "crc": lambda value: cordwood.crc32c(b"", value),
     "masked": cordwood.unmask_crc,
@@ -918,6 +917,10 @@ def test_an_iterable_that_raises():
 # What is not a record --------------------------------------------------------------------------
 
 
+def build(**attributes):
+    return payload.WriteBatch.build(1, [payload.Operation("put", **attributes)])
+
+
 BYTES_LIKE = {
     "append": ("record", lambda writer, value: writer.append(value)),
     "append and sync": ("record", lambda writer, value: writer.append(value, sync=True)),
@@ -928,8 +931,8 @@ BYTES_LIKE = {
     "VersionEdit": ("record", lambda _, value: payload.VersionEdit(value)),
     "entity": ("record", lambda _, value: entity.decode(value)),
     "crc32c": ("data", lambda _, value: cordwood.crc32c(value)),
-    "key": ("key", lambda _, value: payload.Operation("put", key=value, value=b"v")),
-    "value": ("value", lambda _, value: payload.Operation("put", key=b"k", value=value)),
+    "key": ("key", lambda _, value: build(key=value, value=b"v")),
+    "value": ("value", lambda _, value: build(key=b"k", value=value)),
 }
 
 

@@ -230,7 +230,7 @@ for fragment in cordwood.fragments(b"", dialect="leveldb"):
     )
 
 batch = WriteBatch(b"", engine="pebble")
-assert_type(WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"k", value=bytearray())]), WriteBatch)
+assert_type(WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"k", value=b"v")]), WriteBatch)
 assert_type((batch.sequence, batch.count, len(batch), bytes(batch)), tuple[int, int, int, bytes])
 for operation in batch:
     assert_type(operation, Operation)

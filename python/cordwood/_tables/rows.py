@@ -202,6 +202,8 @@ def _raw(record: cordwood.Record) -> Iterable[Row]:
 
 
 def _write_batch(dialect: str, report: Callable[[str], None]) -> RowsOf:
+    from cordwood.payload.write_batch import attributes_of
+
     batch_of = write_batches(dialect, report)
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
@@ -212,7 +214,7 @@ def _write_batch(dialect: str, report: Callable[[str], None]) -> RowsOf:
             return [{"offset": record.offset, "sequence": batch.sequence}]
         return (
             # Each row begins with the sequence number, or with `None` in its place.
-            {"offset": record.offset, "sequence": None, **operation.attributes()}
+            {"offset": record.offset, "sequence": None, **attributes_of(operation)}
             for operation in batch
         )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cordwood._jsonable import jsonable
-from cordwood._native import Operation, WriteBatch
+from cordwood._native import WriteBatch
 
 __all__ = ["Operation", "OperationKind", "WriteBatch", "to_dict"]
 
@@ -68,6 +68,68 @@ class OperationKind(StrEnum):
     EXCISE = "excise"
 
 
+class Operation(NamedTuple):
+    """An operation of a `WriteBatch`: iterating over a batch yields them, and `WriteBatch.build` takes them.
+
+    An attribute is `None` if operations of this kind do not have it. Two operations are equal if everything except
+    their sequence numbers is.
+
+    Attributes:
+        kind: What it does.
+        sequence: The sequence number: the batch's, plus one for each earlier operation that counts. `None` if the
+            operation does not count, or was not read from a batch. RocksDB's write policies WritePrepared and
+            WriteUnprepared assign one number to all operations of a batch; the record does not show this.
+        column_family: The number of the column family. An operation that is written may omit it: 0, the default one.
+        key: The key; for a range, the first one.
+        end_key: For a range, the exclusive end.
+        value: The value; for log data, the data.
+        xid: The name of a transaction.
+        timestamp: The timestamp of a commit.
+        write_unix_time: When the value was written, in seconds since 1970.
+
+    >>> from cordwood.payload import Operation, OperationKind
+    >>> operation = Operation(OperationKind.DELETE_RANGE, key=b"a", end_key=b"c", column_family=3)
+    >>> operation
+    Operation('delete_range', column_family=3, key=b'a', end_key=b'c')
+    >>> operation.key, operation.value
+    (b'a', None)
+    """
+
+    kind: OperationKind
+    sequence: int | None = None
+    column_family: int | None = None
+    key: bytes | None = None
+    end_key: bytes | None = None
+    value: bytes | None = None
+    xid: bytes | None = None
+    timestamp: bytes | None = None
+    write_unix_time: int | None = None
+
+    def _content(self) -> tuple[object, ...]:
+        return (self.kind, self.column_family or 0, *self[3:])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operation) and self._content() == other._content()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __repr__(self) -> str:
+        attributes = zip(self._fields[2:], (self.column_family or None, *self[3:]), strict=True)
+        shown = (f", {name}={_short(value)}" for name, value in attributes if value is not None)
+        return f"Operation({str(self.kind)!r}{''.join(shown)})"
+
+
+def _short(value: int | bytes) -> str:
+    """The `repr`, shortened if there are many bytes."""
+    if isinstance(value, bytes) and len(value) > 64:
+        return f"<{len(value)} bytes: {value[:32]!r}...>"
+    return repr(value)
+
+
 def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:
     """A write batch as JSON values: what `WriteBatch.to_dict` returns.
 
@@ -98,6 +160,10 @@ def dict_of(batch: WriteBatch) -> dict[str, object]:
 def operations_of(batch: WriteBatch) -> Iterator[dict[str, object]]:
     """The operations in it, one at a time: together they may take hundreds of times the bytes of the record."""
     for operation in batch:
-        yield {
-            name: jsonable(value) if type(value) is bytes else value for name, value in operation.attributes().items()
-        }
+        yield {name: jsonable(value) for name, value in attributes_of(operation).items()}
+
+
+def attributes_of(operation: Operation) -> dict[str, str | int | bytes]:
+    """The attributes that it has, by their names."""
+    present = {name: value for name, value in operation._asdict().items() if value is not None}
+    return {**present, "kind": str(operation.kind)}

@@ -87,8 +87,6 @@ mod native {
     #[pymodule_export]
     use crate::fragments::{Fragments, Runs, fragments, runs};
     #[pymodule_export]
-    use crate::operation::Operation;
-    #[pymodule_export]
     use crate::ops::{salvage, stat, verify};
     #[pymodule_export]
     use crate::reader::{leave_out_salvaged, left_out_count};

@@ -12,26 +12,27 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
-use crate::buffer::{new_int, new_text, new_tuple};
+use crate::buffer::{new_int, new_text, try_bytes};
 use crate::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASON};
 use crate::options::{compression_name, dialect_name};
 
-/// Converts a type to an object of the class with this name, given all its fields, in order.
+/// Converts a type to an object of the class with this module and name, given all its fields, in
+/// order.
 macro_rules! named_tuple {
     (
-        $name:literal,
+        $module:literal, $name:literal,
         |$value:ident: $type:ty, $py:ident| {
             $(let $part:pat = $from:expr;)*
             [$($field:expr),+ $(,)?]
         }
     ) => {
-        impl<'py> IntoField<'py> for $type {
+        impl<'py> crate::values::IntoField<'py> for $type {
             fn into_field(self, $py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                static CLASS: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
                 let $value = self;
                 $(let $part = $from;)*
-                let fields = new_tuple($py, [$($field.into_field($py)?),+])?;
-                named(CLASS.import($py, "cordwood.types", $name)?, fields)
+                let fields = $crate::buffer::new_tuple($py, [$($field.into_field($py)?),+])?;
+                $crate::values::named(CLASS.import($py, $module, $name)?, fields)
             }
         }
 
@@ -47,9 +48,11 @@ macro_rules! named_tuple {
     };
 }
 
+pub(crate) use named_tuple;
+
 /// A named tuple of this class, by `tuple.__new__`: the class's own `__new__` is written in Python
 /// and does the same, but takes twice as long, and a handler of a signal may run in it.
-fn named<'py>(class: &Bound<'py, PyAny>, fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn named<'py>(class: &Bound<'py, PyAny>, fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     NEW.import(class.py(), "builtins", "tuple")?
         .call_method1(intern!(class.py(), "__new__"), (class, fields))
@@ -57,7 +60,7 @@ fn named<'py>(class: &Bound<'py, PyAny>, fields: Bound<'py, PyTuple>) -> PyResul
 
 /// The field of a named tuple. Without enough memory, converting one is a `MemoryError`; PyO3's own
 /// conversions would panic.
-trait IntoField<'py> {
+pub(crate) trait IntoField<'py> {
     fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
 
@@ -85,6 +88,12 @@ impl<'py> IntoField<'py> for &str {
     }
 }
 
+impl<'py> IntoField<'py> for &[u8] {
+    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(try_bytes(py, self)?.into_any())
+    }
+}
+
 impl<'py> IntoField<'py> for &OsStr {
     fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.into_bound_py_any(py)
@@ -105,7 +114,7 @@ impl<'py, T: IntoField<'py>> IntoField<'py> for Option<T> {
 
 struct BitFlip(cordwood::damage::BitFlip);
 
-named_tuple!("BitFlip", |flip: BitFlip, py| {
+named_tuple!("cordwood.types", "BitFlip", |flip: BitFlip, py| {
     let BitFlip(flip) = flip;
     [flip.offset, flip.bit, FRAGMENT_PART.member(py, flip.part.as_str())?]
 });
@@ -118,7 +127,7 @@ impl From<cordwood::damage::SkippedRegion> for SkippedRegion {
     }
 }
 
-named_tuple!("SkippedRegion", |found: SkippedRegion, py| {
+named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     let Finding { region, bit_flip, .. } = found.0;
     let details = Details::from(region.reason);
     [
@@ -285,7 +294,7 @@ impl Outcome {
     }
 }
 
-named_tuple!("Outcome", |outcome: Outcome, py| {
+named_tuple!("cordwood.types", "Outcome", |outcome: Outcome, py| {
     [
         OUTCOME_KIND.member(py, outcome.kind)?,
         outcome.offset,
@@ -300,7 +309,7 @@ pub(crate) struct NotYet {
     pub(crate) file_len: u64,
 }
 
-named_tuple!("NotYet", |not_yet: NotYet, py| {
+named_tuple!("cordwood.types", "NotYet", |not_yet: NotYet, py| {
     [
         WAIT_REASON.member(py, not_yet.reason)?,
         not_yet.offset,
@@ -310,7 +319,7 @@ named_tuple!("NotYet", |not_yet: NotYet, py| {
 
 pub(crate) struct Fragment(pub(crate) ops::Fragment);
 
-named_tuple!("Fragment", |fragment: Fragment, py| {
+named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
     let Fragment(fragment) = fragment;
     [
         fragment.offset,
@@ -355,7 +364,7 @@ impl Report {
     }
 }
 
-named_tuple!("Report", |this: Report, py| {
+named_tuple!("cordwood.types", "Report", |this: Report, py| {
     let report = &this.report;
     [
         dialect_name(py, report.format.dialect)?,
@@ -382,7 +391,7 @@ pub(crate) struct Stat {
     pub(crate) path: Option<PathBuf>,
 }
 
-named_tuple!("Stat", |this: Stat, py| {
+named_tuple!("cordwood.types", "Stat", |this: Stat, py| {
     let stat = &this.stat;
     [
         dialect_name(py, stat.format.dialect)?,

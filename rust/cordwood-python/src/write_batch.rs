@@ -1,6 +1,6 @@
 //! The class `WriteBatch`.
 
-use cordwood_payload::{self as payload, Engine, PayloadError};
+use cordwood_payload::{self as payload, Engine};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,9 +8,9 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::arguments::bytes_of;
 use crate::buffer::{try_bytes, vec_for};
-use crate::error::{no_memory, payload_error};
+use crate::error::{no_memory, of_call, payload_error};
 use crate::exclusive::Exclusive;
-use crate::operation::Operation;
+use crate::operation::{NewOperation, Operation};
 use crate::pickle::{Reduced, reduced_to};
 use crate::python_code::PythonCode;
 
@@ -32,9 +32,9 @@ use crate::python_code::PythonCode;
 ///     TypeError: `record` is not bytes-like.
 ///     ValueError: There is no such engine.
 ///
-/// >>> from cordwood.payload import Operation, WriteBatch
-/// >>> operations = [Operation("put", key=b"k", value=b"v"), Operation("delete", key=b"old")]
-/// >>> batch = WriteBatch.build(100, operations)
+/// >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+/// >>> put = Operation(OperationKind.PUT, key=b"k", value=b"v")
+/// >>> batch = WriteBatch.build(100, [put, Operation(OperationKind.DELETE, key=b"old")])
 /// >>> bytes(batch).hex(" ", -4)
 /// '64000000 00000000 02000000 01016b01 7600036f 6c64'
 /// >>> for operation in WriteBatch(bytes(batch)):
@@ -79,7 +79,8 @@ impl WriteBatch {
     ///
     /// Args:
     ///     sequence: The sequence number of the first operation.
-    ///     operations: The operations, in order. Their own sequence numbers are ignored.
+    ///     operations: The operations, in order, each with exactly the attributes that its kind has.
+    ///         Their own sequence numbers are ignored.
     ///     engine: As for the class.
     ///
     /// Returns:
@@ -87,26 +88,27 @@ impl WriteBatch {
     ///
     /// Raises:
     ///     PayloadError: The engine does not know one of the operations, or something is too large.
-    ///     TypeError: An item of `operations` is not an `Operation`.
-    ///     ValueError: There is no such engine.
-    ///     OverflowError: `sequence` is not an unsigned 64-bit integer.
+    ///     TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
+    ///         has, or has another one.
+    ///     ValueError: There is no such engine, or no such kind of operation.
+    ///     OverflowError: A number is negative or has too many bits.
     ///
-    /// >>> from cordwood.payload import Operation, WriteBatch
-    /// >>> WriteBatch.build(7, [Operation("put", key=b"k", value=b"v")])
+    /// >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+    /// >>> WriteBatch.build(7, [Operation(OperationKind.PUT, key=b"k", value=b"v")])
     /// <cordwood.payload.WriteBatch: sequence=7, count=1>
     #[staticmethod]
     #[pyo3(signature = (sequence, operations, *, engine = "rocksdb"))]
     fn build(sequence: u64, operations: &Bound<'_, PyAny>, engine: &str) -> PyResult<Self> {
         let py = operations.py();
         let engine = engine_of(engine)?;
-        let mut objects: Vec<Bound<'_, Operation>> = Vec::new();
-        for object in operations.try_iter()? {
-            objects.try_reserve(1).map_err(|_| no_memory())?;
-            objects.push(object?.cast_into::<Operation>()?);
+        let mut given = Vec::new();
+        for operation in operations.try_iter()? {
+            given.try_reserve(1).map_err(|_| no_memory())?;
+            given.push(NewOperation::of(&operation?)?);
         }
-        let mut operations = vec_for(objects.len())?;
-        for object in &objects {
-            operations.push(object.get().core(py)?);
+        let mut operations = vec_for(given.len())?;
+        for operation in &given {
+            operations.push(operation.core()?);
         }
         let record = payload::WriteBatch::encode(sequence, &operations, engine);
         let record = record.map_err(|error| payload_error(py, error))?;
@@ -146,8 +148,8 @@ impl WriteBatch {
     /// Raises:
     ///     PayloadError: The batch is damaged.
     ///
-    /// >>> from cordwood.payload import Operation, WriteBatch
-    /// >>> WriteBatch.build(7, [Operation("delete", key=b"k")]).to_dict()["operations"]
+    /// >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+    /// >>> WriteBatch.build(7, [Operation(OperationKind.DELETE, key=b"k")]).to_dict()["operations"]
     /// [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
@@ -171,11 +173,10 @@ impl WriteBatch {
     fn __iter__(slf: &Bound<'_, Self>) -> Operations {
         Operations {
             batch: slf.clone().unbind(),
-            position: Exclusive::new(Position {
+            next: Exclusive::new(Some(Next {
                 offset: payload::WriteBatch::HEADER_LEN,
-                found: 0,
-                is_over: false,
-            }),
+                count: 0,
+            })),
         }
     }
 
@@ -212,36 +213,16 @@ impl WriteBatch {
 #[pyclass(frozen, module = "cordwood._native")]
 struct Operations {
     batch: Py<WriteBatch>,
-    position: Exclusive<Position>,
+    /// `None` after the last operation, or an error.
+    next: Exclusive<Option<Next>>,
 }
 
 /// The next operation of an iterator.
-struct Position {
+#[derive(Clone, Copy)]
+struct Next {
     offset: usize,
-    found: u64,
-    is_over: bool,
-}
-
-impl Position {
-    /// The offset of the next operation, and its sequence number if it counts.
-    fn step<'a>(&mut self, batch: &payload::WriteBatch<'a>) -> Result<Option<(usize, Option<u64>)>, PayloadError> {
-        if self.is_over {
-            return Ok(None);
-        }
-        // Reset once it is known that this is not the last step.
-        self.is_over = true;
-        let Some((operation, end_offset)) = batch.operation_at(self.offset)? else {
-            return batch.check_count(self.found).map(|()| None);
-        };
-        let sequence = operation
-            .is_counted()
-            .then(|| batch.sequence().saturating_add(self.found));
-        let offset = self.offset;
-        self.found += u64::from(operation.is_counted());
-        self.offset = end_offset;
-        self.is_over = false;
-        Ok(Some((offset, sequence)))
-    }
+    /// How many operations before it count.
+    count: u64,
 }
 
 #[pymethods]
@@ -250,18 +231,30 @@ impl Operations {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Operation>> {
-        let object = self.batch.get();
-        let batch = object.core(py)?;
-        // The lock is released before an exception is created, because that runs Python code.
-        let step = self.position.lock(py)?.step(&batch);
-        let step = step.map_err(|error| payload_error(py, error))?;
-        Ok(step.map(|(offset, sequence)| Operation {
-            record: object.record.clone_ref(py),
-            engine: object.engine,
-            offset,
-            sequence,
-        }))
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let batch = self.batch.get().core(py)?;
+        let mut next = self.next.lock(py)?;
+        let _owner = self.next.may_run_python();
+        let Some(Next { offset, count }) = *next else {
+            return Ok(None);
+        };
+        let failed = match batch.operation_at(offset) {
+            Ok(Some((operation, offset))) => {
+                let is_counted = operation.is_counted();
+                let sequence = is_counted.then(|| batch.sequence().saturating_add(count));
+                let object = Operation { operation, sequence }.into_pyobject(py);
+                let object = object.map_err(|raised| of_call(py, raised))?;
+                let count = count + u64::from(is_counted);
+                *next = Some(Next { offset, count });
+                return Ok(Some(object));
+            }
+            Ok(None) => batch.check_count(count).err(),
+            Err(error) => Some(error),
+        };
+        *next = None;
+        // Creating an exception runs Python code.
+        drop(next);
+        failed.map_or(Ok(None), |error| Err(payload_error(py, error)))
     }
 }
 
