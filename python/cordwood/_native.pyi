@@ -1368,7 +1368,7 @@ def scan(
     ...     writer.extend([b"one", b"two"])
     2
     >>> cordwood.scan("example.log")
-    <cordwood.Scan of "example.log": offset, record>
+    <cordwood.Scan of "example.log": offset, record; on_corruption='raise'>
     >>> import pyarrow
     >>> pyarrow.table(cordwood.scan("example.log")).to_pydict()
     {'offset': [0, 10], 'record': [b'one', b'two']}

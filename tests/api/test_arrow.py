@@ -144,7 +144,7 @@ def test_many_sources_in_their_order(path, tmp_path):
         assert found["record"].to_pylist() == [b"other", *RECORDS * 4, b"last"]
     assert [outcome.kind for outcome in scan.outcomes] == ["clean"] * 7
     assert scan.skipped == ((),) * 7
-    assert repr(scan) == "<cordwood.Scan of 7 sources: offset, record, path>"
+    assert repr(scan) == "<cordwood.Scan of 7 sources: offset, record, path; on_corruption='raise'>"
     assert table(cordwood.scan([])).num_rows == 0
 
 

@@ -518,7 +518,9 @@ def test_options(exports, tmp_path):
     part = pa.table(cordwood.scan(path, decode="entity", start=second.offset))
     assert part["__name__"].to_pylist() == ["two"]
     assert pa.table(cordwood.scan(path.read_bytes(), decode="entity")).num_rows == 2
-    assert repr(cordwood.scan(exports, decode="entity")) == "<cordwood.DecodedScan of 2 sources: entity>"
+    assert repr(cordwood.scan(exports, decode="entity")) == (
+        "<cordwood.DecodedScan of 2 sources: entity; on_corruption='raise'>"
+    )
 
 
 def test_pyarrow_is_not_imported_before_it_is_needed():

@@ -136,7 +136,8 @@ class DecodedScan:
 
     def __repr__(self) -> str:
         count = len(self._sources)
-        return f"<cordwood.DecodedScan of {count} source{'' if count == 1 else 's'}: {self._decode}>"
+        sources = f"{count} source{'' if count == 1 else 's'}"
+        return f"<cordwood.DecodedScan of {sources}: {self._decode}; on_corruption={self._options['on_corruption']!r}>"
 
     def _inferred(self) -> Batches:
         with self._lock:

@@ -16,7 +16,9 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
 use crate::buffer::copy_from_buffer;
-use crate::error::{call_python, check_signals_anywhere, of_call, os_error, to_python, unsupported};
+use crate::error::{
+    call_python, check_signals_anywhere, check_signals_in_main_thread, of_call, os_error, to_python, unsupported,
+};
 use crate::kept_exception::KeptException;
 use crate::python_code::PythonCode;
 
@@ -152,7 +154,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         return open_ranges(&file, begin);
     }
     if let Some(path) = path_of(source)? {
-        let opened = py.detach(|| source_at(Box::new(FileInput(FileReader::open(&path)?)), begin));
+        let opened = py.detach(|| source_at(Box::new(FileInput::new(FileReader::open(&path)?)), begin));
         let source = opened.map_err(|error| os_error(py, error, Some(&path)))?;
         return Ok(Opened {
             source,
@@ -240,20 +242,41 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
 }
 
 /// A file that we opened.
-pub(crate) struct FileInput(pub(crate) FileReader);
+pub(crate) struct FileInput {
+    file: FileReader,
+    /// Whether the consumer of an Arrow stream reads it, which runs no Python code. A hole in a file
+    /// may take hours to read and contains no record: at each read, the main thread looks for Ctrl-C.
+    is_streamed: bool,
+}
+
+impl FileInput {
+    pub(crate) fn new(file: FileReader) -> Self {
+        FileInput {
+            file,
+            is_streamed: false,
+        }
+    }
+
+    pub(crate) fn streamed(file: FileReader) -> Self {
+        FileInput {
+            file,
+            is_streamed: true,
+        }
+    }
+}
 
 impl Input for FileInput {
     fn another(&self) -> Option<Box<dyn Input>> {
-        let has_positions = self.0.file_len().is_ok_and(|len| len.is_some());
-        has_positions.then(|| Box::new(FileInput(self.0.clone())) as Box<dyn Input>)
+        let has_positions = self.file.file_len().is_ok_and(|len| len.is_some());
+        has_positions.then(|| Box::new(FileInput::new(self.file.clone())) as Box<dyn Input>)
     }
 
     fn file(&self) -> Option<FileReader> {
-        Some(self.0.clone())
+        Some(self.file.clone())
     }
 
     fn len(&self) -> io::Result<Option<u64>> {
-        self.0.file_len()
+        self.file.file_len()
     }
 }
 
@@ -261,11 +284,14 @@ impl Read for FileInput {
     /// A signal ends a read that waits for a pipe or a device. The core then repeats the read, which
     /// may wait forever, unless the signal's handler raises an exception: that of Ctrl-C does.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read(buffer);
+        if self.is_streamed {
+            check_signals_in_main_thread()?;
+        }
+        let read = self.file.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
         // A thread that reads a regular file ahead must not wait for the interpreter: a consumer of
         // an Arrow stream may hold it while it waits for the thread.
-        if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
+        if read.as_ref().is_err_and(is_interrupted) && matches!(self.file.file_len(), Ok(None)) {
             check_signals_anywhere()?;
         }
         read
@@ -274,7 +300,7 @@ impl Read for FileInput {
 
 impl Seek for FileInput {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.0.seek(to)
+        self.file.seek(to)
     }
 }
 

@@ -134,14 +134,15 @@ impl Scan {
 
     fn __repr__(&self) -> String {
         let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
-        let columns = columns.join(", ");
-        match self.sources.as_slice() {
+        let sources = match self.sources.as_slice() {
             [source] => match source.path() {
-                Some(path) => format!("<cordwood.Scan of {:?}: {columns}>", path.display().to_string()),
-                None => format!("<cordwood.Scan of 1 source: {columns}>"),
+                Some(path) => format!("{:?}", path.display().to_string()),
+                None => "1 source".to_owned(),
             },
-            sources => format!("<cordwood.Scan of {} sources: {columns}>", sources.len()),
-        }
+            sources => format!("{} sources", sources.len()),
+        };
+        let (columns, policy) = (columns.join(", "), self.plan.options.on_corruption);
+        format!("<cordwood.Scan of {sources}: {columns}; on_corruption='{policy}'>")
     }
 }
 
@@ -198,7 +199,7 @@ impl Scan {
 /// ...     writer.extend([b"one", b"two"])
 /// 2
 /// >>> cordwood.scan("example.log")
-/// <cordwood.Scan of "example.log": offset, record>
+/// <cordwood.Scan of "example.log": offset, record; on_corruption='raise'>
 /// >>> import pyarrow
 /// >>> pyarrow.table(cordwood.scan("example.log")).to_pydict()
 /// {'offset': [0, 10], 'record': [b'one', b'two']}

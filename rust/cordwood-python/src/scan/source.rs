@@ -1,10 +1,8 @@
 //! The sources of a scan, each of which can be opened again.
 
-use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use cordwood::ReadOptions;
-use cordwood::read::FileReader;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -15,7 +13,7 @@ use pyo3::types::{PyBytes, PyMemoryView, PySet, PyString};
 use super::failure::{attached, failure};
 use crate::arguments::{path_of, refuse_text};
 use crate::arrow::Failure;
-use crate::error::{check_signals_in_main_thread, of_call};
+use crate::error::of_call;
 use crate::python_code::PythonCode;
 use crate::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
 
@@ -136,8 +134,8 @@ impl Source {
             Source::Path(path) => {
                 let reader = cordwood::Reader::open_with(path, options.clone());
                 let reader = reader.map_err(|error| failure(error, Some(path)))?;
-                let another = FileInput(reader.get_ref().get_ref().clone()).another();
-                let input = |file| Box::new(ConsumerInput(FileInput(file))) as Box<dyn Input>;
+                let another = FileInput::new(reader.get_ref().get_ref().clone()).another();
+                let input = |file| Box::new(FileInput::streamed(file)) as Box<dyn Input>;
                 Ok(OpenedReader {
                     reader: reader.map_source(|source| source.map(input)),
                     options: options.clone(),
@@ -183,36 +181,5 @@ impl Source {
                 begin: begin.as_ref().map(|begin| begin.clone_ref(py)),
             },
         }
-    }
-}
-
-/// A file that the consumer of a stream reads, not a thread that reads ahead. A hole in a file may
-/// take hours to read and contains no record: at each read, the main thread looks for Ctrl-C.
-struct ConsumerInput(FileInput);
-
-impl Input for ConsumerInput {
-    fn another(&self) -> Option<Box<dyn Input>> {
-        self.0.another()
-    }
-
-    fn file(&self) -> Option<FileReader> {
-        self.0.file()
-    }
-
-    fn len(&self) -> io::Result<Option<u64>> {
-        self.0.len()
-    }
-}
-
-impl Read for ConsumerInput {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        check_signals_in_main_thread()?;
-        self.0.read(buffer)
-    }
-}
-
-impl Seek for ConsumerInput {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.0.seek(to)
     }
 }
