@@ -387,14 +387,19 @@ impl Decoder {
         }
     }
 
-    /// The same bytes as one or more slices, in order, also of a record that was left in the
-    /// window.
+    /// The same bytes, unless the record was left in the window in several fragments.
+    #[inline]
+    pub(crate) fn data_in_one<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Option<&'a [u8]> {
+        let is_in_one = span.data_at != DataAt::Joined || !self.assembler.is_in_window();
+        is_in_one.then(|| self.data(window, span))
+    }
+
+    /// The same bytes as one or more slices, in order.
     #[inline]
     pub(crate) fn pieces<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Pieces<'a> {
-        if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
-            Pieces::several(Payloads::new(self.format.dialect, window, span.offset..span.end_offset))
-        } else {
-            Pieces::one(self.data(window, span))
+        match self.data_in_one(window, span) {
+            Some(data) => Pieces::one(data),
+            None => Pieces::several(Payloads::new(self.format.dialect, window, span.offset..span.end_offset)),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::format::{HEADER_LEN, Header};
 /// The bytes of a record as one or more slices, in order.
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
-    pub(crate) one: Option<&'a [u8]>,
+    one: Option<&'a [u8]>,
     several: Option<Payloads<'a>>,
 }
 

@@ -94,9 +94,13 @@ impl Decoder {
         }
     }
 
-    /// The fragments repaired since the last call, if any. Nearly always none, and then nothing is
-    /// moved: this is called for each record.
+    /// The fragments repaired since the last call, if any. Nearly always none, and nearly always
+    /// because none are repaired at all: this is called for each record.
+    #[inline]
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {
+        if !self.repairs.is_on {
+            return None;
+        }
         self.repairs.settle(self.offset);
         (!self.repairs.findings.is_empty()).then(|| std::mem::take(&mut self.repairs.findings))
     }

@@ -1,7 +1,5 @@
 //! Consecutive records of one fragment each, found in one loop and returned one by one.
 
-use std::num::NonZero;
-
 use super::{DataAt, Decoder, RecordSpan};
 use crate::checksum;
 use crate::dialect::Form;
@@ -14,13 +12,10 @@ pub(super) struct Run {
     pub(super) is_possible: bool,
     /// File offset of the first record.
     begin: u64,
-    /// Where each ends, counted from `begin`.
-    ends: [u16; RUN_MAX],
-    /// How many there are, and how many of them have been taken.
-    len: usize,
-    taken: usize,
-    /// The file offset after the next record, which is looked at more than once.
-    next_end: Option<NonZero<u64>>,
+    /// Where each record ends, counted from `begin`, and then a zero, where none ends.
+    ends: [u16; RUN_MAX + 1],
+    /// The index of the next record.
+    next: usize,
 }
 
 impl Run {
@@ -28,60 +23,47 @@ impl Run {
         Run {
             is_possible,
             begin: 0,
-            ends: [0; RUN_MAX],
-            len: 0,
-            taken: 0,
-            next_end: None,
+            ends: [0; RUN_MAX + 1],
+            next: 0,
         }
     }
 
     /// Forgets the records that are left.
     pub(super) fn clear(&mut self) {
-        self.len = 0;
-        self.next_end = None;
+        self.ends[self.next] = 0;
     }
 
     /// Looks for records at the beginning of `bytes`, which are at the file offset `begin`.
     #[inline]
     fn find(&mut self, begin: u64, bytes: &[u8], verify_checksums: bool) {
         self.begin = begin;
-        self.taken = 0;
-        self.len = checksum::run(FullRun {
-            bytes,
-            ends: &mut self.ends,
-            verify_checksums,
-        });
-        self.find_next_end();
+        self.next = 0;
+        if let Some(ends) = self.ends.first_chunk_mut() {
+            let len = checksum::run(FullRun {
+                bytes,
+                ends,
+                verify_checksums,
+            });
+            self.ends[len] = 0;
+        }
     }
 
-    /// Takes the next record.
+    /// The file offset after the next record, if one is left.
     #[inline]
-    fn take(&mut self) {
-        self.taken += 1;
-        self.find_next_end();
-    }
-
-    #[inline]
-    fn find_next_end(&mut self) {
-        let ends = self.ends.get(self.taken).filter(|_| self.taken < self.len);
-        self.next_end = ends.and_then(|&end| NonZero::new(self.begin + u64::from(end)));
+    fn next_end(&self) -> Option<u64> {
+        match self.ends[self.next] {
+            0 => None,
+            end => Some(self.begin + u64::from(end)),
+        }
     }
 }
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Run {
-            is_possible,
-            begin,
-            len,
-            taken,
-            ..
-        } = self;
         f.debug_struct("Run")
-            .field("is_possible", is_possible)
-            .field("begin", begin)
-            .field("len", len)
-            .field("taken", taken)
+            .field("is_possible", &self.is_possible)
+            .field("begin", &self.begin)
+            .field("next", &self.next)
             .finish_non_exhaustive()
     }
 }
@@ -98,14 +80,14 @@ impl Decoder {
     /// Takes the record that [`peek_of_run`](Self::peek_of_run) returns.
     #[inline]
     pub(crate) fn take_of_run(&mut self, span: RecordSpan) {
-        self.run.take();
+        self.run.next += 1;
         self.offset = span.end_offset;
     }
 
     /// The next record of the run, if one is left, without taking it.
     #[inline]
     pub(crate) fn peek_of_run(&self) -> Option<RecordSpan> {
-        let end_offset = self.run.next_end?.get();
+        let end_offset = self.run.next_end()?;
         Some(RecordSpan {
             offset: self.offset,
             end_offset,

@@ -74,7 +74,7 @@ impl<'a> FoundRecord<'a> {
     /// The bytes of the record, if they are in one place: see [`pieces`](Self::pieces).
     #[inline]
     pub fn as_slice(&self) -> Option<&'a [u8]> {
-        self.pieces().one
+        self.decoder.data_in_one(self.window, self.span())
     }
 
     /// The bytes of the record as slices, in order: mostly one; one for each fragment of a record
@@ -151,7 +151,7 @@ impl<S: Source> Reader<S> {
     #[inline(always)]
     fn found_last(&self) -> Option<Found<'_>> {
         Some(match self.last.as_ref() {
-            None => return self.found_in_container(),
+            None => Found::Record(self.found_record(self.span_in_container()?)),
             Some(Ok(Step::Record(span))) => Found::Record(self.found_record(*span)),
             Some(Ok(Step::Skipped(region))) => Found::Skipped(*region),
             Some(Ok(Step::End(end))) => Found::End(*end),
@@ -160,11 +160,11 @@ impl<S: Source> Reader<S> {
         })
     }
 
-    // Inlined, it would make the loops over short records slower, which are in no container.
+    // Inlined, it would make the loops over short records slower, which are in no container. If it
+    // returned what was found, that would be in memory for all records.
     #[inline(never)]
-    fn found_in_container(&self) -> Option<Found<'_>> {
-        let span = self.decoder.peek_of_container()?;
-        Some(Found::Record(self.found_record(span)))
+    fn span_in_container(&self) -> Option<RecordSpan> {
+        self.decoder.peek_of_container()
     }
 
     /// Takes what [`found`](Self::found) returns, if anything.
