@@ -22,7 +22,6 @@ mod writer;
 
 // Many logs as a table, and Arrow.
 mod arrow;
-mod bits;
 mod scan;
 
 // Taking a whole log apart, and the findings.

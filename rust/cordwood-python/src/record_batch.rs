@@ -8,12 +8,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
+use crate::arrow::columns::{Column, fits_binary, offset_column, record_column};
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
 use crate::batch_pool::PooledBatch;
 use crate::buffer::{BatchBuffer, BatchView, new_bytes, try_bytes};
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::pickle::not_pickled;
-use crate::scan::{Column, fits_binary, offset_column, record_column};
 
 /// Consecutive records in one buffer, with the position of each in another.
 ///

@@ -7,8 +7,8 @@ use super::json::{write_base64, write_json};
 use super::names::Names;
 use super::seen::{Kind, Kinds, Node};
 use super::view::View;
+use crate::arrow::bits::Bits;
 use crate::arrow::{Array, DataType, Field, Memory};
-use crate::bits::Bits;
 
 /// The type of a column, as `python/cordwood/_tables/schema.py` defines it.
 #[derive(Debug, Clone)]

@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
 use self::cursor::{BatchState, Open, State, Stop};
 use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
+use crate::arrow::columns::{TARGET_LEN, all_fit_binary};
 use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::batch_pool::PooledBatch;
 use crate::error::{closed, to_python};
@@ -27,7 +28,6 @@ use crate::log::{log_other_log, log_skipped, log_summary};
 use crate::options::{compression_name, compression_of, dialect_name, dialect_of, named, range_of, threads_of};
 use crate::pickle::{handle_repr, not_pickled};
 use crate::record::Record;
-use crate::scan::{TARGET_LEN, all_fit_binary};
 use crate::source::open_reader;
 use crate::values::{Outcome, listed};
 

@@ -11,11 +11,11 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-use super::TARGET_LEN;
-use super::columns::{Column, Paths};
+use super::paths::Paths;
 use super::plan::Plan;
 use super::source::Source;
 use super::stream::Stream;
+use crate::arrow::columns::{Column, TARGET_LEN};
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
 use crate::batch_pool::Pool;
 use crate::error::{note_main_thread, to_python};

@@ -6,11 +6,10 @@ use cordwood::damage::{Finding, Severity, SkippedRegion};
 use cordwood::read::{Found, FoundRecord};
 use cordwood::{ErrorKind, ReadOptions};
 
-use super::TARGET_LEN;
-use super::columns::Column;
-use super::failure::{attached, failure};
 use super::plan::Plan;
 use crate::arrow::Failure;
+use crate::arrow::columns::{Column, TARGET_LEN};
+use crate::arrow::failure::{attached, failure};
 use crate::batch_pool::Pool;
 use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::read_ahead::{Ahead, ReadAhead, Reading};

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cordwood::damage::Findings;
 use cordwood::{End, ReadOptions};
 
-use super::columns::{Column, Paths};
+use super::paths::Paths;
+use crate::arrow::columns::Column;
 
 /// What is read, and how: the same for all streams of a scan.
 pub(super) struct Plan {

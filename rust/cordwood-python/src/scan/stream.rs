@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::columns::{Column, bool_column, number_column, offset_column, record_column};
-use super::failure::{attached, io_failure};
 use super::open_log::{OpenLog, Rows};
 use super::plan::Plan;
 use super::source::Source;
+use crate::arrow::columns::{Column, bool_column, number_column, offset_column, record_column};
+use crate::arrow::failure::{attached, io_failure};
 use crate::arrow::{Array, Batches, Failure, Field};
 use crate::batch_pool::{Pool, PooledBatch};
 

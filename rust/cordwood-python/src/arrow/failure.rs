@@ -7,10 +7,10 @@ use cordwood::ErrorKind;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::arrow::Failure;
+use super::Failure;
 use crate::error::{EINVAL, EIO, ENOMEM};
 
-pub(super) fn io_failure(message: impl Into<String>) -> Failure {
+pub(crate) fn io_failure(message: impl Into<String>) -> Failure {
     Failure {
         errno: EIO,
         message: message.into(),
@@ -18,7 +18,7 @@ pub(super) fn io_failure(message: impl Into<String>) -> Failure {
 }
 
 /// An error of the core, as an Arrow consumer receives it.
-pub(super) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failure {
+pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failure {
     let errno = match &error.kind {
         ErrorKind::Io { source, .. } => {
             if let Some(raised) = source.get_ref().and_then(|source| source.downcast_ref::<PyErr>())

@@ -1,0 +1,10 @@
+//! Batches of records and of entities, for everything that reads Arrow.
+
+pub(crate) mod bits;
+mod c_data;
+pub(crate) mod columns;
+pub(crate) mod failure;
+
+pub(crate) use c_data::{
+    Array, Batches, DataType, Failure, Field, Memory, array_capsules, asks_for_binary, schema_capsule, stream_capsule,
+};
