@@ -1,19 +1,19 @@
-//! Raw-memory access for buffers and `bytes`. `unsafe` is used here, in `arrow.rs`,
-//! `fast_call.rs` and `kept_exception.rs`, and nowhere else in this crate.
+//! Raw-memory access for buffers, `bytes`, text and numbers.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use cordwood::read::RecordBatch;
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyByteArray, PyBytes, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 
 use crate::batch_pool::PooledBatch;
-use crate::error::no_memory;
 
 /// Copies bytes from `source`, beginning at `position`, to `target`: as many as there are and fit.
 /// Returns how many.
@@ -98,6 +98,11 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     }
 }
 
+/// A `MemoryError`. Making it allocates nothing.
+pub(crate) fn no_memory() -> PyErr {
+    PyMemoryError::new_err(())
+}
+
 /// An empty vector with room for `count` items.
 ///
 /// # Errors
@@ -178,38 +183,14 @@ pub(crate) fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// Bytes that are about to be written, as a `memoryview` exposes them. Whoever keeps the view keeps
-/// them, and they do not change.
-#[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct Unwritten {
-    pub(crate) bytes: Arc<Vec<u8>>,
-    /// The bytes before this index have been written.
-    pub(crate) begin: usize,
+/// Memory that Python reads without a copy.
+pub(crate) enum Shared {
+    /// Bytes that are about to be written, from this index on.
+    Unwritten(Arc<Vec<u8>>, usize),
+    Batch(Arc<PooledBatch>, BatchBuffer),
 }
 
-#[pymethods]
-impl Unwritten {
-    /// # Safety
-    ///
-    /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
-    /// released.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let Unwritten { bytes, begin } = slf.get();
-        let shown = &bytes[*begin..];
-        // SAFETY: `view` may be filled, as the caller promises. The bytes stay where they are,
-        // unchanged, as long as this object lives, which shares them: nothing takes a `Vec` out of
-        // an `Arc` that is shared, or changes it.
-        unsafe { fill_view(slf.as_any(), view, flags, shown.as_ptr(), shown.len()) }
-    }
-}
-
-/// A part of a record batch as bytes, as a `memoryview` exposes it.
-#[pyclass(frozen, module = "cordwood._native", name = "Column")]
-pub(crate) struct BatchView {
-    pub(crate) batch: Arc<PooledBatch>,
-    pub(crate) part: BatchBuffer,
-}
-
+/// A part of a record batch.
 #[derive(Clone, Copy)]
 pub(crate) enum BatchBuffer {
     Data,
@@ -217,52 +198,56 @@ pub(crate) enum BatchBuffer {
     RecordOffsets,
 }
 
+impl BatchBuffer {
+    /// Its address, and its length in bytes.
+    pub(crate) fn place(self, records: &RecordBatch) -> (*const u8, usize) {
+        match self {
+            BatchBuffer::Data => (records.data().as_ptr(), records.data().len()),
+            BatchBuffer::Offsets => (records.offsets().as_ptr().cast(), size_of_val(records.offsets())),
+            BatchBuffer::RecordOffsets => (
+                records.record_offsets().as_ptr().cast(),
+                size_of_val(records.record_offsets()),
+            ),
+        }
+    }
+}
+
+/// The memory as bytes. Whoever keeps the view keeps the memory, which does not change.
+pub(crate) fn view_of_shared(py: Python<'_>, memory: Shared) -> PyResult<Bound<'_, PyMemoryView>> {
+    PyMemoryView::from(Bound::new(py, Exporter(memory))?.as_any())
+}
+
+/// What a view refers to.
+#[pyclass(frozen, module = "cordwood._native")]
+struct Exporter(Shared);
+
 #[pymethods]
-impl BatchView {
+impl Exporter {
     /// # Safety
     ///
     /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
     /// released.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let BatchView { batch, part } = slf.get();
-        let batch = batch.records();
-        let (begin, len) = match part {
-            BatchBuffer::Data => (batch.data().as_ptr(), batch.data().len()),
-            BatchBuffer::Offsets => (batch.offsets().as_ptr().cast(), size_of_val(batch.offsets())),
-            BatchBuffer::RecordOffsets => (
-                batch.record_offsets().as_ptr().cast(),
-                size_of_val(batch.record_offsets()),
-            ),
+        let (begin, len) = match &slf.get().0 {
+            Shared::Unwritten(bytes, begin) => (bytes[*begin..].as_ptr(), bytes[*begin..].len()),
+            Shared::Batch(batch, part) => part.place(batch.records()),
         };
         // SAFETY:
-        // - `view` may be filled, as the caller promises.
+        // - `view` may be filled, as the caller promises; it holds a reference to this object.
         // - There are `len` initialised bytes at `begin`: those of a slice of integers.
-        // - They stay there, unchanged, as long as this object lives: a `PooledBatch` does not
-        //   change before it is dropped, and this object shares it.
-        unsafe { fill_view(slf.as_any(), view, flags, begin, len) }
-    }
-}
-
-/// Fills a view with bytes of `owner`.
-///
-/// # Safety
-///
-/// `view` may be filled. There are `len` initialised bytes at `begin`, which stay there, unchanged,
-/// as long as `owner` lives.
-unsafe fn fill_view(
-    owner: &Bound<'_, PyAny>,
-    view: *mut ffi::Py_buffer,
-    flags: c_int,
-    begin: *const u8,
-    len: usize,
-) -> PyResult<()> {
-    // SAFETY: as the caller promises; the view holds a reference to its owner. It is read-only:
-    // Python refuses a request for a writable one, so the pointer is never written through.
-    let filled =
-        unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };
-    if filled == 0 {
-        Ok(())
-    } else {
-        Err(PyErr::fetch(owner.py()))
+        // - They stay there, unchanged, as long as this object lives, which shares them: nothing
+        //   takes a `Vec` out of an `Arc` that is shared, or changes it, and a `PooledBatch` does
+        //   not change before it is dropped.
+        // - The view is read-only: Python refuses a request for a writable one, so the pointer is
+        //   never written through.
+        let filled = unsafe {
+            let begin = begin.cast_mut().cast();
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), begin, len as ffi::Py_ssize_t, 1, flags)
+        };
+        if filled == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(slf.py()))
+        }
     }
 }

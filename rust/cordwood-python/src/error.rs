@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
+use crate::buffer::no_memory;
 use crate::enums::{HINT, PAYLOAD_REASON, REASON};
 use crate::python_code::PythonCode;
 
@@ -197,11 +198,6 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
         attributes.set_item("offset", offset)?;
         attributes.set_item("file_len", file_len)
     })
-}
-
-/// A `MemoryError`. Making it allocates nothing.
-pub(crate) fn no_memory() -> PyErr {
-    PyMemoryError::new_err(())
 }
 
 /// The exception for a payload that cannot be decoded or encoded.

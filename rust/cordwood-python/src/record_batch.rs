@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 use crate::arrow::columns::{Column, fits_binary, offset_column, record_column};
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
 use crate::batch_pool::PooledBatch;
-use crate::buffer::{BatchBuffer, BatchView, new_bytes, try_bytes};
+use crate::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::pickle::not_pickled;
 
@@ -62,9 +62,8 @@ impl RecordBatch {
         PyList::new(py, records).map(Bound::into_any)
     }
 
-    fn column<'py>(slf: &Bound<'py, Self>, part: BatchBuffer) -> PyResult<Bound<'py, PyMemoryView>> {
-        let batch = Arc::clone(&slf.get().batch);
-        PyMemoryView::from(Bound::new(slf.py(), BatchView { batch, part })?.as_any())
+    fn column<'py>(&self, py: Python<'py>, part: BatchBuffer) -> PyResult<Bound<'py, PyMemoryView>> {
+        view_of_shared(py, Shared::Batch(Arc::clone(&self.batch), part))
     }
 }
 
@@ -72,25 +71,26 @@ impl RecordBatch {
 impl RecordBatch {
     /// The bytes of all records, concatenated.
     #[getter]
-    fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
-        Self::column(slf, BatchBuffer::Data)
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        self.column(py, BatchBuffer::Data)
     }
 
     /// Where each record begins in `data`, followed by where the last one ends.
     ///
     /// One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
     #[getter]
-    fn offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::column(slf, BatchBuffer::Offsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "q"),))
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.column(py, BatchBuffer::Offsets)?
+            .call_method1(intern!(py, "cast"), (intern!(py, "q"),))
     }
 
     /// The file offset of each record.
     ///
     /// 64-bit unsigned integers in native byte order (format `"Q"`).
     #[getter]
-    fn record_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::column(slf, BatchBuffer::RecordOffsets)?
-            .call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "Q"),))
+    fn record_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.column(py, BatchBuffer::RecordOffsets)?
+            .call_method1(intern!(py, "cast"), (intern!(py, "Q"),))
     }
 
     /// The file offset after the last record.

@@ -7,9 +7,8 @@ use cordwood::write::Sink;
 use pyo3::exceptions::{PyBlockingIOError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
 
-use crate::buffer::Unwritten;
+use crate::buffer::{Shared, view_of_shared};
 use crate::error::{call_python, check_signals_anywhere, unsupported};
 use crate::python_code::PythonCode;
 
@@ -55,11 +54,8 @@ impl Write for Showing<'_> {
             check_signals_anywhere()?;
         }
         call_python(|py| {
-            let unwritten = Unwritten {
-                bytes: Arc::clone(bytes),
-                begin: bytes.len() - rest.len(),
-            };
-            let view = PyMemoryView::from(Bound::new(py, unwritten)?.as_any())?;
+            let unwritten = Shared::Unwritten(Arc::clone(bytes), bytes.len() - rest.len());
+            let view = view_of_shared(py, unwritten)?;
             let answer = object.bind(py).run_method(intern!(py, "write"), (view,))?;
             if answer.is_none() {
                 // A class whose `write` returns nothing has written everything; Python's raw files

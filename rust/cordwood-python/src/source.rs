@@ -164,18 +164,15 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
+        let len = bytes.len();
         // `bytes` refer to nothing, so the garbage collector need not see them.
-        return Opened::new(BytesInput { bytes, position: 0 }, begin, None);
+        return Opened::new(BufferInput::new(Content::Bytes(bytes), len), begin, None);
     }
     let no_view = match view_of(source)? {
         Ok(view) => {
             let (view, buffer) = contiguous(view)?;
             let view = Arc::new(view.unbind());
-            let input = BufferInput {
-                view: view.clone(),
-                len: buffer.len_bytes() as u64,
-                position: 0,
-            };
+            let input = BufferInput::new(Content::View(view.clone()), buffer.len_bytes());
             return Opened::new(input, begin, Some(view));
         }
         Err(error) => error,
@@ -342,48 +339,32 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     })
 }
 
-/// `bytes`, which never change, and so are read without the interpreter.
-#[derive(Clone)]
-struct BytesInput {
-    bytes: Arc<PyBackedBytes>,
-    position: u64,
-}
-
-impl Input for BytesInput {
-    fn another(&self) -> Option<Box<dyn Input>> {
-        Some(Box::new(self.clone()))
-    }
-
-    fn len(&self) -> io::Result<Option<u64>> {
-        Ok(Some(self.bytes.len() as u64))
-    }
-}
-
-impl Read for BytesInput {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let position = usize::try_from(self.position).unwrap_or(usize::MAX);
-        let mut rest = self.bytes.get(position..).unwrap_or_default();
-        let len = rest.read(buffer)?;
-        self.position += len as u64;
-        Ok(len)
-    }
-}
-
-impl Seek for BytesInput {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        seek_position(&mut self.position, to)
-    }
-}
-
-/// Any other buffer. Other threads may write to it meanwhile, so each piece is copied before it is
-/// used.
+/// A buffer in memory.
 #[derive(Clone)]
 struct BufferInput {
-    /// A `memoryview` that we created, which keeps the buffer in place, and which the garbage
-    /// collector can traverse.
-    view: Referent,
+    content: Content,
     len: u64,
     position: u64,
+}
+
+#[derive(Clone)]
+enum Content {
+    /// `bytes`, which never change, and so are read without the interpreter.
+    Bytes(Arc<PyBackedBytes>),
+    /// Any other buffer. Other threads may write to it meanwhile, so each piece is copied before it
+    /// is used. This is a `memoryview` that we created, which keeps the buffer in place, and which
+    /// the garbage collector can traverse.
+    View(Referent),
+}
+
+impl BufferInput {
+    fn new(content: Content, len: usize) -> Self {
+        BufferInput {
+            content,
+            len: len as u64,
+            position: 0,
+        }
+    }
 }
 
 impl Input for BufferInput {
@@ -398,11 +379,17 @@ impl Input for BufferInput {
 
 impl Read for BufferInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A thread may read ahead when the interpreter shuts down.
-        let len = call_python(|py| {
-            let source = PyUntypedBuffer::get(self.view.bind(py))?;
-            Ok(copy_from_buffer(py, &source, self.position, buffer))
-        })?;
+        let len = match &self.content {
+            Content::Bytes(bytes) => {
+                let position = usize::try_from(self.position).unwrap_or(usize::MAX);
+                bytes.get(position..).unwrap_or_default().read(buffer)?
+            }
+            // A thread may read ahead when the interpreter shuts down.
+            Content::View(view) => call_python(|py| {
+                let source = PyUntypedBuffer::get(view.bind(py))?;
+                Ok(copy_from_buffer(py, &source, self.position, buffer))
+            })?,
+        };
         self.position += len as u64;
         Ok(len)
     }
@@ -410,16 +397,12 @@ impl Read for BufferInput {
 
 impl Seek for BufferInput {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        seek_position(&mut self.position, to)
+        let SeekFrom::Start(offset) = to else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        self.position = offset;
+        Ok(offset)
     }
-}
-
-fn seek_position(position: &mut u64, to: SeekFrom) -> io::Result<u64> {
-    let SeekFrom::Start(offset) = to else {
-        return Err(io::ErrorKind::Unsupported.into());
-    };
-    *position = offset;
-    Ok(offset)
 }
 
 /// An object with `read`.

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::arguments::bytes_of;
-use crate::buffer::{try_bytes, vec_for};
-use crate::error::{no_memory, of_call, payload_error};
+use crate::buffer::{no_memory, try_bytes, vec_for};
+use crate::error::{of_call, payload_error};
 use crate::exclusive::Exclusive;
 use crate::operation::{NewOperation, Operation};
 use crate::pickle::{Reduced, reduced_to};

@@ -100,9 +100,7 @@ impl Memory {
     fn address(&self) -> *const c_void {
         match self {
             Memory::Absent => ptr::null(),
-            Memory::Batch(batch, BatchBuffer::Data) => batch.records().data().as_ptr().cast(),
-            Memory::Batch(batch, BatchBuffer::Offsets) => batch.records().offsets().as_ptr().cast(),
-            Memory::Batch(batch, BatchBuffer::RecordOffsets) => batch.records().record_offsets().as_ptr().cast(),
+            Memory::Batch(batch, part) => part.place(batch.records()).0.cast(),
             Memory::Bytes(bytes) => bytes.as_ptr().cast(),
             Memory::I32(numbers) => numbers.as_ptr().cast(),
             Memory::I64(numbers) => numbers.as_ptr().cast(),
