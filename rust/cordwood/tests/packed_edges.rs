@@ -445,6 +445,25 @@ fn if_a_mark_is_lost_nothing_else_is() {
     }
 }
 
+/// Only where each record is a frame does a part of one end in the middle of a block.
+#[test]
+fn the_codec_in_the_mark_does_not_compress_records() {
+    let middle = Wire::Packed.fragment(0x44, &[b'x'; 1000]);
+    let file = [&mark(1, 1)[..], &middle[..500]].concat();
+    for dialect in [Dialect::PACKED, Dialect::LEVELDB.detected()] {
+        let mut reader = Reader::from_slice(&file, options().with_dialect(dialect));
+        let (events, _) = read_all(&mut reader);
+        assert!(
+            matches!(&events[1], Found::Skipped(region) if region.reason.as_str() == "bad_length"),
+            "{events:?}"
+        );
+        assert_eq!(
+            reader.format().unwrap().compression.is_some(),
+            dialect == Dialect::PACKED
+        );
+    }
+}
+
 #[test]
 fn a_mark_in_the_middle_says_nothing() {
     let mut file = log();

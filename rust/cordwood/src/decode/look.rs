@@ -508,7 +508,7 @@ impl Decoder {
         let is_canonical = is_believed && self.info.apply(metadata, payload);
         if metadata == Metadata::Mark {
             // That of the file, not of another one that was appended to it.
-            if is_canonical && begin == 0 {
+            if is_canonical && begin == 0 && self.format.dialect.is_packed() {
                 self.format.compression = Mark::decode(payload).and_then(Mark::compression);
             }
             return is_canonical;

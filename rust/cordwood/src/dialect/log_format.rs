@@ -135,7 +135,7 @@ impl LogFormat {
 
     /// Whether each record is a zstd frame.
     pub(crate) fn has_zstd_records(&self) -> bool {
-        self.is_zstd() && !self.dialect.is_packed()
+        self.is_zstd() && self.dialect.compresses_records()
     }
 
     /// Whether such logs are ever appended to: not if they have a log number, or if each record is
