@@ -51,13 +51,19 @@ def test_a_reader_returns_what_the_case_states(case, policy, tmp_path, no_log):
         assert reader.outcome.zeros_offset == expected.get("zeros_offset", reader.outcome.zeros_offset)
 
 
-@pytest.mark.parametrize(
-    ("case", "policy"), [param for param in OUTCOMES if param.values[0].get("detected") == "leveldb"]
-)
+def dialect_of(case):
+    """The dialect as the reference knows it, or `None`: it does not."""
+    if case.get("detected") == "packed":
+        return reference.PACKED
+    if case.get("detected") == "leveldb":
+        return reference.LEVELDB if "dialect" in case else reference.DETECTED
+    return None
+
+
+@pytest.mark.parametrize(("case", "policy"), [param for param in OUTCOMES if dialect_of(param.values[0])])
 def test_the_reference_returns_what_the_case_states(case, policy):
-    detected = "dialect" not in case
     *events, end = reference.events(
-        content_of(case), stop=policy == "stop", salvage=policy == "salvage", detected=detected
+        content_of(case), stop=policy == "stop", salvage=policy == "salvage", dialect=dialect_of(case)
     )
     records = [event for event in events if isinstance(event, reference.Record)]
     regions = merged([event for event in events if isinstance(event, reference.Skipped)])
@@ -86,10 +92,10 @@ def test_salvage_repairs_what_the_case_states(case, tmp_path):
     assert report.ok is expected["ok"]
 
 
-@pytest.mark.parametrize("case", [param for param in REPAIRS if param.values[0].get("detected") == "leveldb"])
+@pytest.mark.parametrize("case", [param for param in REPAIRS if dialect_of(param.values[0])])
 def test_the_reference_repairs_what_the_case_states(case):
     expected = case["expected"]["repair"]
-    *events, end = reference.events(content_of(case), salvage=True, repair=True, detected="dialect" not in case)
+    *events, end = reference.events(content_of(case), salvage=True, repair=True, dialect=dialect_of(case))
     records = [event.data for event in events if isinstance(event, reference.Record)]
     regions = merged([event for event in events if isinstance(event, reference.Skipped)])
     assert [[len(record), f"{crc32c(record):08x}"] for record in records] == expected["records"]

@@ -38,7 +38,9 @@ def padded(log, length):
 
 @given(files, st.sampled_from(["skip", "stop", "salvage"]))
 def test_a_detected_log_is_read_as_the_reference_reads_it(file, policy):
-    *expected, end = reference.events(file, stop=policy == "stop", salvage=policy == "salvage", detected=True)
+    *expected, end = reference.events(
+        file, stop=policy == "stop", salvage=policy == "salvage", dialect=reference.DETECTED
+    )
     with cordwood.open(file, dialect=DetectedDialect("leveldb"), on_corruption=policy) as reader:
         records = [(record.offset, record.end_offset, record.data, record.salvaged) for record in reader.records()]
         regions = merged(plain_skipped(reader))

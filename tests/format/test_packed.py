@@ -154,7 +154,8 @@ def test_appending_goes_on_with_the_codec_of_the_mark(tmp_path, compression):
         writer.extend(records)
     file = path.read_bytes()
     assert [data for _, _, data in by_reference(file)] == records * 2
-    codecs = {payload[0] for kind, _, _, payload in packed_reference.fragments(file) if kind == 0x40}
+    parts = reference.fragments(file, verify_checksums=True, dialect=reference.PACKED)
+    codecs = {part.payload[0] for part in parts if getattr(part, "is_container", False)}
     assert codecs == {CODECS[compression]}
     with pytest.raises(cordwood.DialectError):
         cordwood.open(path, "a", dialect="leveldb")

@@ -1,10 +1,10 @@
 """The LevelDB log format in plain Python, written for readability, and to check the Rust implementation against.
 
-It follows `docs/format/reading.md` and shares nothing with the Rust code. A file is divided into blocks of 32,768
-bytes. A block contains fragments, each a header (checksum u32, length u16, kind u8, little endian) and its payload. A
-record is one FULL fragment, or FIRST, MIDDLE..., LAST. Reading has three steps, each a function: `fragments` (which
-bytes are a fragment), `assemble` (which fragments are a record), and `events` (which of these a range owns, and the
-end).
+It follows `docs/format/reading.md` and, for packed logs, `packed.md`. It shares nothing with the Rust code. A file is
+divided into blocks of 32,768 bytes. A block contains fragments, each a header (checksum u32, length u16, kind u8,
+little endian) and its payload. A record is one FULL fragment, or FIRST, MIDDLE..., LAST. Reading has three steps,
+each a function: `fragments` (which bytes are a fragment), `assemble` (which fragments are a record), and `events`
+(which of these a range owns, and the end).
 
 Nothing here is fast or lazy: the whole file is in memory, and a range is cut out of the events of the whole file. That
 is what a range promises, and an implementation that starts in the middle of the file must return the same.
@@ -18,6 +18,8 @@ from functools import cache
 from itertools import accumulate
 from struct import Struct
 
+import containers
+from containers import MARK
 from crc32c import crc32c
 
 BLOCK_LEN = 32_768
@@ -26,6 +28,8 @@ HEADER = Struct("<IHB")  # masked checksum, payload length, kind
 
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 KINDS = (FULL, FIRST, MIDDLE, LAST)
+# FULL, FIRST, MIDDLE and LAST of a container.
+CONTAINER_KINDS = (0x40, 0x42, 0x44, 0x46)
 KIND_BY_PLACE = {(True, True): FULL, (True, False): FIRST, (False, False): MIDDLE, (False, True): LAST}
 
 CORRUPTION = frozenset(
@@ -39,6 +43,9 @@ CORRUPTION = frozenset(
         "zero_header",
         "record_too_large",
         "bad_metadata",
+        "bad_container",
+        "bad_compression",
+        "unsupported_compression",
     }
 )
 
@@ -48,6 +55,29 @@ SET_COMPRESSION = 9
 TIMESTAMP_SIZES = (10, 11)
 PREDECESSOR = (130, 131)
 
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a log may contain besides types 1 to 4."""
+
+    has_metadata: bool = False
+    """RocksDB's own records."""
+    has_containers: bool = False
+    """Containers, and the mark of a packed log."""
+
+    def place(self, kind: int) -> int | None:
+        """FULL, FIRST, MIDDLE or LAST, if that is what a fragment of this type is."""
+        if kind in KINDS:
+            return kind
+        if self.has_containers and kind in CONTAINER_KINDS:
+            return KINDS[CONTAINER_KINDS.index(kind)]
+        return None
+
+
+LEVELDB = Dialect()
+PACKED = Dialect(has_containers=True)
+DETECTED = Dialect(has_metadata=True, has_containers=True)
+"""A `leveldb` that was detected, not named."""
 
 LEAVES_THE_BLOCK = ("bad_length", "checksum_mismatch", "zero_header")
 """The damage after which the rest of the block is not trusted: lines 3, 5 and 6, and a wrong length of line 4."""
@@ -73,6 +103,13 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused(Skipped):
+    """A mark that no reader skips."""
+
+    error: containers.RefusedError
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The last event: `clean`, `torn_tail` or `stopped`, and where."""
 
@@ -87,8 +124,10 @@ class Fragment:
     begin: int
     end: int
     kind: int
+    """FULL, FIRST, MIDDLE or LAST."""
     payload: bytes
     salvaged: bool = False
+    is_container: bool = False
 
 
 # Writing
@@ -116,8 +155,8 @@ def trailer_len(offset: int) -> int:
     return left if left < HEADER_LEN else 0
 
 
-def encode_record(record: bytes, offset: int) -> bytes:
-    """The fragments of one record whose first header is at `offset`."""
+def encode_record(record: bytes, offset: int, kinds: tuple[int, int, int, int] = KINDS) -> bytes:
+    """The fragments of one record whose first header is at `offset`, of these types."""
     out = bytearray()
     taken = 0
     while True:  # Runs once for an empty record, which is a FULL without payload.
@@ -126,7 +165,7 @@ def encode_record(record: bytes, offset: int) -> bytes:
         is_first = not out
         taken += len(payload)
         is_last = taken == len(record)
-        out += fragment(KIND_BY_PLACE[is_first, is_last], payload)
+        out += fragment(kinds[KINDS.index(KIND_BY_PLACE[is_first, is_last])], payload)
         if is_last:
             return bytes(out)
 
@@ -154,7 +193,7 @@ def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
 
 
 def fragments(
-    data: bytes, *, verify_checksums: bool, salvage: bool = False, repair: bool = False, detected: bool = False
+    data: bytes, *, verify_checksums: bool, salvage: bool = False, repair: bool = False, dialect: Dialect = LEVELDB
 ) -> Iterator[Fragment | Skipped]:
     """The contents of the file, in order, without trailers of zeros."""
     view = memoryview(data)
@@ -165,34 +204,30 @@ def fragments(
     while begin < len(data):
         left = BLOCK_LEN - begin % BLOCK_LEN
         rest = view[begin : begin + left]  # Shorter than `left` if the file ends in this block.
-        metadata = metadata_at(rest) if detected else None
-        verdict = judge_rest(rest, left, verify_checksums=verify_checksums, is_first=begin == 0, detected=detected)
+        metadata = metadata_at(rest) if dialect.has_metadata else None
+        verdict = judge_rest(rest, left, verify_checksums=verify_checksums, is_first=begin == 0, dialect=dialect)
         if repair and verdict in LEAVES_THE_BLOCK and metadata is None:
-            repaired = repaired_fragment(rest, left, detected=detected)
+            repaired = repaired_fragment(rest, left, is_first=begin == 0, dialect=dialect)
             if repaired is not None:
                 rest = memoryview(repaired)
                 verdict = "whole"
-                metadata = metadata_at(rest) if detected else None
+                metadata = metadata_at(rest) if dialect.has_metadata else None
         if metadata:
             length, reason = metadata
             end = begin + length
             yield Skipped(begin, end, reason)
             goes_on = False
         elif verdict == "whole":
-            _, length, kind = HEADER.unpack_from(rest)
-            end = begin + HEADER_LEN + length
-            if kind in KINDS:  # line 8
-                payload = bytes(rest[HEADER_LEN : HEADER_LEN + length])
-                yield Fragment(begin, end, kind, payload, begin < salvaged_end)
-            else:  # line 7: the only skip that does not cover the whole rest
-                yield Skipped(begin, end, "unknown_kind")
-            goes_on = kind in (FIRST, MIDDLE)
+            item = whole(rest, begin, dialect, is_salvaged=begin < salvaged_end)
+            yield item
+            end = item.end
+            goes_on = isinstance(item, Fragment) and item.kind in (FIRST, MIDDLE)
         else:
             end = begin + len(rest)
             if verdict == "zero_fill" and len(rest) < HEADER_LEN and goes_on and begin % BLOCK_LEN > 0:
                 verdict = "torn_tail"  # line 2
             if salvage and verdict in LEAVES_THE_BLOCK:
-                length, has_searched = lost_len(rest, left, may_search=searched_end <= begin)
+                length, has_searched = lost_len(rest, left, may_search=searched_end <= begin, dialect=dialect)
                 end = begin + length
                 salvaged_end = begin + left
                 if has_searched:
@@ -201,6 +236,23 @@ def fragments(
                 yield Skipped(begin, end, verdict)
             goes_on = False
         begin = end
+
+
+def whole(rest: memoryview, begin: int, dialect: Dialect, *, is_salvaged: bool) -> Fragment | Skipped:
+    """Lines 7 and 8."""
+    _, length, kind = HEADER.unpack_from(rest)
+    end = begin + HEADER_LEN + length
+    payload = bytes(rest[HEADER_LEN : HEADER_LEN + length])
+    place = dialect.place(kind)
+    if place is not None:  # line 8
+        return Fragment(begin, end, place, payload, is_salvaged, kind in CONTAINER_KINDS)
+    if kind == MARK and dialect.has_containers:
+        is_trusted = checksum_is_right(rest) and not is_salvaged
+        try:
+            return Skipped(begin, end, containers.mark_reason(payload, begin, is_trusted=is_trusted))
+        except containers.RefusedError as error:
+            return Refused(begin, end, "bad_metadata", error)
+    return Skipped(begin, end, "unknown_kind")  # line 7: the only skip that does not cover the whole rest
 
 
 def metadata_at(rest: memoryview) -> tuple[int, str] | None:
@@ -225,7 +277,7 @@ def metadata_at(rest: memoryview) -> tuple[int, str] | None:
     return None
 
 
-def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool, is_first: bool, detected: bool) -> str:
+def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool, is_first: bool, dialect: Dialect) -> str:
     """Lines 1 to 6: why the rest is skipped. "zero_trailer" is not an event; "whole" means lines 7 and 8 decide."""
     if left < HEADER_LEN:  # line 1
         return "nonzero_trailer" if any(rest) else "zero_trailer"
@@ -235,7 +287,9 @@ def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool, is_first:
     if HEADER_LEN + length > left:  # line 3
         return "bad_length"
     if HEADER_LEN + length > len(rest):  # line 4
-        is_torn = may_be_torn(rest, left, is_first=is_first, detected=detected) and not length_is_proved_wrong(rest)
+        is_torn = may_be_torn(rest, left, is_first=is_first, dialect=dialect) and not length_is_proved_wrong(
+            rest, dialect
+        )
         return "torn_tail" if is_torn else "bad_length"
     if kind == 0 and length == 0:  # line 5
         return "zero_header" if any(rest) else "zero_fill"
@@ -248,21 +302,24 @@ def checksum_is_right(rest: memoryview) -> bool:
     return crc32c(rest[HEADER_LEN - 1 : HEADER_LEN + length]) == unmask(stored)
 
 
-def may_be_torn(rest: memoryview, left: int, *, is_first: bool, detected: bool) -> bool:
+def may_be_torn(rest: memoryview, left: int, *, is_first: bool, dialect: Dialect) -> bool:
     """Line 4: the length goes past the end of the file; whether a writer writes such a header there."""
     _, length, kind = HEADER.unpack_from(rest)
     if kind == 0:  # The sector with the type, and those after it, were not written.
         return not any(rest[HEADER_LEN:])
-    if kind in (FIRST, MIDDLE) and left - HEADER_LEN - length >= HEADER_LEN:  # (d) the rest is in the next block
+    place = dialect.place(kind)
+    if place in (FIRST, MIDDLE) and left - HEADER_LEN - length >= HEADER_LEN:  # (d) the rest is in the next block
         return False
-    if detected and kind in TIMESTAMP_SIZES:
+    if dialect.has_metadata and kind in TIMESTAMP_SIZES:
         return length > 0 and length % 6 == 0
-    if detected and kind in PREDECESSOR:
+    if dialect.has_metadata and kind in PREDECESSOR:
         return length == 24
-    return kind in ((FULL, FIRST) if is_first else KINDS)  # (c), (e)
+    if dialect.has_containers and kind == MARK:
+        return length >= 10
+    return place in ((FULL, FIRST) if is_first else KINDS)  # (c), (e)
 
 
-def length_is_proved_wrong(rest: memoryview) -> bool:
+def length_is_proved_wrong(rest: memoryview, dialect: Dialect) -> bool:
     """Line 4: whether what follows the header shows that it is damaged, and not from a write that was cut short."""
     stored = unmask(HEADER.unpack_from(rest)[0])
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
@@ -271,7 +328,8 @@ def length_is_proved_wrong(rest: memoryview) -> bool:
         return True
     for at in range(HEADER_LEN, len(rest) - HEADER_LEN + 1):  # (b) a whole fragment follows the header
         _, length, kind = HEADER.unpack_from(rest, at)
-        if kind in KINDS and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:]):
+        is_part = dialect.place(kind) is not None
+        if is_part and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:]):
             return True
     return False
 
@@ -279,7 +337,7 @@ def length_is_proved_wrong(rest: memoryview) -> bool:
 # Reading, step 1 with the policy salvage ("Salvage")
 
 
-def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, bool]:
+def lost_len(rest: memoryview, left: int, *, may_search: bool, dialect: Dialect) -> tuple[int, bool]:
     """How much of `rest` is lost to the damage at its beginning, and whether a chain was searched for to decide."""
     stored, length, kind = HEADER.unpack_from(rest)
     stated = HEADER_LEN + length
@@ -291,7 +349,7 @@ def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, boo
             break
     if is_valid(rest, stated):  # line 2
         return stated, False
-    if kind in KINDS and is_hard_end(rest, left, stated):  # line 3
+    if dialect.place(kind) is not None and is_hard_end(rest, left, stated):  # line 3
         return stated, False
     found = first_chain(rest, left) if may_search else None  # line 4
     if found is not None:
@@ -299,7 +357,7 @@ def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, boo
     return (stated if is_end(rest, left, stated) else len(rest)), may_search  # line 5
 
 
-def repaired_fragment(rest: memoryview, left: int, *, detected: bool) -> bytes | None:
+def repaired_fragment(rest: memoryview, left: int, *, is_first: bool, dialect: Dialect) -> bytes | None:
     """The fragment at the start of `rest` without the one flipped bit that damaged it, if there is one such bit."""
     places = [(at, bit) for at in range(HEADER_LEN) for bit in range(8)]
     stored, length, _ = HEADER.unpack_from(rest)
@@ -309,14 +367,17 @@ def repaired_fragment(rest: memoryview, left: int, *, detected: bool) -> bytes |
         distance, bit = bits_by_change()[change]
         if distance < length:
             places.append((stated - 1 - distance, bit))
-    anywhere = (FULL, LAST, *TIMESTAMP_SIZES, *PREDECESSOR) if detected else (FULL, LAST)
+    own = (*TIMESTAMP_SIZES, *PREDECESSOR) if dialect.has_metadata else ()
+    if dialect.has_containers and is_first:
+        own += (MARK,)
     found = []
     for at, bit in places:
         flipped = bytearray(rest)
         flipped[at] ^= 1 << bit
         _, length, kind = HEADER.unpack_from(flipped)
         end = HEADER_LEN + length
-        is_written = kind in anywhere or (kind in (FIRST, MIDDLE) and end == left)
+        place = dialect.place(kind)
+        is_written = kind in own or place in (FULL, LAST) or (place in (FIRST, MIDDLE) and end == left)
         if is_written and end <= len(rest) and checksum_is_right(memoryview(flipped)):
             found.append(bytes(flipped[:end]))
     if len(found) > 1:
@@ -409,22 +470,28 @@ def why_broken(payload_len: int, by: Fragment | Skipped | None) -> str:
     return "interrupted_record"
 
 
-def assemble(items: list[Fragment | Skipped], record_len_max: int) -> Iterator[tuple[int, Record | Skipped]]:
+def assemble(
+    items: list[Fragment | Skipped], record_len_max: int, *, verify_checksums: bool
+) -> Iterator[tuple[int, Record | Skipped]]:
     """All events of a file except its end, each with the offset that decides which range owns it.
 
     That offset is where the event's boundary (see `is_boundary`) begins: for a record, its first fragment; for a
-    MIDDLE or LAST without a start, the boundary before it, or 0. For a skip of step 1, it is where the skip begins.
+    MIDDLE or LAST without a start, the boundary before it, or 0. For a skip of step 1, it is where the skip begins. A
+    record of a container has an offset of its own.
     """
     run: list[Fragment] = []  # The pending record or, if `in_rest`, what follows a `record_too_large`.
     payload_len = 0
     in_rest = False
+    goes_on = False  # What is in `run`, or was too large, is to be continued by a fragment of the same sort.
+    is_container = False
     owner = 0
+    budget = containers.Budget(record_len_max)
     for item in [*items, None]:  # None: the end of the file
-        if not is_continuation(item):
+        if not is_continuation(item) or (goes_on and item.is_container != is_container):
             if run:
                 reason = "too_large_rest" if in_rest else why_broken(payload_len, item)
                 yield owner, Skipped(run[0].begin, run[-1].end, reason)
-            run, payload_len, in_rest = [], 0, False
+            run, payload_len, in_rest, goes_on = [], 0, False, False
             if item is not None and is_boundary(item):
                 owner = item.begin
         if isinstance(item, Skipped):
@@ -436,15 +503,39 @@ def assemble(items: list[Fragment | Skipped], record_len_max: int) -> Iterator[t
             run.append(item)
             payload_len += len(item.payload)
             is_complete = item.kind in (FULL, LAST)
-            if not in_rest and payload_len > record_len_max:
+            is_container = item.is_container
+            len_max = containers.joined_len_max(record_len_max) if is_container else record_len_max
+            if not in_rest and payload_len > len_max:
                 yield owner, Skipped(run[0].begin, item.end, "record_too_large")
                 run, in_rest = [], not is_complete
             elif is_complete:
                 if in_rest:
                     yield owner, Skipped(run[0].begin, item.end, "too_large_rest")
+                elif is_container:
+                    is_trusted = verify_checksums and not run[0].salvaged
+                    yield from events_of(run, record_len_max, budget, is_trusted=is_trusted)
                 else:
                     yield owner, Record(run[0].begin, item.end, b"".join(part.payload for part in run), run[0].salvaged)
                 run, in_rest = [], False
+            goes_on = not is_complete
+
+
+def events_of(
+    run: list[Fragment], record_len_max: int, budget: containers.Budget, *, is_trusted: bool
+) -> Iterator[tuple[int, Record | Skipped]]:
+    """The events of a container, like those of `assemble`."""
+    begin, end = run[0].begin, run[-1].end
+    joined = b"".join(part.payload for part in run)
+    found = containers.opened(joined, begin, end, record_len_max, budget, is_trusted=is_trusted)
+    if isinstance(found, str):
+        yield begin, Skipped(begin, end, found)
+        return
+    ends = [*range(begin + 1, begin + len(found)), end]
+    for offset, (end_offset, record) in enumerate(zip(ends, found, strict=True), begin):
+        if len(record) > record_len_max:
+            yield offset, Skipped(offset, end_offset, "record_too_large")
+        else:
+            yield offset, Record(offset, end_offset, record, run[0].salvaged)
 
 
 # Reading, step 3: the events of a range ("Ranges", "How a file ends", "Policies")
@@ -460,19 +551,23 @@ def events(
     stop: bool = False,
     salvage: bool = False,
     repair: bool = False,
-    detected: bool = False,
+    dialect: Dialect = LEVELDB,
 ) -> Iterator[Record | Skipped | End]:
     """The events of `data` that the range from `start` to `end` owns, followed by the End.
 
-    `repair`: a fragment that one flipped bit has damaged is read with that bit flipped back. `detected`: the dialect
-    was detected, not named, so that RocksDB's metadata may be among the records.
+    `repair`: a fragment that one flipped bit has damaged is read with that bit flipped back. A `RefusedError` is what
+    is an error under every policy.
     """
-    items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, repair=repair, detected=detected))
+    items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, repair=repair, dialect=dialect))
     limit = len(data) if end is None else end
+    owners = set()
     torn_begin: int | None = None  # Where the run of torn_tail regions at the end of the events so far began.
-    for owner, event in assemble(items, record_len_max):
+    for owner, event in assemble(items, record_len_max, verify_checksums=verify_checksums):
+        owners.add(owner)
         if not start <= owner < limit:
             continue
+        if isinstance(event, Refused):
+            raise event.error
         yield event
         if isinstance(event, Record) or event.reason != "torn_tail":
             torn_begin = None
@@ -488,5 +583,7 @@ def events(
         yield End("torn_tail", torn_begin)
     elif limit <= start or (start > 0 and not any(start <= begin < limit for begin in boundaries)):
         yield End("clean", min(limit, len(data)))  # Nothing begins in the range.
+    elif limit in owners:
+        yield End("clean", limit)  # Perhaps in a container.
     else:
         yield End("clean", next((begin for begin in boundaries if begin >= limit), len(data)))
