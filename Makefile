@@ -213,7 +213,7 @@ asan:  ## Run the core's unit tests under AddressSanitizer
 
 # Fuzzing ---------------------------------------------------------------------------------------
 
-FUZZ_TARGETS := decode dialects follow round_trip append_damage stream_slice checksum payload
+FUZZ_TARGETS := decode containers dialects follow round_trip append_damage stream_slice checksum payload
 FUZZ_SECONDS := 60
 CARGO_FUZZ   := target/tools/bin/cargo-fuzz
 

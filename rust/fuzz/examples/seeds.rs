@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
         zeros(Options::arbitrary) + zeros(Steps::arbitrary),
     )?;
     write(folder, "append_damage", 2 * zeros(Session::arbitrary))?;
-    for target in ["dialects", "follow", "round_trip", "checksum"] {
+    for target in ["containers", "dialects", "follow", "round_trip", "checksum"] {
         write_noise(&folder.join(target))?;
     }
     write_payloads(&folder.join("payload"))

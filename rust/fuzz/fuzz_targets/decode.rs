@@ -30,7 +30,7 @@ fuzz_target!(|input: Input<'_>| {
         assert_eq!(event, expected, "{options:?}");
     }
     assert_eq!(events.len(), expected.len(), "{options:?}");
-    assert_eq!(end, expected_end, "{options:?}");
+    assert_eq!(Ok(end), expected_end, "{options:?}");
     if (options.start, options.end) == (0, None) {
         read::assert_tiles(&file.bytes, Dialect::LEVELDB, &events);
     }

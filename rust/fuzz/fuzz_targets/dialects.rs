@@ -9,7 +9,7 @@ use arbitrary::Arbitrary;
 use cordwood::damage::{Reason, Severity};
 use cordwood::format::{BLOCK_LEN, FragmentKind};
 use cordwood::ops::{self, Detection, detect};
-use cordwood::read::{SliceSource, Source, StreamSource};
+use cordwood::read::{SliceSource, StreamSource};
 use cordwood::{Compression, Dialect, End, Error, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader};
 use cordwood_fuzz::log::{Log, Script};
 use cordwood_fuzz::model::Event;
@@ -47,6 +47,14 @@ struct Input<'a> {
 fuzz_target!(|input: Input<'_>| {
     let mut steps = input.steps;
     let log = input.script.build();
+    let file = &log.file.bytes;
+    let as_written = ReadOptions::default().with_format(log.format);
+    if [&as_written, &ReadOptions::default()]
+        .iter()
+        .any(|options| read::is_refused(file, options))
+    {
+        return;
+    }
     what_was_written(&log, POLICIES[usize::from(steps.choice()) % POLICIES.len()]);
 
     let mut options = input.options.of(&log.file);
@@ -64,7 +72,6 @@ fuzz_target!(|input: Input<'_>| {
             }
         }
     }
-    let file = &log.file.bytes;
     let format = match Reader::from_slice(file, options.clone()).format() {
         Ok(format) => format,
         Err(Error {
@@ -75,6 +82,9 @@ fuzz_target!(|input: Input<'_>| {
     };
 
     if read::begins_after_end(file, &options) {
+        return;
+    }
+    if read::is_refused(file, &options) {
         return;
     }
 
@@ -143,7 +153,7 @@ fn every_way(
     end: End,
 ) {
     let source = StreamSource::new(Trickle::new(file, 0, steps.clone()), 0).with_len(file.len() as u64);
-    let (events, short_end) = patiently(&mut Reader::with_source(source, options.clone()));
+    let (events, short_end) = read::patiently(&mut Reader::with_source(source, options.clone()));
     assert_eq!(events, expected, "short reads");
     assert_eq!(short_end, end, "short reads");
 
@@ -310,31 +320,4 @@ fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
     assert_eq!(at, file.len() as u64, "fragments");
     let expected = read::records(expected.to_vec());
     assert_eq!(records, expected.iter().map(|record| record.0).collect::<Vec<_>>());
-}
-
-/// All events of a reader whose reads fail now and then.
-fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
-    let mut events = Vec::new();
-    let mut errors = 0;
-    loop {
-        match reader.next_event() {
-            Ok(Some(cordwood::Event::Record(record))) => events.push(record.into()),
-            Ok(Some(cordwood::Event::Skipped(region)))
-            | Err(Error {
-                kind: ErrorKind::Corruption { region, .. },
-                ..
-            }) => {
-                events.push(region.into());
-            }
-            Ok(None) => return (events, reader.end().expect("an end")),
-            Err(Error {
-                kind: ErrorKind::Io { .. },
-                ..
-            }) => {
-                errors += 1;
-                assert!(errors < 10_000, "no end");
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
 }

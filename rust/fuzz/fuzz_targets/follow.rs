@@ -61,7 +61,8 @@ fuzz_target!(|input: Input<'_>| {
             kind: ErrorKind::Foreign { .. },
             ..
         })
-    ) {
+    ) || read::is_refused(bytes, &read_options)
+    {
         return;
     }
 

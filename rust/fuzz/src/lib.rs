@@ -6,10 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod containers;
 pub mod file;
 pub mod log;
 pub mod model;
 pub mod options;
+pub mod packed;
 pub mod read;
 pub mod session;
 pub mod steps;

@@ -101,6 +101,17 @@ impl Form {
     }
 }
 
+/// Sets the ends of the records from `open` on that are in the file, and not in the open container,
+/// which will begin at its end. They are no more than `file_len`.
+fn end_records(records: &mut [(u64, usize, Vec<u8>)], open: &mut usize, file_len: usize) {
+    while let Some((offset, end, _)) = records.get_mut(*open)
+        && *offset < file_len as u64
+    {
+        *end = file_len;
+        *open += 1;
+    }
+}
+
 fn left(offset: usize, grid: usize) -> usize {
     BLOCK - (offset - grid) % BLOCK
 }
@@ -212,6 +223,7 @@ impl Script<'_> {
                 let synced = u64::from(self.how / 4) << 8;
                 (Form::Synced(number, synced), plain.with_log_number(number))
             }
+            ("packed", 1 | 3) => (Form::Plain, plain.with_compression(Compression::Zstd)),
             ("rocksdb", 2) => (Form::Plain, plain.with_compression(Compression::Zstd)),
             ("rocksdb", 3) => (
                 Form::Recyclable(number),
@@ -221,20 +233,27 @@ impl Script<'_> {
         };
 
         let mut bytes = prefix.to_vec();
-        // The crate writes compressed records; it also writes everything else, which must be the
-        // same.
+        // The crate writes compressed records and containers; it also writes everything else, which
+        // must be the same.
         let mut encoder = Encoder::with_format(0, format).unwrap();
         let mut encoded = Vec::new();
         encoder.begin(&mut encoded);
         let is_encoders = !matches!(form, Form::Synced(..));
-        if format.compression.is_some() {
+        let is_only_encoders = format.compression.is_some() || dialect == Dialect::PACKED;
+        if is_only_encoders {
             bytes.clone_from(&encoded);
         }
         let (mut records, mut headers, mut lens) = (Vec::new(), Vec::new(), Vec::new());
+        // The records from this one on may be in the open container.
+        let mut open = 0;
         let mut intact_len = None;
         for entry in &self.entries {
             if bytes.len() > LEN_MAX {
                 break;
+            }
+            if !matches!(entry, Entry::Record(_)) {
+                encoder.end_container(&mut bytes);
+                end_records(&mut records, &mut open, bytes.len());
             }
             headers.push(bytes.len());
             match *entry {
@@ -242,17 +261,21 @@ impl Script<'_> {
                     let data = payload.bytes((bytes.len() - grid + form.header_len()) as u64);
                     lens.push(data.len());
                     let begin = bytes.len();
-                    let offset = if format.compression.is_some() {
+                    let offset = if is_only_encoders {
                         encoder.encode(&data, &mut bytes)
                     } else {
                         form.append(&mut bytes, grid, &data)
                     };
-                    if is_encoders && format.compression.is_none() && intact_len.is_none() {
+                    if is_encoders && !is_only_encoders && intact_len.is_none() {
                         encoded.clear();
                         assert_eq!(encoder.encode(&data, &mut encoded), offset, "{format:?}");
                         assert!(encoded == bytes[begin..], "the record at {offset}, {format:?}");
                     }
                     records.push((offset, bytes.len(), data));
+                    if self.number > 127 {
+                        encoder.end_container(&mut bytes);
+                    }
+                    end_records(&mut records, &mut open, bytes.len());
                     continue;
                 }
                 Entry::Odd(odd, kind, Few(payload)) => {
@@ -280,6 +303,8 @@ impl Script<'_> {
             }
             encoder = Encoder::with_format(bytes.len() as u64, format).unwrap();
         }
+        encoder.end_container(&mut bytes);
+        end_records(&mut records, &mut open, bytes.len());
         if self.is_closed {
             encoded.clear();
             let encoder = Encoder::with_format(bytes.len() as u64, format).unwrap();

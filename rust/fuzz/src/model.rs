@@ -1,5 +1,6 @@
 //! A second, plain implementation of the format: `docs/format/reading.md` line by line, with the
-//! whole file in memory.
+//! whole file in memory. It knows LevelDB's dialect and, with [`containers`](crate::containers),
+//! packed logs.
 //!
 //! It shares types with the crate (reasons, options, ends), but no code. A range is cut out of the
 //! events of the whole file, while the crate starts in the middle of the file.
@@ -7,8 +8,10 @@
 use std::ops::Range;
 
 use cordwood::damage::{Reason, Severity};
-use cordwood::{End, OnCorruption, ReadOptions};
+use cordwood::{Dialect, End, OnCorruption, ReadOptions};
 use crc32c::{crc32c, crc32c_append};
+
+use crate::containers::{self, Budget, MARK};
 
 const BLOCK: usize = 32_768;
 const HEADER: usize = 7;
@@ -17,6 +20,27 @@ const FULL: u8 = 1;
 const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
+
+/// FULL, FIRST, MIDDLE or LAST, if that is what a fragment of this type is, and whether it is one
+/// of a container.
+fn place_of(kind: u8, is_packed: bool) -> Option<(u8, bool)> {
+    match kind {
+        FULL..=LAST => Some((kind, false)),
+        0x40 | 0x42 | 0x44 | 0x46 if is_packed => Some(((kind - 0x40) / 2 + FULL, true)),
+        _ => None,
+    }
+}
+
+/// An error under every policy: which, and the file offset of what is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// A mark of this version.
+    Version(u8, u64),
+    /// A mark or a container with this codec.
+    Codec(u8, u64),
+    /// The frame of a container, after which the frames state too much together.
+    OverBudget(u64),
+}
 
 /// What a reader reports about a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +95,8 @@ fn severity_of(reason: Reason) -> Severity {
         | "bad_metadata"
         | "lost_write"
         | "unsupported_compression"
-        | "bad_compression" => Severity::Corruption,
+        | "bad_compression"
+        | "bad_container" => Severity::Corruption,
         "torn_tail" => Severity::TornTail,
         _ => Severity::Info,
     }
@@ -149,7 +174,13 @@ struct Item<'a> {
 
 enum What<'a> {
     /// Line 8.
-    Fragment { kind: u8, payload: &'a [u8] },
+    Fragment {
+        kind: u8,
+        payload: &'a [u8],
+        is_container: bool,
+    },
+    /// A mark that is not skipped.
+    Refused(Refused),
     /// Lines 1 to 7.
     Skip {
         reason: Reason,
@@ -172,9 +203,17 @@ impl Item<'_> {
     }
 }
 
+/// How fragments are read.
+#[derive(Clone, Copy)]
+struct How {
+    verifies: bool,
+    salvages: bool,
+    is_packed: bool,
+}
+
 /// The contents of the file, in order, and with the policy salvage the parts of it in which
 /// something is salvaged.
-fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
+fn items(file: &[u8], how: How) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     let mut items: Vec<Item<'_>> = Vec::new();
     let mut salvaged: Vec<Range<usize>> = Vec::new();
     // The block that has been searched for a chain.
@@ -194,10 +233,22 @@ fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Ran
                 ..
             })
         );
-        let (mut len, what) = one(rest, left, p == 0, is_inside, verifies);
-        if salvages && what.as_ref().is_some_and(can_salvage_after) {
+        let (mut len, mut what) = one(rest, left, p == 0, is_inside, how);
+        if how.is_packed
+            && matches!(
+                what,
+                Some(What::Skip {
+                    reason: Reason::UnknownKind { kind: MARK },
+                    ..
+                })
+            )
+        {
+            let is_trusted = is_valid(rest, 0) && !salvaged.iter().any(|part| part.contains(&p));
+            what = Some(mark(&rest[HEADER..len], p as u64, is_trusted));
+        }
+        if how.salvages && what.as_ref().is_some_and(can_salvage_after) {
             let block = Some(p / BLOCK);
-            let lost = lost_len(rest, left, searched != block);
+            let lost = lost_len(rest, left, searched != block, how.is_packed);
             searched = if lost.has_searched { block } else { searched };
             len = lost.len;
             salvaged.push(p + len..p + left);
@@ -215,7 +266,7 @@ fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Ran
 }
 
 /// The table: how many bytes of `rest` are decided on, and what they are. `None` is a trailer.
-fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, verifies: bool) -> (usize, Option<What<'_>>) {
+fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (usize, Option<What<'_>>) {
     let avail = rest.len();
     let is_zero = rest.iter().all(|&byte| byte == 0);
     let skip = |len, reason, leveldb_len, ends_leveldb| {
@@ -256,16 +307,17 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, verifies: bool
     if HEADER + length > avail {
         // Of the block, at most a trailer is left.
         let ends_block = left - (HEADER + length) < HEADER;
-        let is_possible = match kind {
+        let is_possible = match (kind, place_of(kind, how.is_packed)) {
             // The type was in a sector that was never written.
-            0 => rest[HEADER..].iter().all(|&byte| byte == 0),
-            FULL => true,
-            FIRST => ends_block,
-            MIDDLE => ends_block && !is_first,
-            LAST => !is_first,
+            (0, _) => rest[HEADER..].iter().all(|&byte| byte == 0),
+            (_, Some((FULL, _))) => true,
+            (_, Some((FIRST, _))) => ends_block,
+            (_, Some((MIDDLE, _))) => ends_block && !is_first,
+            (_, Some((LAST, _))) => !is_first,
+            (MARK, _) => how.is_packed && length >= 10,
             _ => false,
         };
-        return match is_possible && !is_proved_wrong(rest) {
+        return match is_possible && !is_proved_wrong(rest, how.is_packed) {
             true => skip(avail, Reason::TornTail, None, true),
             false => skip(avail, Reason::BadLength { len: length as u16 }, None, true),
         };
@@ -282,15 +334,40 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, verifies: bool
     let payload = &rest[HEADER..HEADER + length];
     let computed = crc32c_append(crc32c(&[kind]), payload);
     // Line 6.
-    if verifies && computed != unmask(stored) {
+    if how.verifies && computed != unmask(stored) {
         let stored = unmask(stored);
         return skip(avail, Reason::ChecksumMismatch { stored, computed }, whole_rest, false);
     }
     let len = HEADER + length;
-    match kind {
-        FULL..=LAST => (len, Some(What::Fragment { kind, payload })),
+    match place_of(kind, how.is_packed) {
+        Some((kind, is_container)) => (
+            len,
+            Some(What::Fragment {
+                kind,
+                payload,
+                is_container,
+            }),
+        ),
         // Line 7.
-        _ => skip(len, Reason::UnknownKind { kind }, Some(length as u64), false),
+        None => skip(len, Reason::UnknownKind { kind }, Some(length as u64), false),
+    }
+}
+
+/// The mark of a packed log, at the offset `begin`. It is trusted if its checksum is right and no
+/// damage precedes it in its block.
+fn mark(payload: &[u8], begin: u64, is_trusted: bool) -> What<'static> {
+    let skip = |reason| What::Skip {
+        reason,
+        leveldb_len: None,
+        ends_leveldb: false,
+    };
+    match payload {
+        [b'c', b'o', b'r', b'd', b'w', b'o', b'o', b'd', version, codec, ..] if is_trusted => match (version, codec) {
+            (1, 0 | 1) => skip(Reason::Metadata { kind: MARK }),
+            (1, &codec) => What::Refused(Refused::Codec(codec, begin)),
+            (&version, _) => What::Refused(Refused::Version(version, begin)),
+        },
+        _ => skip(Reason::BadMetadata { kind: MARK }),
     }
 }
 
@@ -301,7 +378,7 @@ fn header(bytes: &[u8]) -> (u32, usize, u8) {
 }
 
 /// Line 4, (a) and (b).
-fn is_proved_wrong(rest: &[u8]) -> bool {
+fn is_proved_wrong(rest: &[u8], is_packed: bool) -> bool {
     let (stored, _, kind) = header(rest);
     let mut crc = crc32c(&[kind]);
     for &byte in &rest[HEADER..] {
@@ -317,7 +394,7 @@ fn is_proved_wrong(rest: &[u8]) -> bool {
         let (stored, length, kind) = header(&rest[begin..]);
         let payload = rest.get(begin + HEADER..begin + HEADER + length);
         // The type first: most bytes are not a valid type, and the checksum takes time.
-        (FULL..=LAST).contains(&kind) && payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
+        place_of(kind, is_packed).is_some() && payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
     })
 }
 
@@ -341,7 +418,7 @@ struct Lost {
 
 /// How much of `rest` is lost to the damage at its beginning. Where the rule says `p + n`, this
 /// says `n`.
-fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
+fn lost_len(rest: &[u8], left: usize, may_search: bool, is_packed: bool) -> Lost {
     let found = |len| Lost {
         len,
         has_searched: false,
@@ -365,7 +442,7 @@ fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
         return found(stated);
     }
     // Line 3.
-    if matches!(kind, FULL..=LAST) && is_hard_end(rest, left, stated) {
+    if place_of(kind, is_packed).is_some() && is_hard_end(rest, left, stated) {
         return found(stated);
     }
     // Lines 4 and 5.
@@ -432,9 +509,24 @@ enum Pending {
         begin: usize,
         end: usize,
         data: Vec<u8>,
+        is_container: bool,
     },
-    /// The rest of a record that was too large: its span so far.
-    Rest(Option<(usize, usize)>),
+    /// The rest of a record, or of a container, that was too large: its span so far.
+    Rest {
+        span: Option<(usize, usize)>,
+        is_container: bool,
+    },
+}
+
+impl Pending {
+    /// Whether a MIDDLE or LAST of this sort continues it. Fragments of records and of containers
+    /// never continue each other.
+    fn goes_on_with(&self, is_other: bool) -> bool {
+        match self {
+            Pending::Nothing => true,
+            Pending::Record { is_container, .. } | Pending::Rest { is_container, .. } => *is_container == is_other,
+        }
+    }
 }
 
 /// An event, and the offset that decides which range owns it.
@@ -454,92 +546,153 @@ fn skipped(begin: usize, end: usize, reason: Reason, leveldb_len: Option<u64>) -
     }
 }
 
-/// The events of the whole file.
-fn assemble(items: &[Item<'_>], record_len_max: u64) -> Vec<Owned> {
+/// What ends reading, under every policy, after the events that were found.
+type Events = (Vec<Owned>, Result<(), Refused>);
+
+/// The events of the whole file. `is_trusted` says of a container, by where it begins, whether an
+/// unknown codec in it is believed.
+fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) -> bool) -> Events {
     let mut events = Vec::new();
     let mut pending = Pending::Nothing;
     let mut owner = 0;
+    let mut budget = Budget::new(record_len_max);
     for item in items {
-        if !item.continues() {
+        let continues = match item.what {
+            What::Fragment { is_container, .. } => item.continues() && pending.goes_on_with(is_container),
+            What::Skip { .. } | What::Refused(_) => false,
+        };
+        if !continues {
             let given_up = give_up(std::mem::replace(&mut pending, Pending::Nothing), Some(&item.what));
             events.extend(given_up.map(|event| Owned { owner, event }));
+        }
+        if !item.continues() {
             owner = item.begin;
         }
-        let event = match item.what {
+        match item.what {
             What::Skip {
                 reason, leveldb_len, ..
-            } => Some(skipped(item.begin, item.end, reason, leveldb_len)),
-            What::Fragment { kind, payload } => {
-                let (next, event) = join(pending, item, kind, payload, record_len_max);
-                pending = next;
-                event
+            } => {
+                let event = skipped(item.begin, item.end, reason, leveldb_len);
+                events.push(Owned { owner, event });
             }
-        };
-        events.extend(event.map(|event| Owned { owner, event }));
+            What::Refused(refused) => return (events, Err(refused)),
+            What::Fragment {
+                kind,
+                payload,
+                is_container,
+            } => {
+                let (next, joined) = join(pending, item, kind, payload, is_container, record_len_max);
+                pending = next;
+                match joined {
+                    None => {}
+                    Some(Joined::Event(event)) => events.push(Owned { owner, event }),
+                    Some(Joined::Container { begin, bytes }) => {
+                        let place = containers::Place {
+                            begin: begin as u64,
+                            end: item.end as u64,
+                            is_trusted: is_trusted(begin),
+                        };
+                        match containers::open(&bytes, place, record_len_max, &mut budget) {
+                            // Each record has an offset of its own.
+                            Ok(parts) => events.extend(parts.into_iter().map(|event| Owned {
+                                owner: event.span().0 as usize,
+                                event,
+                            })),
+                            Err(refused) => return (events, Err(refused)),
+                        }
+                    }
+                }
+            }
+        }
     }
     events.extend(give_up(pending, None).map(|event| Owned { owner, event }));
-    events
+    (events, Ok(()))
+}
+
+/// What a fragment completes.
+enum Joined {
+    Event(Event),
+    Container { begin: usize, bytes: Vec<u8> },
 }
 
 /// The first four columns. FULL and FIRST meet `Nothing`, since what was pending has been
 /// abandoned.
-fn join(pending: Pending, item: &Item<'_>, kind: u8, payload: &[u8], max: u64) -> (Pending, Option<Event>) {
+fn join(
+    pending: Pending,
+    item: &Item<'_>,
+    kind: u8,
+    payload: &[u8],
+    is_container: bool,
+    record_len_max: u64,
+) -> (Pending, Option<Joined>) {
     let is_last = matches!(kind, FULL | LAST);
+    let region = |begin, reason, leveldb_len| Some(Joined::Event(skipped(begin, item.end, reason, leveldb_len)));
     let (begin, mut data) = match pending {
         Pending::Nothing if matches!(kind, MIDDLE | LAST) => {
-            let region = skipped(item.begin, item.end, Reason::MissingStart, Some(payload.len() as u64));
-            return (Pending::Nothing, Some(region));
+            let region = region(item.begin, Reason::MissingStart, Some(payload.len() as u64));
+            return (Pending::Nothing, region);
         }
         Pending::Nothing => (item.begin, Vec::new()),
         Pending::Record { begin, data, .. } => (begin, data),
-        Pending::Rest(rest) => {
-            let begin = rest.map_or(item.begin, |(begin, _)| begin);
+        Pending::Rest { span, .. } => {
+            let begin = span.map_or(item.begin, |(begin, _)| begin);
             return match is_last {
-                true => (
-                    Pending::Nothing,
-                    Some(skipped(begin, item.end, Reason::TooLargeRest, None)),
+                true => (Pending::Nothing, region(begin, Reason::TooLargeRest, None)),
+                false => (
+                    Pending::Rest {
+                        span: Some((begin, item.end)),
+                        is_container,
+                    },
+                    None,
                 ),
-                false => (Pending::Rest(Some((begin, item.end))), None),
             };
         }
     };
     data.extend(payload);
-    let is_too_large = data.len() as u64 > max;
-    match (is_too_large, is_last) {
-        (true, true) => (
-            Pending::Nothing,
-            Some(skipped(begin, item.end, Reason::RecordTooLarge, None)),
-        ),
-        (true, false) => (
-            Pending::Rest(None),
-            Some(skipped(begin, item.end, Reason::RecordTooLarge, None)),
-        ),
-        (false, true) => {
-            let record = Event::Record {
-                offset: begin as u64,
-                end_offset: item.end as u64,
-                data,
-                is_salvaged: false,
-            };
-            (Pending::Nothing, Some(record))
-        }
-        (false, false) => (
-            Pending::Record {
-                begin,
-                end: item.end,
-                data,
+    let len_max = match is_container {
+        true => containers::joined_len_max(record_len_max),
+        false => record_len_max,
+    };
+    if data.len() as u64 > len_max {
+        let next = match is_last {
+            true => Pending::Nothing,
+            false => Pending::Rest {
+                span: None,
+                is_container,
             },
-            None,
-        ),
+        };
+        return (next, region(begin, Reason::RecordTooLarge, None));
     }
+    if !is_last {
+        let pending = Pending::Record {
+            begin,
+            end: item.end,
+            data,
+            is_container,
+        };
+        return (pending, None);
+    }
+    let joined = match is_container {
+        true => Joined::Container { begin, bytes: data },
+        false => Joined::Event(Event::Record {
+            offset: begin as u64,
+            end_offset: item.end as u64,
+            data,
+            is_salvaged: false,
+        }),
+    };
+    (Pending::Nothing, Some(joined))
 }
 
 /// What becomes of `pending` when `next` does not continue it. `None` is the end of the file.
 fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     let (begin, end, data) = match pending {
-        Pending::Nothing | Pending::Rest(None) => return None,
-        Pending::Rest(Some((begin, end))) => return Some(skipped(begin, end, Reason::TooLargeRest, None)),
-        Pending::Record { begin, end, data } => (begin, end, data),
+        Pending::Nothing | Pending::Rest { span: None, .. } => return None,
+        Pending::Rest {
+            span: Some((begin, end)),
+            ..
+        } => return Some(skipped(begin, end, Reason::TooLargeRest, None)),
+        Pending::Record { begin, end, data, .. } => (begin, end, data),
     };
     let payload_len = Some(data.len() as u64);
     let (reason, leveldb_len) = match next {
@@ -549,7 +702,7 @@ fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
             ..
         }) => (Reason::TornTail, None),
         Some(What::Skip { ends_leveldb: true, .. }) => (Reason::InterruptedRecord, None),
-        Some(What::Skip { .. }) => (Reason::InterruptedRecord, payload_len),
+        Some(What::Skip { .. } | What::Refused(_)) => (Reason::InterruptedRecord, payload_len),
         Some(What::Fragment { .. }) if data.is_empty() => (Reason::EmptyFirst, None),
         Some(What::Fragment { .. }) => (Reason::MissingEnd, payload_len),
     };
@@ -566,22 +719,30 @@ fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
 
 // Reading, step 3: "Ranges", "How a file ends", "Policies" --------------------------------------------------------------------
 
-/// Everything that a reader reports about `file`.
-pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
+/// Everything that a reader reports about `file`: the events, and the end or the error after them.
+/// Its dialect is the one that is named.
+pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, Result<End, Refused>) {
     let file_len = file.len() as u64;
     let limit = options.end.unwrap_or(file_len);
-    let salvages = options.on_corruption == OnCorruption::Salvage;
-    let (items, salvaged) = items(file, options.verify_checksums, salvages);
+    let how = How {
+        verifies: options.verify_checksums,
+        salvages: options.on_corruption == OnCorruption::Salvage,
+        is_packed: options.dialect == Some(Dialect::PACKED),
+    };
+    let (items, salvaged) = items(file, how);
+    let is_in_salvaged = |offset: usize| salvaged.iter().any(|part| part.contains(&offset));
     let is_in_range = |offset: usize| options.start <= offset as u64 && (offset as u64) < limit;
-    let owned = assemble(&items, options.record_len_max);
+    let (owned, refused) = assemble(&items, options.record_len_max, |begin| {
+        how.verifies && !is_in_salvaged(begin)
+    });
+    let is_at_event = owned.iter().any(|owned| owned.owner as u64 == limit);
     let mut events: Vec<Event> = owned
         .into_iter()
         .filter_map(|owned| is_in_range(owned.owner).then_some(owned.event))
         .collect();
     for event in &mut events {
         let (begin, _) = event.span();
-        let is_salvaged = salvaged.iter().any(|part| part.contains(&(begin as usize)));
-        mark_salvaged(event, is_salvaged);
+        mark_salvaged(event, is_in_salvaged(begin as usize));
     }
 
     let damage = events.iter().position(|event| event.is(Severity::Corruption));
@@ -594,16 +755,21 @@ pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
         if behind < range_end {
             events.push(skipped(behind as usize, range_end as usize, Reason::NotRead, None));
         }
-        return (events, End::Stopped { offset });
+        return (events, Ok(End::Stopped { offset }));
+    }
+    if let Err(refused) = refused {
+        return (events, Err(refused));
     }
     let torn = events
         .iter()
         .rev()
         .take_while(|event| event.is(Severity::TornTail))
         .last();
+    let begins_nothing = options.start > 0 && !items.iter().any(|item| is_in_range(item.begin) && !item.continues());
     let end = match torn {
         Some(torn) => End::TornTail { offset: torn.span().0 },
-        None if events.is_empty() => End::Clean {
+        // Nothing begins in the range, or an event begins at its end, perhaps in a container.
+        None if events.is_empty() || begins_nothing || is_at_event => End::Clean {
             offset: limit.min(file_len),
         },
         None => {
@@ -615,5 +781,5 @@ pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
             }
         }
     };
-    (events, end)
+    (events, Ok(end))
 }

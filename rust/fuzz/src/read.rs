@@ -4,10 +4,10 @@ use cordwood::codec::RecordSpan;
 use cordwood::damage::{Severity, SkippedRegion};
 use cordwood::format::BLOCK_LEN;
 use cordwood::read::Source;
-use cordwood::{Dialect, End, Error, ErrorKind, OnCorruption, ReadOptions, Reader, Record};
+use cordwood::{Dialect, End, Error, ErrorKind, OnCorruption, ReadOptions, Reader, Record, Unsupported};
 
 use crate::log::{header_len_max, layout};
-use crate::model::Event;
+use crate::model::{Event, Refused};
 
 impl From<Record<'_>> for Event {
     fn from(record: Record<'_>) -> Self {
@@ -64,17 +64,18 @@ impl From<SkippedRegion> for Event {
 }
 
 /// The next event; `None` at the end. Damage is an error under the policy `raise` and no other, and
-/// every error is damage.
-pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Option<Event> {
+/// every error is damage, or refuses the log.
+pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Option<Event>, Refused> {
     let raises = options.on_corruption == OnCorruption::Fail;
     match reader.next_event() {
-        Ok(event) => {
-            let event = match event? {
+        Ok(None) => Ok(None),
+        Ok(Some(event)) => {
+            let event = match event {
                 cordwood::Event::Record(record) => record.into(),
                 cordwood::Event::Skipped(region) => Event::from(region),
             };
             assert!(!(raises && event.is(Severity::Corruption)), "not raised: {event:?}");
-            Some(event)
+            Ok(Some(event))
         }
         Err(Error {
             kind: ErrorKind::Corruption { region, .. },
@@ -82,24 +83,88 @@ pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Option<
         }) => {
             let event = Event::from(region);
             assert!(raises && event.is(Severity::Corruption), "raised: {event:?}");
-            Some(event)
+            Ok(Some(event))
         }
-        Err(error) => panic!("{error}"),
+        Err(error) => Err(refusal(&error).unwrap_or_else(|| panic!("{error}"))),
     }
 }
 
-/// All events and the end.
-pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: usize) -> (Vec<Event>, End) {
+/// What refuses a log, if it is not damage.
+pub fn refusal(error: &Error) -> Option<Refused> {
+    match error.kind {
+        ErrorKind::OverBudget { offset, .. } => Some(Refused::OverBudget(offset)),
+        ErrorKind::Unsupported { unsupported, .. } => match unsupported {
+            Unsupported::PackedVersion { version, offset, .. } => Some(Refused::Version(version, offset)),
+            Unsupported::Codec { codec, offset, .. } => Some(Refused::Codec(codec, offset)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// All events, and the end or what refuses the log.
+pub fn attempt<S: Source>(
+    reader: &mut Reader<S>,
+    options: &ReadOptions,
+    file_len: usize,
+) -> (Vec<Event>, Result<End, Refused>) {
     let mut events = Vec::new();
-    while let Some(event) = next(reader, options) {
-        events.push(event);
+    loop {
+        match next(reader, options) {
+            Ok(Some(event)) => events.push(event),
+            Ok(None) => break,
+            Err(refused) => {
+                assert_eq!(next(reader, options), Err(refused), "another refusal");
+                return (events, Err(refused));
+            }
+        }
         // Each event has at least one byte of its own.
         assert!(events.len() <= file_len, "no end");
     }
     let end = reader.end().expect("an end behind the last event");
-    assert_eq!(next(reader, options), None, "an event behind the end");
+    assert_eq!(next(reader, options), Ok(None), "an event behind the end");
     assert_eq!(reader.end(), Some(end), "another end");
-    (events, end)
+    (events, Ok(end))
+}
+
+/// All events and the end of a log that is not refused.
+pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: usize) -> (Vec<Event>, End) {
+    let (events, end) = attempt(reader, options, file_len);
+    (events, end.expect("a log that is read"))
+}
+
+/// Whether the log is refused: damage may have made a container of another codec.
+pub fn is_refused(file: &[u8], options: &ReadOptions) -> bool {
+    let options = options.clone().with_range(..).with_on_corruption(OnCorruption::Skip);
+    let mut reader = Reader::from_slice(file, options.clone());
+    reader.format().is_ok() && attempt(&mut reader, &options, file.len()).1.is_err()
+}
+
+/// All events of a reader whose reads fail now and then.
+pub fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
+    let mut events = Vec::new();
+    let mut errors = 0;
+    loop {
+        match reader.next_event() {
+            Ok(Some(cordwood::Event::Record(record))) => events.push(record.into()),
+            Ok(Some(cordwood::Event::Skipped(region)))
+            | Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => {
+                events.push(region.into());
+            }
+            Ok(None) => return (events, reader.end().expect("an end")),
+            Err(Error {
+                kind: ErrorKind::Io { .. },
+                ..
+            }) => {
+                errors += 1;
+                assert!(errors < 10_000, "no end");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Whether the range begins after the end of the file, which is an error each time it is read.

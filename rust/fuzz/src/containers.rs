@@ -1,0 +1,235 @@
+//! Containers of packed logs: `docs/format/packed.md` line by line. It shares no code with the
+//! crate; only the content of a zstd frame is decompressed by the same library.
+
+use cordwood::damage::Reason;
+
+use crate::model::{Event, Refused};
+
+/// The type of the mark with which a packed log begins.
+pub const MARK: u8 = 0x48;
+
+const BLOCK: u64 = 32_768;
+const COUNT_MAX: u64 = 32_768;
+const STORED: u8 = 0;
+const ZSTD: u8 = 1;
+
+/// Where a container is.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// File offset of the first header.
+    pub begin: u64,
+    /// File offset after the last payload.
+    pub end: u64,
+    /// Its checksums were verified, and no damage precedes it in its block.
+    pub is_trusted: bool,
+}
+
+/// How much the frames of a log may state together.
+#[derive(Debug)]
+pub struct Budget {
+    base: u64,
+    total: u64,
+}
+
+impl Budget {
+    /// Of a log that is read from its beginning.
+    pub fn new(record_len_max: u64) -> Self {
+        let base = if record_len_max > 1 << 30 {
+            record_len_max
+        } else {
+            256 << 20
+        };
+        Budget { base, total: 0 }
+    }
+}
+
+/// The longest container that is joined.
+pub fn joined_len_max(record_len_max: u64) -> u64 {
+    body_len_max(record_len_max, COUNT_MAX)
+}
+
+fn body_len_max(record_len_max: u64, count: u64) -> u64 {
+    record_len_max.max(1 << 20).saturating_add(5 * count)
+}
+
+/// A varint at the beginning of `bytes`, and what follows it.
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let len = 1 + bytes.iter().take(5).position(|byte| *byte < 128)?;
+    let (own, rest) = bytes.split_at(len);
+    // In the shortest form, the last byte is zero only if it is the only one.
+    if len > 1 && own[len - 1] == 0 {
+        return None;
+    }
+    let value = own
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 7 | u64::from(byte & 127));
+    Some((value, rest))
+}
+
+/// The table "What a reader does". The events of a container, which is joined from its fragments.
+pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Budget) -> Result<Vec<Event>, Refused> {
+    let Place { begin, end, is_trusted } = place;
+    let whole = |reason| {
+        Ok(vec![Event::Skipped {
+            begin,
+            end,
+            reason,
+            leveldb_len: None,
+        }])
+    };
+    // Line 2.
+    let Some((&codec, rest)) = container.split_first() else {
+        return whole(Reason::BadContainer);
+    };
+    if codec != STORED && codec != ZSTD {
+        return match is_trusted {
+            true => Err(Refused::Codec(codec, begin)),
+            false => whole(Reason::UnsupportedCompression),
+        };
+    }
+    // Line 3.
+    let block_end = begin / BLOCK * BLOCK + BLOCK;
+    let Some((count, stored)) = varint(rest)
+        .filter(|(count, _)| (1..=COUNT_MAX).contains(count) && begin + count <= end && begin + count <= block_end)
+    else {
+        return whole(Reason::BadContainer);
+    };
+    let content;
+    let body = if codec == ZSTD {
+        content = match decompress(stored, body_len_max(record_len_max, count), place, budget)? {
+            Ok(content) => content,
+            Err(reason) => return whole(reason),
+        };
+        &content
+    } else {
+        stored
+    };
+    // Line 8.
+    let mut data = body;
+    let mut lens = Vec::new();
+    for _ in 0..count {
+        let Some((len, rest)) = varint(data) else {
+            return whole(Reason::BadContainer);
+        };
+        lens.push(len);
+        data = rest;
+    }
+    if lens.iter().sum::<u64>() != data.len() as u64 {
+        return whole(Reason::BadContainer);
+    }
+    // Line 9.
+    let mut events = Vec::new();
+    for (offset, len) in (begin..).zip(lens) {
+        let (record, rest) = data.split_at(len as usize);
+        data = rest;
+        let end_offset = if offset + 1 == begin + count { end } else { offset + 1 };
+        events.push(match len > record_len_max {
+            true => Event::Skipped {
+                begin: offset,
+                end: end_offset,
+                reason: Reason::RecordTooLarge,
+                leveldb_len: None,
+            },
+            false => Event::Record {
+                offset,
+                end_offset,
+                data: record.to_vec(),
+                is_salvaged: false,
+            },
+        });
+    }
+    Ok(events)
+}
+
+/// Lines 4 to 7. What is refused, or why the frame is damage, or its content.
+fn decompress(
+    frame: &[u8],
+    len_max: u64,
+    place: Place,
+    budget: &mut Budget,
+) -> Result<Result<Vec<u8>, Reason>, Refused> {
+    let Some(header) = FrameHeader::of(frame) else {
+        return Ok(Err(Reason::BadCompression));
+    };
+    // A block takes at least three bytes, and has at most 128 KiB of data.
+    if header.content_len > (frame.len() as u64 / 3 + 1) << 17 {
+        return Ok(Err(Reason::BadCompression));
+    }
+    if header.content_len > len_max {
+        return Ok(Err(Reason::RecordTooLarge));
+    }
+    if budget.total + header.content_len > budget.base.saturating_add(200 * place.end) {
+        return Err(Refused::OverBudget(place.begin));
+    }
+    budget.total += header.content_len;
+    if header.end(frame) != Some(frame.len()) {
+        return Ok(Err(Reason::BadCompression));
+    }
+    let mut content = Vec::with_capacity(header.content_len as usize);
+    let len = zstd_safe::decompress(&mut content, frame);
+    Ok(match len {
+        Ok(len) if len as u64 == header.content_len => Ok(content),
+        _ => Err(Reason::BadCompression),
+    })
+}
+
+/// The header of a zstd frame that states the length of its content: RFC 8878, 3.1.1.1.
+struct FrameHeader {
+    len: usize,
+    content_len: u64,
+    has_checksum: bool,
+}
+
+impl FrameHeader {
+    fn of(frame: &[u8]) -> Option<Self> {
+        let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = frame else {
+            return None;
+        };
+        let is_single_segment = descriptor & 0x20 != 0;
+        let mut len = 5;
+        // The reserved bit.
+        if descriptor & 0x08 != 0 {
+            return None;
+        }
+        if !is_single_segment {
+            // A window of more than 2 GiB is refused by the library, on 64 bits.
+            if rest.first()? >> 3 > 21 {
+                return None;
+            }
+            len += 1;
+        }
+        len += [0, 1, 2, 4][usize::from(descriptor & 3)];
+        let size_len = match descriptor >> 6 {
+            0 if is_single_segment => 1,
+            0 => return None,
+            code => 1 << code,
+        };
+        let size = frame.get(len..len + size_len)?;
+        let stated = size.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        Some(FrameHeader {
+            len: len + size_len,
+            content_len: stated + if size_len == 2 { 256 } else { 0 },
+            has_checksum: descriptor & 0x04 != 0,
+        })
+    }
+
+    /// Where the frame ends: RFC 8878, 3.1.1.2.
+    fn end(&self, frame: &[u8]) -> Option<usize> {
+        let mut at = self.len;
+        loop {
+            let header = frame.get(at..at + 3)?;
+            let header = u32::from_le_bytes([header[0], header[1], header[2], 0]);
+            let block_len = match header >> 1 & 3 {
+                // One repeated byte.
+                1 => 1,
+                3 => return None,
+                _ => header >> 3,
+            };
+            at += 3 + block_len as usize;
+            if header & 1 == 1 {
+                return Some(at + if self.has_checksum { 4 } else { 0 });
+            }
+        }
+    }
+}
