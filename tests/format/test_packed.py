@@ -1,15 +1,21 @@
 """Packed logs beside the pure-Python reference, which reads and writes them by docs/format/packed.md."""
 
+import contextlib
 import io
 import itertools
+import subprocess
+import sys
+from pathlib import Path
 
+import fsspec
 import packed_reference
+import pyarrow
 import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import BLOCK_LEN
-from support import PAYLOAD
+from support import PAYLOAD, OnlyRead
 
 import cordwood
 
@@ -175,6 +181,71 @@ def test_what_this_release_does_not_know_is_an_error_under_every_policy(file, me
         list(cordwood.open(file, on_corruption=policy))
     with pytest.raises(cordwood.CordwoodError, match=message):
         cordwood.verify(file)
+
+
+SOURCES = {
+    "bytes": Path.read_bytes,
+    "path": lambda path: path,
+    "open file": lambda path: path.open("rb"),
+    "file without seek": lambda path: OnlyRead(path.read_bytes()),
+    "one byte at a time": lambda path: OnlyRead(path.read_bytes(), 1),
+    "BytesIO": lambda path: io.BytesIO(path.read_bytes()),
+    "fsspec": lambda path: fsspec.filesystem("file").open(str(path)),
+    "URL": Path.as_uri,
+}
+CALLS = {
+    "records": lambda source: list(cordwood.open(source)),
+    "batches": lambda source: list(cordwood.open(source).record_batches()),
+    "a range": lambda source: list(cordwood.open(source, start=5)),
+    "verify": cordwood.verify,
+    "stat": cordwood.stat,
+    "arrow": lambda source: pyarrow.RecordBatchReader.from_stream(cordwood.scan(source)).read_all(),
+}
+OF_A_PATH = {
+    "threads": lambda path: list(cordwood.open(path).record_batches(threads=2)),
+    "splits": lambda path: list(itertools.chain(*map(cordwood.open, cordwood.plan_splits([path], 2)))),
+    "a follower": lambda path: list(cordwood.follow(path, timeout=0)),
+    "salvage": lambda path: cordwood.salvage(path, path.with_name("new.log")),
+    "appending": lambda path: cordwood.open(path, "a"),
+}
+REFUSED = pytest.mark.parametrize(
+    ("file", "message"), [(CODEC_2, "codec is 2"), (VERSION_2, "version 2")], ids=["codec", "version"]
+)
+
+
+@REFUSED
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_later_version_is_an_error_through_every_source(tmp_path, file, message, source, call):
+    path = tmp_path / "a.log"
+    path.write_bytes(file)
+    opened = SOURCES[source](path)
+    closing = contextlib.closing(opened) if hasattr(opened, "close") else contextlib.nullcontext()
+    # A stream of Arrow's raises errors of its own.
+    error = pyarrow.ArrowInvalid if call == "arrow" else cordwood.DialectError
+    with closing, pytest.raises(error, match=message):
+        CALLS[call](opened)
+
+
+@REFUSED
+@pytest.mark.parametrize("call", OF_A_PATH)
+def test_a_later_version_is_an_error_of_what_needs_a_path(tmp_path, file, message, call):
+    path = tmp_path / "a.log"
+    path.write_bytes(file)
+    with pytest.raises(cordwood.DialectError, match=message):
+        OF_A_PATH[call](path)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.log"]
+    assert path.read_bytes() == file
+
+
+@REFUSED
+@pytest.mark.parametrize("verb", [["cat"], ["verify"], ["stat"], ["salvage", "new.log"]])
+def test_the_command_refuses_a_later_version(tmp_path, file, message, verb):
+    (tmp_path / "a.log").write_bytes(file)
+    command = [sys.executable, "-m", "cordwood", verb[0], "a.log", *verb[1:]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert message in done.stderr
 
 
 def test_leveldb_named_does_not_know_containers():
