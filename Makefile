@@ -92,7 +92,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
-	cargo test --package cordwood-log --locked --test engines --test dialect_ops
+	cargo test --package cordwood-log --locked --test engines --test dialect_ops --test pack
 	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 
 # The folder is emptied first, so that an old wheel cannot be installed in place of the new one.

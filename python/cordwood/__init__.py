@@ -9,7 +9,7 @@
 [b'one', b'two']
 
 `open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many logs,
+`verify`, `salvage`, `pack`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many logs,
 for everything that reads Arrow. The package `cordwood.payload` decodes what programs keep in records,
 and `cordwood.compat` replaces the readers of other packages.
 
@@ -32,6 +32,7 @@ from cordwood._native import (
     detect,
     fragments,
     mask_crc,
+    pack,
     salvage,
     scan,
     stat,
@@ -116,6 +117,7 @@ __all__ = [
     "map",
     "mask_crc",
     "open",
+    "pack",
     "plan_splits",
     "salvage",
     "scan",

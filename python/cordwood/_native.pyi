@@ -40,6 +40,7 @@ __all__ = [
     "leave_out_salvaged",
     "left_out_count",
     "mask_crc",
+    "pack",
     "reason_in_words",
     "runs",
     "salvage",
@@ -1372,6 +1373,68 @@ def scan(
     >>> import pyarrow
     >>> pyarrow.table(cordwood.scan("example.log")).to_pydict()
     {'offset': [0, 10], 'record': [b'one', b'two']}
+    """
+
+def pack(
+    source: Source,
+    destination: str | PathLike[str],
+    *,
+    dialect: Literal["packed", "leveldb", "wandb", "swanlab"] = "packed",
+    compression: CompressionName | None = ...,
+    record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
+) -> Report:
+    """Copies all records of a closed log to a new log: to a packed log, or back.
+
+    The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
+    the end, and zeros are errors, since any of them may have been a record. Only zeros that fill the
+    block of the last record, in a file of whole blocks, are taken for padding, and left out.
+
+    The way back is the same function: a packed log that is copied to the dialect of the log that was
+    packed has the same records, and the same bytes, if that consisted of whole records and nothing
+    else. What could not be made again is refused: logs with a number, with compression of each
+    record or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
+
+    The source is not changed. The new log is written as by `salvage`: a file with the final name is
+    complete and on the disk. Only cordwood reads a packed log, so never pack one that a database is
+    to read.
+
+    Args:
+        source: As for `Reader`. It should be closed: what is appended to it meanwhile may be missing.
+        destination: The path of the new log, which must not exist.
+        dialect: That of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`. Default:
+            `"packed"`.
+        compression: That of the new log: `"zstd"`, or `None` for none. Default: `"zstd"` for a packed
+            log, and `None` for others, which have no compression.
+        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        progress: As for `verify`. Default: `None`.
+
+    Returns:
+        The report on `source`.
+
+    Raises:
+        CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
+            than padding. Nothing is written.
+        DialectError: `source` is not a log, or one that could not be made again from the new one.
+        FileExistsError: There is already a file at `destination`. It is not changed.
+        OSError: The source cannot be opened or read, or the new log cannot be written.
+        RecordTooLargeError: A record is longer than `record_len_max`. Nothing is written.
+        TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+        ValueError: An option has an invalid value.
+
+    >>> import os
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend(b"record %d" % number for number in range(1000))
+    1000
+    >>> report = cordwood.pack("example.log", "packed.log")
+    >>> report.record_count, os.path.getsize("packed.log") < report.file_len
+    (1000, True)
+    >>> cordwood.open("packed.log").dialect, next(cordwood.open("packed.log"))
+    ('packed', b'record 0')
+    >>> _ = cordwood.pack("packed.log", "again.log", dialect="leveldb")
+    >>> with open("again.log", "rb") as again, open("example.log", "rb") as example:
+    ...     again.read() == example.read()
+    True
     """
 
 def stat(

@@ -3,7 +3,7 @@
     CordwoodError
     ├── ClosedError            a reader, a writer or a follower was used after `close`; also a `ValueError`
     ├── CorruptionError        damage, where the policy is to raise
-    ├── DialectError           a file that is not a log, or a log that cannot be appended to
+    ├── DialectError           a file that is not a log, or a log that cannot be appended to or packed
     ├── LogRotatedError        the path of a followed log names another file
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
     ├── OtherLogError          a file to be salvaged belongs entirely to a different log from the one its name states
@@ -93,6 +93,8 @@ class _RegionError(CordwoodError):
 class CorruptionError(_RegionError):
     """Bytes that no complete write can have left there. The reader stays usable: the next step continues after them.
 
+    `pack` also raises it for an incomplete record at the end, and for zeros that are not padding.
+
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset of the first byte concerned.
@@ -117,13 +119,14 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is not a log, a log that cannot be appended to, or a packed log of a later version.
+    """A file that is not a log, a log that cannot be appended to or packed, or a packed log of a later version.
 
     To read an unrecognised file as a log, pass `dialect`.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: 0; in a packed log, where this release does not know the version or the codec.
+        offset: 0; in a packed log, where this release does not know the version or the codec; in a log that is never
+            packed, where the metadata of an engine is, if that is why.
         format: What it is: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
             `"text"`, ...; the name of its dialect, if it is a log; or `"unknown"`.
     """
@@ -273,6 +276,7 @@ _WORDS = {
     Hint.ON_TORN_TAIL: "on_torn_tail='truncate' cuts it off, 'pad' keeps every byte and continues in the next block",
     Hint.PAD: "on_torn_tail='pad' keeps every byte and continues in the next block; cordwood.salvage() makes a new log",
     Hint.PAD_WITH_DIALECT: "if it is a log, pass dialect and on_torn_tail='pad', which continues in the next block",
+    Hint.SALVAGE: "cordwood.salvage() makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
     Hint.REOPEN: "to continue, open the log again in this process",
 }

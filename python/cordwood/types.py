@@ -164,6 +164,7 @@ class Hint(StrEnum):
         ON_TORN_TAIL: Pass another `on_torn_tail`: both others apply.
         PAD: Pass `on_torn_tail="pad"`, or salvage the log.
         PAD_WITH_DIALECT: Pass `dialect` and `on_torn_tail="pad"`, if the file is a log.
+        SALVAGE: Salvage what can be read.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
     """
@@ -182,6 +183,7 @@ class Hint(StrEnum):
     ON_TORN_TAIL = "on_torn_tail"
     PAD = "pad"
     PAD_WITH_DIALECT = "pad_with_dialect"
+    SALVAGE = "salvage"
     CREATE_LOG = "create_log"
     REOPEN = "reopen"
 

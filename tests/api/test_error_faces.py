@@ -44,6 +44,10 @@ def append(name, **options):
     return lambda: cordwood.open(name, "a", **options)
 
 
+def pack(name):
+    return lambda: cordwood.pack(name, "packed.log")
+
+
 def use_closed(name):
     def use():
         writer = cordwood.open(name, "a")
@@ -146,6 +150,20 @@ KINDS = {
         cordwood.DialectError,
         "pebble logs with a log number are never appended to: readers take the bytes after their end for an older log",
         "create_log",
+    ),
+    "damage before packing": (
+        DAMAGED,
+        pack,
+        cordwood.CorruptionError,
+        "10 bytes at offset 0: checksum mismatch: the header states ",
+        "salvage",
+    ),
+    "never packed": (
+        numbered(6),
+        pack,
+        cordwood.DialectError,
+        "pebble logs with a log number are never packed: they could not be made again from the new log",
+        None,
     ),
     "closed": (ONE, use_closed, cordwood.ClosedError, "the writer is closed", None),
 }

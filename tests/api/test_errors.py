@@ -62,6 +62,7 @@ def test_the_system_has_one_text_for_an_error(tmp_path):
         (lambda: cordwood.open(tmp_path), errno.EISDIR),
         (lambda: cordwood.verify(tmp_path), errno.EISDIR),
         (lambda: cordwood.salvage(FILE, tmp_path / "there.log"), errno.EEXIST),
+        (lambda: cordwood.pack(FILE, tmp_path / "there.log"), errno.EEXIST),
     ]:
         with pytest.raises(OSError, match=os.strerror(number)) as caught:
             call()

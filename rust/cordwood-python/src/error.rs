@@ -130,6 +130,16 @@ fn of_log<'py>(
         ErrorKind::Foreign { foreign, .. } => of_format(&attributes, foreign.name())?,
         ErrorKind::WrongDialect { found, .. } => of_format(&attributes, found.name())?,
         ErrorKind::NeverAppended { format, .. } => of_format(&attributes, format.dialect.name())?,
+        ErrorKind::NeverPacked {
+            format,
+            metadata_offset,
+            ..
+        } => {
+            if let Some(offset) = metadata_offset {
+                attributes.set_item("offset", offset)?;
+            }
+            of_format(&attributes, format.dialect.name())?
+        }
         ErrorKind::Unsupported {
             unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
             ..

@@ -86,7 +86,7 @@ mod native {
     #[pymodule_export]
     use crate::fragments::{Fragments, Runs, fragments, runs};
     #[pymodule_export]
-    use crate::ops::{salvage, stat, verify};
+    use crate::ops::{pack, salvage, stat, verify};
     #[pymodule_export]
     use crate::reader::{leave_out_salvaged, left_out_count};
     #[pymodule_export]

@@ -1,18 +1,18 @@
-//! The functions `verify`, `salvage` and `stat`.
+//! The functions `verify`, `salvage`, `pack` and `stat`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cordwood::ops::{self, Parts, SalvageOptions};
+use cordwood::ops::{self, PackOptions, Parts, SalvageOptions};
 use cordwood::read::StreamSource;
-use cordwood::{Compression, Dialect, ReadOptions};
+use cordwood::{Compression, Dialect, LogFormat, ReadOptions};
 use pyo3::prelude::*;
 
 use crate::arguments::{refuse_url, required_path};
 use crate::error::{os_error, to_python};
 use crate::manifest::lacks_an_edit;
-use crate::options::{compression_of, dialect_of, range_of, threads_of};
+use crate::options::{compression_of, dialect_of, named, range_of, threads_of};
 use crate::source::{Opened, OpenedReader, open, open_reader, source_at};
 use crate::values::{Report, Stat};
 use crate::watched::{Watch, Watched, watched};
@@ -205,11 +205,7 @@ pub(crate) fn salvage(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
-    refuse_url(
-        destination,
-        "URLs can only be read; write to the path of a file, and copy that file there",
-    )?;
-    let destination = required_path("destination", destination)?;
+    let destination = new_log_path(destination)?;
     let mut options = SalvageOptions::default()
         .with_record_len_max(record_len_max)
         .with_repair_bit_flips(repair_bit_flips);
@@ -233,6 +229,107 @@ pub(crate) fn salvage(
         lost_content: lacks_an_edit.then_some("version_edit"),
         path,
     })
+}
+
+/// Copies all records of a closed log to a new log: to a packed log, or back.
+///
+/// The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
+/// the end, and zeros are errors, since any of them may have been a record. Only zeros that fill the
+/// block of the last record, in a file of whole blocks, are taken for padding, and left out.
+///
+/// The way back is the same function: a packed log that is copied to the dialect of the log that was
+/// packed has the same records, and the same bytes, if that consisted of whole records and nothing
+/// else. What could not be made again is refused: logs with a number, with compression of each
+/// record or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
+///
+/// The source is not changed. The new log is written as by `salvage`: a file with the final name is
+/// complete and on the disk. Only cordwood reads a packed log, so never pack one that a database is
+/// to read.
+///
+/// Args:
+///     source: As for `Reader`. It should be closed: what is appended to it meanwhile may be missing.
+///     destination: The path of the new log, which must not exist.
+///     dialect: That of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`. Default:
+///         `"packed"`.
+///     compression: That of the new log: `"zstd"`, or `None` for none. Default: `"zstd"` for a packed
+///         log, and `None` for others, which have no compression.
+///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     progress: As for `verify`. Default: `None`.
+///
+/// Returns:
+///     The report on `source`.
+///
+/// Raises:
+///     CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
+///         than padding. Nothing is written.
+///     DialectError: `source` is not a log, or one that could not be made again from the new one.
+///     FileExistsError: There is already a file at `destination`. It is not changed.
+///     OSError: The source cannot be opened or read, or the new log cannot be written.
+///     RecordTooLargeError: A record is longer than `record_len_max`. Nothing is written.
+///     TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+///     ValueError: An option has an invalid value.
+///
+/// >>> import os
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend(b"record %d" % number for number in range(1000))
+/// 1000
+/// >>> report = cordwood.pack("example.log", "packed.log")
+/// >>> report.record_count, os.path.getsize("packed.log") < report.file_len
+/// (1000, True)
+/// >>> cordwood.open("packed.log").dialect, next(cordwood.open("packed.log"))
+/// ('packed', b'record 0')
+/// >>> _ = cordwood.pack("packed.log", "again.log", dialect="leveldb")
+/// >>> with open("again.log", "rb") as again, open("example.log", "rb") as example:
+/// ...     again.read() == example.read()
+/// True
+#[pyfunction]
+#[pyo3(signature = (
+    source, destination, *, dialect = "packed", compression = OF_DIALECT, record_len_max = 1_073_741_824, progress = None
+))]
+pub(crate) fn pack(
+    source: &Bound<'_, PyAny>,
+    destination: &Bound<'_, PyAny>,
+    dialect: &str,
+    #[pyo3(from_py_with = given_compression)] compression: Option<Option<Compression>>,
+    record_len_max: u64,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Report> {
+    let py = source.py();
+    let destination = new_log_path(destination)?;
+    let mut format = LogFormat::new(named("dialect", dialect)?);
+    let of_dialect = (format.dialect == Dialect::PACKED).then_some(Compression::Zstd);
+    format.compression = compression.unwrap_or(of_dialect);
+    let options = PackOptions::default()
+        .with_format(format)
+        .with_record_len_max(record_len_max);
+    let Opened { source, path, .. } = open(source, 0, &ReadOptions::default())?;
+    let watch = Watch::new(progress);
+    let source = watched(source.with_path(path.clone()), &watch, None);
+    let report = watch.run(py, 1, || ops::pack(source, &destination, &options))?;
+    // An error that has its path may be about the destination.
+    let report = report.map_err(|error| to_python(py, error, None))?;
+    Ok(Report {
+        report,
+        lost_content: None,
+        path,
+    })
+}
+
+/// The compression that `pack` is given, and that may be `None`.
+fn given_compression(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Compression>>> {
+    compression_of(value).map(Some)
+}
+
+/// None is given: the new log has that of its dialect.
+const OF_DIALECT: Option<Option<Compression>> = None;
+
+/// The path of a new log.
+fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    refuse_url(
+        destination,
+        "URLs can only be read; write to the path of a file, and copy that file there",
+    )?;
+    required_path("destination", destination)
 }
 
 /// Reads a log to its end, and counts what is in it.

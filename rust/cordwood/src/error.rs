@@ -46,7 +46,7 @@ pub enum ErrorKind {
         source: io::Error,
     },
     /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call
-    /// continues after it.
+    /// continues after it. Or what [`pack`](crate::ops::pack()) does not leave out.
     #[non_exhaustive]
     Corruption {
         /// What is damaged and how.
@@ -128,6 +128,16 @@ pub enum ErrorKind {
         /// The detected format, or the one given.
         format: LogFormat,
     },
+    /// The log could not be made again from the records of the new one that
+    /// [`pack`](crate::ops::pack()) would write: it has a number, compression of each record, an
+    /// engine's metadata, or a dialect in a version that is not written any more.
+    #[non_exhaustive]
+    NeverPacked {
+        /// The detected format.
+        format: LogFormat,
+        /// File offset of the engine's metadata, if that is why.
+        metadata_offset: Option<u64>,
+    },
     /// A log number or a compression was given for a dialect that has none, or compression was
     /// requested from a build without the feature `zstd`. No file was created or changed.
     #[non_exhaustive]
@@ -206,6 +216,8 @@ pub enum Hint {
     Pad,
     /// The same, and name the dialect: the file has no valid fragment.
     PadWithDialect,
+    /// Salvage what can be read.
+    Salvage,
     /// Create a new log.
     CreateLog,
     /// Open the log again.
@@ -257,6 +269,7 @@ impl Error {
                 unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
                 ..
             } => Some(*offset),
+            ErrorKind::NeverPacked { metadata_offset, .. } => *metadata_offset,
             ErrorKind::Io { .. }
             | ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
@@ -298,11 +311,15 @@ impl ErrorKind {
                 Unsupported::LogNumber => Hint::OmitLogNumber,
                 Unsupported::Compression => Hint::OmitCompression,
                 Unsupported::ZstdFeature => Hint::EnableZstd,
-                Unsupported::PackedVersion { .. } | Unsupported::Codec { .. } => return None,
+                Unsupported::Packing | Unsupported::PackedVersion { .. } | Unsupported::Codec { .. } => return None,
             },
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
-            ErrorKind::Io { .. } | ErrorKind::Truncated { .. } | ErrorKind::Locked | ErrorKind::Closed => return None,
+            ErrorKind::Io { .. }
+            | ErrorKind::Truncated { .. }
+            | ErrorKind::NeverPacked { .. }
+            | ErrorKind::Locked
+            | ErrorKind::Closed => return None,
         })
     }
 }
@@ -355,17 +372,23 @@ impl fmt::Display for ErrorKind {
                 f,
                 "cannot append in the dialect {named}: readers of this log, which is {found}, would not find the record"
             ),
-            ErrorKind::NeverAppended { format } => {
-                write!(f, "{} logs", format.dialect)?;
-                if format.log_number.is_some() {
-                    write!(f, " with a log number")?;
-                } else if format.compression.is_some() {
-                    write!(f, " with compression")?;
-                }
+            &ErrorKind::NeverAppended { format } => {
+                show_logs(format, f)?;
                 write!(
                     f,
                     " are never appended to: readers take the bytes after their end for an older log"
                 )
+            }
+            &ErrorKind::NeverPacked {
+                format,
+                metadata_offset,
+            } => {
+                match (metadata_offset, format.dialect.version()) {
+                    (Some(offset), _) => write!(f, "{} logs with metadata, as at offset {offset},", format.dialect)?,
+                    (None, Some(version)) => write!(f, "{} logs of version {version}", format.dialect)?,
+                    (None, None) => show_logs(format, f)?,
+                }
+                write!(f, " are never packed: they could not be made again from the new log")
             }
             ErrorKind::Unsupported { dialect, unsupported } => show_unsupported(*dialect, *unsupported, f),
             ErrorKind::Forked => write!(f, "the log was opened by another process, of which this one is a fork"),
@@ -417,6 +440,7 @@ impl Hint {
             Hint::OnTornTail => "on_torn_tail",
             Hint::Pad => "pad",
             Hint::PadWithDialect => "pad_with_dialect",
+            Hint::Salvage => "salvage",
             Hint::CreateLog => "create_log",
             Hint::Reopen => "reopen",
         }
@@ -450,6 +474,7 @@ impl fmt::Display for Hint {
             Hint::PadWithDialect => {
                 "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block"
             }
+            Hint::Salvage => "`salvage` makes a new log of all that can be read",
             Hint::CreateLog => "create a new log",
             Hint::Reopen => "to continue, open the log again in this process",
         })
@@ -467,11 +492,29 @@ impl std::error::Error for Error {
     }
 }
 
+/// Logs of this format, and why there is something that is not done with them.
+fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{} logs", format.dialect)?;
+    // The number may be known only from the name of the file.
+    if format.compression.is_some() {
+        write!(f, " with compression")?;
+    } else if format.log_number.is_some() {
+        write!(f, " with a log number")?;
+    }
+    Ok(())
+}
+
 /// What is not supported.
 pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match unsupported {
         Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
         Unsupported::Compression => write!(f, "{dialect} logs are not compressed"),
+        Unsupported::Packing => {
+            write!(
+                f,
+                "pack writes packed, leveldb, wandb and swanlab logs, and no {dialect} logs"
+            )
+        }
         Unsupported::ZstdFeature => {
             write!(f, "this build can neither read nor write records compressed with zstd")
         }
@@ -583,9 +626,10 @@ impl From<Error> for io::Error {
             | ErrorKind::TornTail { .. } => io::ErrorKind::InvalidData,
             ErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
             ErrorKind::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,
-            ErrorKind::WrongDialect { .. } | ErrorKind::NeverAppended { .. } | ErrorKind::Unsupported { .. } => {
-                io::ErrorKind::Unsupported
-            }
+            ErrorKind::WrongDialect { .. }
+            | ErrorKind::NeverAppended { .. }
+            | ErrorKind::NeverPacked { .. }
+            | ErrorKind::Unsupported { .. } => io::ErrorKind::Unsupported,
             ErrorKind::Locked => io::ErrorKind::WouldBlock,
             ErrorKind::Forked | ErrorKind::Closed => io::ErrorKind::Other,
         };

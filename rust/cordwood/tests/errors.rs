@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::ops::{self, SalvageOptions};
+use cordwood_log::ops::{self, PackOptions, SalvageOptions};
 use cordwood_log::{
     Dialect, Error, ErrorKind, Hint, LogFile, LogFileOptions, LogFormat, OnTornTail, ReadOptions, Reader,
 };
@@ -50,6 +50,11 @@ fn read(path: &Path, options: ReadOptions) -> Error {
 
 fn append(path: &Path, options: LogFileOptions) -> Error {
     LogFile::append_to(path, options).unwrap_err()
+}
+
+fn pack(path: &Path) -> Error {
+    let stored = PackOptions::default().with_format(Dialect::PACKED);
+    ops::pack_file(path, path.with_file_name("new.log"), &stored).unwrap_err()
 }
 
 type Case = (&'static str, Vec<u8>, fn(&Path) -> Error, Option<Hint>);
@@ -133,6 +138,18 @@ fn cases() -> Vec<Case> {
             numbered(6),
             |path| append(path, LogFileOptions::default()),
             Some(Hint::CreateLog),
+        ),
+        (
+            "10 bytes at offset 0: checksum mismatch: the header states ",
+            damaged.clone(),
+            pack,
+            Some(Hint::Salvage),
+        ),
+        (
+            "recyclable logs with a log number are never packed: they could not be made again from the new log",
+            numbered(6),
+            pack,
+            None,
         ),
         (
             "leveldb logs have no log number",

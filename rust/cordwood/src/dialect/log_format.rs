@@ -250,6 +250,8 @@ pub enum Unsupported {
     LogNumber,
     /// Records in the dialect are not compressed.
     Compression,
+    /// [`pack`](crate::ops::pack()) does not write logs in the dialect.
+    Packing,
     /// Only a build with the feature `zstd` writes records compressed with zstd, and reads containers
     /// compressed with it.
     ZstdFeature,

@@ -1,10 +1,14 @@
-//! Operations on a whole log: [`verify`], [`salvage`], [`stat`], [`fragments`]. Each is a short
+//! Operations on a whole log: [`verify`], [`salvage`], [`pack`], [`stat`], [`fragments`]. Each is a short
 //! function over the events of a [`Reader`](crate::Reader). [`detect`] determines the dialect from
 //! the first bytes.
 
 mod fragment;
 mod fragment_at;
 mod fragments;
+#[cfg(feature = "fs")]
+mod new_log;
+#[cfg(feature = "fs")]
+mod pack;
 mod parallel;
 #[cfg(feature = "fs")]
 mod salvage;
@@ -17,6 +21,8 @@ pub use fragment::Fragment;
 #[cfg(feature = "fs")]
 pub use fragments::fragments_file;
 pub use fragments::{Fragments, fragments};
+#[cfg(feature = "fs")]
+pub use pack::{PackOptions, pack, pack_file};
 pub use parallel::Parts;
 pub use parallel::split_ranges;
 #[cfg(feature = "fs")]

@@ -1,16 +1,13 @@
 //! Writes what can be read of a damaged log to a new one.
 
-use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::new_log::NewLog;
 use super::verify::{NotKept, Report, report};
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step, format_options};
 use crate::detect::{check_number, log_number_of};
 use crate::dialect::{Compression, Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
-use crate::encode::Encoder;
 use crate::error::{Error, ErrorKind, unsupported};
 use crate::reader::{Reader, Source};
 
@@ -167,40 +164,32 @@ pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &Sa
 }
 
 fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Result<Report, Error> {
-    let failed = |source| Error::io(source, Some(destination));
-    // An early check, so that nothing is read needlessly; `publish` checks again.
-    refuse_existing(destination).map_err(failed)?;
+    NewLog::check(destination)?;
     let format = reader.format()?;
     unsupported(format.check_to_write(), reader.path())?;
     let destination_number = log_number_of(destination);
-    let mut copy = Copy::new(format, reader.form_in_memory());
-    let (temporary, mut file) = Temporary::beside(destination, reader.path()).map_err(failed)?;
-    let mut write = |out: &mut Vec<u8>, len_min: usize| {
-        if out.len() > len_min {
-            file.write_all(out).map_err(failed)?;
-            out.clear();
-        }
-        Ok(())
+    let mut copy = Copy {
+        new: NewLog::create(destination, format, reader.path())?,
+        format,
+        form: reader.form_in_memory(),
+        number: None,
+        has_end_trailer: false,
+        not_kept: Vec::new(),
     };
     let mut report = report(reader, |reader, step| {
         match step {
             Step::Record(span) => {
                 let number = reader.known_format().log_number;
                 copy.begin_record(reader.record_form(span), span.is_salvaged, number);
-                let data = reader.data(span);
-                let Copy { encoder, out, .. } = &mut copy;
-                encoder
-                    .try_reserve_frame(data.len())
-                    .map_err(|_| reader.out_of_memory())?;
-                encoder.encode_in_pieces(data, out, |out| write(out, WRITE_LEN))?;
+                copy.new.append(reader, span)?;
             }
             Step::Skipped(region) => copy.region(region, reader),
             Step::NeedMore | Step::End(_) => {}
         }
         if let Some(number) = copy.number {
-            check_number(destination_number, number).map_err(failed)?;
+            check_number(destination_number, number).map_err(|source| Error::io(source, Some(destination)))?;
         }
-        write(&mut copy.out, WRITE_LEN)
+        copy.new.write()
     })?;
     if let (Some(other_log_number), Some(log_number)) = (report.other_log_number, report.format.log_number) {
         return Err(Error::new(
@@ -211,43 +200,23 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
             reader.path(),
         ));
     }
-    report.not_kept = copy.finish();
-    write(&mut copy.out, 0)?;
-    file.sync_all().map_err(failed)?;
-    temporary.publish(destination).map_err(failed)?;
+    report.not_kept = copy.finish()?;
     Ok(report)
 }
 
-/// The number of bytes per write.
-const WRITE_LEN: usize = 1 << 20;
-
-/// The part of the new log that has been written.
-struct Copy {
-    encoder: Encoder,
+/// The new log, and what is known about the old one.
+struct Copy<'a> {
+    new: NewLog<'a>,
     format: LogFormat,
     /// The form of the log's own fragments, if known. A salvaged record may have another.
     form: Option<Form>,
-    /// Bytes not yet written.
-    out: Vec<u8>,
     /// The number of the log, if a fragment carries it.
     number: Option<u32>,
     has_end_trailer: bool,
     not_kept: Vec<NotKept>,
 }
 
-impl Copy {
-    fn new(format: LogFormat, form: Option<Form>) -> Self {
-        Copy {
-            encoder: Encoder::unchecked(0, format),
-            format,
-            form,
-            out: Vec::new(),
-            number: None,
-            has_end_trailer: false,
-            not_kept: Vec::new(),
-        }
-    }
-
+impl Copy<'_> {
     /// Prepares for a record that was read from fragments with headers of this form.
     fn begin_record(&mut self, form: Form, is_salvaged: bool, number: Option<u32>) {
         if form == Form::Synced {
@@ -260,7 +229,7 @@ impl Copy {
         // readers would take one of them for an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
-        self.encoder.set_number(number);
+        self.new.encoder.set_number(number);
     }
 
     /// Copies what can be kept of a skipped region of the source, the last one that `reader`
@@ -270,7 +239,7 @@ impl Copy {
         match region.reason {
             // The reader's dialect has the version that the file header states.
             Reason::FileHeader | Reason::BadFileHeader | Reason::UnknownVersion { .. } => {
-                self.encoder.set_dialect(reader.known_format().dialect);
+                self.new.encoder.set_dialect(reader.known_format().dialect);
             }
             Reason::Metadata { kind } => {
                 let bytes = reader.bytes(region);
@@ -284,7 +253,7 @@ impl Copy {
                         let valid = dialect.valid(bytes, true);
                         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
                         self.number = number.or(self.number);
-                        self.encoder.copy_fragment(bytes, &mut self.out);
+                        self.new.encoder.copy_fragment(bytes, &mut self.new.out);
                     }
                 }
             }
@@ -318,102 +287,14 @@ impl Copy {
     }
 
     /// Ends the log as the source ends, and returns what could not be kept.
-    fn finish(&mut self) -> Vec<NotKept> {
-        self.encoder.begin(&mut self.out);
-        self.encoder.end_container(&mut self.out);
+    fn finish(mut self) -> Result<Vec<NotKept>, Error> {
         if self.has_end_trailer {
-            self.encoder.set_number(self.format.log_number.or(self.number));
-            self.encoder.end(&mut self.out);
+            let NewLog { encoder, out, .. } = &mut self.new;
+            encoder.begin(out);
+            encoder.set_number(self.format.log_number.or(self.number));
+            encoder.end(out);
         }
-        std::mem::take(&mut self.not_kept)
+        self.new.publish()?;
+        Ok(self.not_kept)
     }
-}
-
-fn refuse_existing(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "File exists")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// A file that is removed unless it gets its final name.
-struct Temporary {
-    path: PathBuf,
-}
-
-impl Temporary {
-    /// Creates a file in the same folder, with the permissions of `source`. Its name is random, and
-    /// not derived from the process id, which in a container may be the same each time. It does not
-    /// contain the destination's name, which may already have the maximum length.
-    fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
-        if destination.file_name().is_none() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        permit_as(&mut options, source);
-        loop {
-            let number = RandomState::new().build_hasher().finish();
-            let path = destination.with_file_name(format!(".cordwood-{number:016x}.partial"));
-            match options.open(&path) {
-                // Only a file that this function created is removed.
-                Ok(file) => return Ok((Temporary { path }, file)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Gives the file its final name, which must not exist yet.
-    fn publish(self, destination: &Path) -> io::Result<()> {
-        // A link fails if the name exists; a rename would replace the existing file. Not every file
-        // system has links: there, a file that is created between the check and the rename is
-        // replaced.
-        match fs::hard_link(&self.path, destination) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            Err(_) => {
-                refuse_existing(destination)?;
-                fs::rename(&self.path, destination)?;
-            }
-        }
-        drop(self);
-        sync_folder(destination)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // An error cannot be reported here, and after a rename there is nothing to remove.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Makes the new file readable to those who can read `source`, as `cp` does: a copy of a private
-/// log is private from the beginning. The system clears the bits of the umask. A program that runs
-/// with the rights of the owner of `source` is not one with those of the new owner, so the setuid,
-/// setgid and sticky bits are left out.
-#[cfg(unix)]
-fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-    if let Some(Ok(source)) = source.map(fs::metadata) {
-        options.mode(source.mode() & 0o777);
-    }
-}
-
-#[cfg(not(unix))]
-fn permit_as(_options: &mut fs::OpenOptions, _source: Option<&Path>) {}
-
-/// Also syncs the name.
-#[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// On other systems a folder cannot be opened.
-#[cfg(not(unix))]
-fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -1,0 +1,182 @@
+//! A new log that an operation writes: it gets its name once it is complete.
+
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::decode::RecordSpan;
+use crate::dialect::LogFormat;
+use crate::encode::Encoder;
+use crate::error::Error;
+use crate::reader::{Reader, Source};
+
+/// The number of bytes per write.
+const WRITE_LEN: usize = 1 << 20;
+
+/// A log that is being written, under a temporary name. Unless it is [published](Self::publish), it
+/// is removed.
+pub(super) struct NewLog<'a> {
+    destination: &'a Path,
+    // Closed before its name is removed.
+    file: File,
+    temporary: Temporary,
+    pub(super) encoder: Encoder,
+    /// Bytes not yet written.
+    pub(super) out: Vec<u8>,
+}
+
+impl<'a> NewLog<'a> {
+    /// Checks that no file exists at `destination`, so that nothing is read needlessly.
+    /// [`publish`](Self::publish) checks again.
+    pub(super) fn check(destination: &Path) -> Result<(), Error> {
+        refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
+    }
+
+    /// Begins a log in this format, which has been checked, with the permissions of `source`.
+    pub(super) fn create(destination: &'a Path, format: LogFormat, source: Option<&Path>) -> Result<Self, Error> {
+        let (temporary, file) =
+            Temporary::beside(destination, source).map_err(|error| Error::io(error, Some(destination)))?;
+        Ok(NewLog {
+            destination,
+            file,
+            temporary,
+            encoder: Encoder::unchecked(0, format),
+            out: Vec::new(),
+        })
+    }
+
+    /// Appends the record that `reader` returned last.
+    pub(super) fn append<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) -> Result<(), Error> {
+        let NewLog {
+            destination,
+            file,
+            encoder,
+            out,
+            ..
+        } = self;
+        let data = reader.data(span);
+        encoder
+            .try_reserve_frame(data.len())
+            .map_err(|_| reader.out_of_memory())?;
+        encoder.encode_in_pieces(data, out, |out| write(file, out, WRITE_LEN, destination))?;
+        Ok(())
+    }
+
+    /// Writes `out` if it is long.
+    pub(super) fn write(&mut self) -> Result<(), Error> {
+        write(&mut self.file, &mut self.out, WRITE_LEN, self.destination)
+    }
+
+    /// Writes the rest, syncs the file, and gives it its name, which must not exist yet. If only the
+    /// last sync fails, that of the name, the new log stays.
+    pub(super) fn publish(mut self) -> Result<(), Error> {
+        self.encoder.begin(&mut self.out);
+        self.encoder.end_container(&mut self.out);
+        write(&mut self.file, &mut self.out, 0, self.destination)?;
+        let published = self
+            .file
+            .sync_all()
+            .and_then(|()| self.temporary.publish(self.destination));
+        published.map_err(|source| Error::io(source, Some(self.destination)))
+    }
+}
+
+/// Writes `out` and clears it, if it is longer than `len_min` bytes.
+fn write(file: &mut File, out: &mut Vec<u8>, len_min: usize, destination: &Path) -> Result<(), Error> {
+    if out.len() > len_min {
+        file.write_all(out)
+            .map_err(|source| Error::io(source, Some(destination)))?;
+        out.clear();
+    }
+    Ok(())
+}
+
+fn refuse_existing(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "File exists")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file that is removed unless it gets its final name.
+struct Temporary {
+    path: PathBuf,
+}
+
+impl Temporary {
+    /// Creates a file in the same folder, with the permissions of `source`. Its name is random, and
+    /// not derived from the process id, which in a container may be the same each time. It does not
+    /// contain the destination's name, which may already have the maximum length.
+    fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
+        if destination.file_name().is_none() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        permit_as(&mut options, source);
+        loop {
+            let number = RandomState::new().build_hasher().finish();
+            let path = destination.with_file_name(format!(".cordwood-{number:016x}.partial"));
+            match options.open(&path) {
+                // Only a file that this function created is removed.
+                Ok(file) => return Ok((Temporary { path }, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Gives the file its final name, which must not exist yet.
+    fn publish(self, destination: &Path) -> io::Result<()> {
+        // A link fails if the name exists; a rename would replace the existing file. Not every file
+        // system has links: there, a file that is created between the check and the rename is
+        // replaced.
+        match fs::hard_link(&self.path, destination) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) => {
+                refuse_existing(destination)?;
+                fs::rename(&self.path, destination)?;
+            }
+        }
+        drop(self);
+        sync_folder(destination)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // An error cannot be reported here, and after a rename there is nothing to remove.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes the new file readable to those who can read `source`, as `cp` does: a copy of a private
+/// log is private from the beginning. The system clears the bits of the umask. A program that runs
+/// with the rights of the owner of `source` is not one with those of the new owner, so the setuid,
+/// setgid and sticky bits are left out.
+#[cfg(unix)]
+fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    if let Some(Ok(source)) = source.map(fs::metadata) {
+        options.mode(source.mode() & 0o777);
+    }
+}
+
+#[cfg(not(unix))]
+fn permit_as(_options: &mut fs::OpenOptions, _source: Option<&Path>) {}
+
+/// Also syncs the name.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// On other systems a folder cannot be opened.
+#[cfg(not(unix))]
+fn sync_folder(_path: &Path) -> io::Result<()> {
+    Ok(())
+}

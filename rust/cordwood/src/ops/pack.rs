@@ -1,0 +1,234 @@
+//! Copies a closed log to one in another format: to a packed log, or back.
+
+use std::path::Path;
+
+use super::new_log::NewLog;
+use super::verify::{Report, report};
+use crate::damage::{Reason, Severity, SkippedRegion};
+use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step};
+use crate::dialect::{Compression, Dialect, LogFormat, Metadata, Role, Unsupported};
+use crate::error::{Error, ErrorKind, Hint, unsupported};
+use crate::format::BLOCK_LEN;
+use crate::reader::{Reader, Source};
+
+/// How to pack a log.
+///
+/// ```
+/// use cordwood_log::Dialect;
+/// use cordwood_log::ops::PackOptions;
+/// let stored = PackOptions::default().with_format(Dialect::PACKED);
+/// let back = PackOptions::default().with_format(Dialect::LEVELDB);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PackOptions {
+    /// The format of the new log. Its dialect is [`PACKED`](Dialect::PACKED),
+    /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or [`SWANLAB`](Dialect::SWANLAB).
+    /// Default: `PACKED`, compressed with zstd.
+    pub format: LogFormat,
+    /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
+    /// GiB.
+    pub record_len_max: u64,
+}
+
+impl Default for PackOptions {
+    fn default() -> Self {
+        PackOptions {
+            format: LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd),
+            record_len_max: RECORD_LEN_MAX,
+        }
+    }
+}
+
+impl PackOptions {
+    /// Sets [`format`](Self::format).
+    #[must_use]
+    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
+        self.format = format.into();
+        self
+    }
+
+    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
+    #[must_use]
+    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+        self.record_len_max = record_len_max;
+        self
+    }
+
+    /// How the log is read, so that the damage itself is found, and not the rest of its block.
+    fn reading(&self) -> ReadOptions {
+        ReadOptions {
+            on_corruption: OnCorruption::Salvage,
+            record_len_max: self.record_len_max,
+            ..ReadOptions::default()
+        }
+    }
+}
+
+/// Copies all records of the log `source` to a new log, `destination`, which is
+/// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
+///
+/// The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
+/// the end, and zeros are errors, since any of them may have been a record. Only zeros that fill the
+/// block of the last record, in a file of whole blocks, are taken for padding, and left out.
+///
+/// The way back is the same function: a packed log that is copied to the dialect of the log that was
+/// packed has the same records, and the same bytes, if that consisted of whole records and nothing
+/// else. What could not be made again is refused: logs with a number, with compression of each
+/// record or with an engine's metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
+/// [`SWANLAB`](Dialect::SWANLAB) other than 2.
+///
+/// `source` should be closed: what is appended to it meanwhile may be missing. It is not changed, and
+/// `destination` must not exist. The new log is written as by [`salvage`](super::salvage()): a file with
+/// the final name is complete and on the disk.
+///
+/// ```
+/// use cordwood_log::{Dialect, Reader, ops};
+/// # let folder = tempfile::tempdir()?;
+/// # let [log, packed, again] = ["app.log", "packed.log", "again.log"].map(|name| folder.path().join(name));
+/// std::fs::write(&log, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(1000))?;
+///
+/// let stored = ops::PackOptions::default().with_format(Dialect::PACKED);
+/// let report = ops::pack_file(&log, &packed, &stored)?;
+/// assert_eq!((report.record_count, report.file_len), (1000, Some(10_000)));
+/// assert_eq!(std::fs::metadata(&packed)?.len(), 4_027);
+///
+/// let back = ops::PackOptions::default().with_format(Dialect::LEVELDB);
+/// ops::pack_file(&packed, &again, &back)?;
+/// assert_eq!(std::fs::read(&again)?, std::fs::read(&log)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Nothing is written in case of
+///
+/// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains zeros
+///   other than padding.
+/// * [`ErrorKind::NeverPacked`] for a log that could not be made again from the new one.
+/// * [`ErrorKind::Unsupported`] if the options name a format that is not written, or this build has no
+///   feature `zstd` and needs it; the other errors of [`Reader::open`] and [`Reader::next_event`],
+///   such as [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
+/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
+///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)) or cannot be written. If only the
+///   last sync fails, that of the name, the new log stays.
+pub fn pack_file(
+    source: impl AsRef<Path>,
+    destination: impl AsRef<Path>,
+    options: &PackOptions,
+) -> Result<Report, Error> {
+    let mut reader = Reader::open_with(source, options.reading())?;
+    copy(&mut reader, destination.as_ref(), options.format)
+}
+
+/// [`pack_file`] for any source of a log.
+///
+/// ```
+/// use cordwood_log::{Dialect, ops};
+/// use cordwood_log::read::SliceSource;
+/// # let folder = tempfile::tempdir()?;
+/// # let packed = folder.path().join("packed.log");
+/// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
+/// let stored = ops::PackOptions::default().with_format(Dialect::PACKED);
+/// assert_eq!(ops::pack(source, &packed, &stored)?.record_count, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`pack_file`]. If `source` cannot be read, the error has its [path](Source::path), if it is
+/// known.
+pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackOptions) -> Result<Report, Error> {
+    let mut reader = Reader::with_source(source, options.reading());
+    copy(&mut reader, destination.as_ref(), options.format)
+}
+
+/// The dialects that are copied from and to.
+const DIALECTS: [Dialect; 4] = [Dialect::PACKED, Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB];
+
+fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, format: LogFormat) -> Result<Report, Error> {
+    let written = match DIALECTS.contains(&format.dialect) {
+        true => format.check_to_write(),
+        false => Err((format.dialect, Unsupported::Packing)),
+    };
+    unsupported(written, Some(destination))?;
+    NewLog::check(destination)?;
+    check_format(reader.format()?, reader.path())?;
+    let mut new = NewLog::create(destination, format, reader.path())?;
+    // Those that nothing has followed yet.
+    let mut zeros: Option<SkippedRegion> = None;
+    let report = report(reader, |reader, step| {
+        let region = match step {
+            Step::Skipped(region) if region.reason == Reason::ZeroFill => Some(region),
+            _ => None,
+        };
+        zeros = match zeros {
+            None => region,
+            // Not padding: there is more.
+            Some(before) => match region.and_then(|region| before.joined(region)) {
+                None => return Err(not_a_record(before, reader.path())),
+                joined => joined,
+            },
+        };
+        match step {
+            Step::Record(span) => new.append(reader, span),
+            Step::Skipped(region) => check_skipped(region, reader),
+            Step::NeedMore | Step::End(_) => Ok(()),
+        }
+    })?;
+    if let Some(zeros) = zeros {
+        let is_whole = |file_len: u64| file_len.is_multiple_of(BLOCK_LEN as u64);
+        let is_padding = zeros.len() < BLOCK_LEN as u64 && report.file_len.is_some_and(is_whole);
+        if !(is_padding && report.record_count > 0) {
+            return Err(not_a_record(zeros, reader.path()));
+        }
+    }
+    new.publish()?;
+    Ok(report)
+}
+
+/// Checks that a log in this format can be made again from its records.
+fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
+    // Logs in the other dialects may have numbers, and records that are compressed.
+    let is_known = DIALECTS.contains(&format.dialect);
+    if is_known && [None, Dialect::SWANLAB.version()].contains(&format.dialect.version()) {
+        return Ok(());
+    }
+    let metadata_offset = None;
+    Err(Error::new(
+        ErrorKind::NeverPacked {
+            format,
+            metadata_offset,
+        },
+        path,
+    ))
+}
+
+/// Checks that the copy lacks nothing without a region that `reader` has skipped.
+fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result<(), Error> {
+    let format = reader.known_format();
+    match region.reason {
+        // Its version is known by now.
+        Reason::FileHeader | Reason::UnknownVersion { .. } => check_format(format, reader.path()),
+        Reason::Metadata { kind } if format.dialect.meaning(kind).role == Role::Metadata(Metadata::Mark) => Ok(()),
+        Reason::Metadata { .. } | Reason::IgnoredKind { .. } => {
+            let metadata_offset = Some(region.begin);
+            let kind = ErrorKind::NeverPacked {
+                format,
+                metadata_offset,
+            };
+            Err(Error::new(kind, reader.path()))
+        }
+        reason if reason.severity() == Severity::Info => Ok(()),
+        _ => Err(not_a_record(region, reader.path())),
+    }
+}
+
+/// The error for a region that may have been a record.
+fn not_a_record(region: SkippedRegion, path: Option<&Path>) -> Error {
+    let error = Error::new(ErrorKind::Corruption { region }, path);
+    match region.reason {
+        Reason::RecordTooLarge => error,
+        _ => error.with_hint(Some(Hint::Salvage)),
+    }
+}
