@@ -25,6 +25,7 @@ TYPES = {
     "array": list,
     "null": type(None),
 }
+REPORTS = "verify, salvage, pack"
 
 
 def fields(heading, table=0):
@@ -80,8 +81,8 @@ def test_records(log, verb, options, data):
 def test_verify(log):
     [value], status = cordwood("verify", "--json", log)
     assert status == 3
-    check(value, fields("verify, salvage"))
-    documented = fields("verify, salvage", 2)
+    check(value, fields(REPORTS))
+    documented = fields(REPORTS, 3)
     for region in value["skipped"]:
         check(region, documented)
     assert value["skipped"][0]["bit_flip"] == {"offset": 17, "bit": 5, "part": "payload"}
@@ -100,9 +101,20 @@ def test_salvage(log, tmp_path):
     new = tmp_path / "new"
     [value], status = cordwood("salvage", "--json", log, str(new))
     assert status == 3
-    check(value, {**fields("verify, salvage"), **fields("verify, salvage", 1)})
+    check(value, {**fields(REPORTS), **fields(REPORTS, 1), **fields(REPORTS, 2)})
     assert value["sha256"] == hashlib.sha256(Path(log).read_bytes()).hexdigest()
     assert value["destination"] == str(new)
+    assert value["destination_len"] == new.stat().st_size
+    assert value["destination_sha256"] == hashlib.sha256(new.read_bytes()).hexdigest()
+
+
+def test_pack(tmp_path):
+    log, new = tmp_path / "log", tmp_path / "new"
+    log.write_bytes(written([b"one", b"two"]))
+    [value], status = cordwood("pack", "--json", str(log), str(new))
+    assert status == 0
+    check(value, {**fields(REPORTS), **fields(REPORTS, 1)})
+    assert (value["source"], value["destination"]) == (str(log), str(new))
     assert value["destination_len"] == new.stat().st_size
     assert value["destination_sha256"] == hashlib.sha256(new.read_bytes()).hexdigest()
 
@@ -140,12 +152,14 @@ def test_totals_of_what_was_salvaged(log, tmp_path):
     assert [last["totals"][name] for name in ("log_count", "damaged_count", "record_count")] == [2, 1, 4]
 
 
-@pytest.mark.parametrize("verb", ["verify", "stat", "salvage", "info"])
+@pytest.mark.parametrize("verb", ["verify", "stat", "salvage", "pack", "info"])
 def test_what_cannot_be_read(verb, log, tmp_path):
     text, none = tmp_path / "text", tmp_path / "none"
     text.write_bytes(b"a text is no log, as can be seen from all of its bytes")
     for name in text, none:
-        values, status = cordwood(verb, "--json", str(name), *([str(tmp_path / "new")] if verb == "salvage" else []))
+        values, status = cordwood(
+            verb, "--json", str(name), *([str(tmp_path / "new")] if verb in {"salvage", "pack"} else [])
+        )
         assert (len(values), status) == (1, 1)
         # The fields of files that fail are in the last table.
         check(values[0], fields("stat", 1))
@@ -163,7 +177,7 @@ def test_what_salvage_refuses(tmp_path):
         (tmp_path / name).write_bytes(written([b"one"]))
     logs = [str(tmp_path / name) for name in ("000014.log", "a.log", "old/a.log")]
     [other, _, second, totals], status = cordwood("salvage", "--json", *logs, str(tmp_path / "new"))
-    for value, log, text in (other, logs[0], "all of it belongs to log 12"), (second, logs[2], "salvage it on its own"):
+    for value, log, text in (other, logs[0], "all of it belongs to log 12"), (second, logs[2], "copy it on its own"):
         check(value, fields("stat", 1))
         assert value["source"] == log
         assert text in value["error"]

@@ -38,6 +38,7 @@ def log(path, mode):
 NEW_FILES = [
     "salvage a.log new.log",
     "salvage a.log new/",
+    "pack a.log new.log",
     "convert --as json a.log new.csv",
     "convert --as json a.log new.ndjson",
     "convert --as json a.log new.parquet",
@@ -128,5 +129,7 @@ def test_a_new_log_of_the_library_has_the_mode_of_its_source(folder):
     path = log(folder / "a.log", 0o640)
     cordwood.salvage(path, folder / "new.log")
     assert mode_of(folder / "new.log") == 0o640
+    cordwood.pack(path, folder / "packed.log")
+    assert mode_of(folder / "packed.log") == 0o640
     cordwood.salvage(LOG, folder / "other.log")
     assert mode_of(folder / "other.log") == 0o644

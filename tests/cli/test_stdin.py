@@ -12,7 +12,16 @@ COMMAND = [sys.executable, "-m", "cordwood"]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
 
 
-COMMANDS = ["cat -", "convert -", "convert --as json -", "fragments -", "map -", "verify -", "salvage - new"]
+COMMANDS = [
+    "cat -",
+    "convert -",
+    "convert --as json -",
+    "fragments -",
+    "map -",
+    "verify -",
+    "salvage - new",
+    "pack - new",
+]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "write new"])

@@ -109,14 +109,15 @@ signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such 
         ("convert", "--overwrite", "-", "old.csv"),
         ("salvage", "-", "a.log"),
         ("salvage", "--overwrite", "-", "old.log"),
+        ("pack", "--overwrite", "-", "old.log"),
     ],
     ids=" ".join,
 )
 def test_a_signal_leaves_nothing_that_is_unfinished(arguments, number, tmp_path):
     if "a.parquet" in arguments:
         pytest.importorskip("pyarrow")
-    old = tmp_path / ("old.log" if "salvage" in arguments else "old.csv")
-    old.write_bytes(content := LOG if "salvage" in arguments else b"old")
+    old = tmp_path / ("old.csv" if "convert" in arguments else "old.log")
+    old.write_bytes(content := b"old" if "convert" in arguments else LOG)
     with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_DFL)) as process:
         process.send_signal(number)
         # stdin stays open, so the end of the input is not why the command ends.

@@ -22,13 +22,14 @@ def test_ctrl_c_while_a_verb_is_imported(monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("verb", ["salvage", "pack"])
 @pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=str)
-def test_salvage_replaces_no_pipe_and_no_device(options, tmp_path, capfd):
+def test_no_pipe_and_no_device_is_replaced_by_a_new_log(options, verb, tmp_path, capfd):
     (tmp_path / "log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for name in (pipe, "/dev/null"):
-        assert main(["salvage", *options, str(tmp_path / "log"), str(name)]) == 1
+        assert main([verb, *options, str(tmp_path / "log"), str(name)]) == 1
         message = f"{name} is not a regular file, as the new log will be: choose another name"
         assert message in capfd.readouterr().err
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -122,7 +123,9 @@ def test_colors_are_for_terminals_that_have_them_and_users_who_want_them(setting
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-@pytest.mark.parametrize("verb", ["info", "cat", "stat", "verify", "map", "fragments", "convert", "split", "salvage"])
+@pytest.mark.parametrize(
+    "verb", ["info", "cat", "stat", "verify", "map", "fragments", "convert", "split", "salvage", "pack"]
+)
 def test_many_files_need_few_descriptors(verb, tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -130,6 +133,6 @@ def test_many_files_need_few_descriptors(verb, tmp_path):
         (folder / f"{number}.log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     script = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)); "
     script += "from cordwood.cli import main; sys.exit(main(sys.argv[1:]))"
-    words = [verb, str(folder), *([str(tmp_path / "new")] if verb == "salvage" else [])]
+    words = [verb, str(folder), *([str(tmp_path / "new")] if verb in {"salvage", "pack"} else [])]
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, b"")

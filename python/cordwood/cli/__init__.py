@@ -38,6 +38,7 @@ VERBS = (
     "map",
     "fragments",
     "salvage",
+    "pack",
     "follow",
     "write",
     "convert",

@@ -93,14 +93,14 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
 
 
-def add_record_len_max_argument(parser: argparse.ArgumentParser) -> None:
+def add_record_len_max_argument(parser: argparse.ArgumentParser, what: str = "leave out a longer record") -> None:
     """`--record-len-max`, for verbs that read records."""
     parser.add_argument(
         "--record-len-max",
         type=parse_len,
         default=1 << 30,
         metavar="LENGTH",
-        help="leave out a longer record; a value above the default also raises the limit of the total "
+        help=f"{what}; a value above the default also raises the limit of the total "
         "length of the records of a compressed log (default: 1GiB)",
     )
 

@@ -1,0 +1,114 @@
+"""Copy closed logs to packed logs, which are shorter, or back.
+
+In a packed log, many records share a fragment, and are compressed together. cordwood reads it without an option, and
+nothing else does, so do not pack the log of a database that is still to be opened.
+
+The copy contains all records, or it is not made: if a log is damaged, ends in an incomplete record, or has zeros other
+than padding at its end, nothing is written, and the exit status is 3. `cordwood salvage` copies such a log. The new log
+is on the disk before it gets its name, so a file with that name is complete, also with --overwrite. The old one is not
+changed.
+
+The way back is the same verb, with --dialect. Logs that it could not make again are refused: those with a log number,
+with records that are compressed one by one, or with metadata of an engine, as RocksDB and Pebble write them; run files
+of wandb-core before 0.17.6, and of SwanLab before 0.8.0.
+
+Two or more logs, a pattern, and all logs in a folder are packed to a folder, as by `cordwood salvage`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import get_args
+
+import cordwood
+from cordwood._text import quantity
+from cordwood.cli._messages import Status, complain, escaped
+from cordwood.cli._named import SourceFailure, source_name, stdin_or_path
+from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
+from cordwood.cli._options import add_record_len_max_argument
+from cordwood.cli._output import print_json
+from cordwood.cli._reports import Totals, for_each_source_with_totals, format_text, sha256_of
+from cordwood.cli._summary import summary_of_report
+from cordwood.cli.verify import print_report
+from cordwood.typing import DialectName
+
+EXAMPLES = """\
+  cordwood pack orders-1.log orders-1.packed
+  cordwood pack --dialect leveldb orders-1.packed orders-1.log
+  cordwood pack wandb/ packed/
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `pack`."""
+    add_new_log_arguments(parser)
+    parser.add_argument(
+        "--dialect",
+        dest="new_dialect",
+        choices=("packed", "leveldb", "wandb", "swanlab"),
+        default="packed",
+        help="how the new log is laid out (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--compression", choices=("zstd", "none"), help="how a new packed log is compressed (default: zstd)"
+    )
+    add_record_len_max_argument(parser, "fail at a longer record")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="the report as one JSON object for each log, and one with the totals of several",
+    )
+    # The sources are read in the dialects that they show.
+    parser.set_defaults(dialect=None, log_number=None)
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Packs each source."""
+    dialect = options.new_dialect
+    if options.compression == "zstd" and dialect != "packed":
+        raise ValueError(f"--compression is for packed logs, and {dialect} logs have none")
+    compression = options.compression or ("zstd" if dialect == "packed" else "none")
+    compression = None if compression == "none" else compression
+    totals = Totals()
+
+    def copy(name: str, new: str, progress: Callable[[int], object]) -> cordwood.Report:
+        return cordwood.pack(
+            stdin_or_path(name),
+            new,
+            dialect=dialect,
+            compression=compression,
+            record_len_max=options.record_len_max,
+            progress=progress,
+        )
+
+    def pack(name: str) -> Status:
+        try:
+            destination, report = new_logs.write(name, partial(copy, name))
+        except cordwood.CorruptionError as error:
+            complain(error, place=source_name(name))
+            if options.json:
+                print_json({"source": source_name(name), "error": error.message})
+            return Status.DAMAGE
+        except cordwood.DialectError as error:
+            if error.format in get_args(DialectName):
+                # In a folder, it would be counted as a file that is not a log.
+                raise SourceFailure(error.message) from error
+            # What --dialect names is the new log.
+            error.hint = None
+            raise
+        totals.add(report, 0)
+        sha256 = sha256_of(name, report.file_len) if options.json else None
+        fields = new_log_fields(destination) if options.json else None
+        print_report(name, report, summary_of_report(report), options, sha256=sha256, fields=fields)
+        if not options.json:
+            length = os.path.getsize(destination)  # noqa: PTH202 - pathlib is slow to import
+            part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
+            what = f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}"
+            print(f"  wrote {escaped(destination)}: {what}")
+        return Status.CLEAN
+
+    with NewLogs(options) as new_logs:
+        return for_each_source_with_totals(options, pack, totals, files=new_logs.files)
