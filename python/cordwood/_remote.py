@@ -13,7 +13,8 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cordwood.types import BLOCK_LEN
+from cordwood.errors import _add_hint
+from cordwood.types import BLOCK_LEN, Hint
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -245,7 +246,9 @@ class RangeFile:
         if size <= 0:
             return b""
         if self._pid != os.getpid():
-            raise OSError(errno.EIO, "it was opened before a fork; open it again in the new process", self.name)
+            error = OSError(errno.EIO, "it was opened before a fork", self.name)
+            _add_hint(error, Hint.REOPEN)
+            raise error
         begin, _, request = self._range_at(position, size)
         try:
             body = request.result()

@@ -43,6 +43,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
+        // As it is: its hint would be a note on an exception of the user's.
+        ErrorKind::Write { source, .. } if is_raised(&source) => return source.into(),
         ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(placed(path, &message))
         }
@@ -61,9 +63,9 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => return of_log(py, &kind, message, path, error.hint).map_or_else(|error| error, PyErr::from_value),
     };
-    match error.hint.map(|hint| add_hint(&exception, py, hint)) {
-        Some(Err(error)) => error,
-        _ => exception,
+    match error.hint {
+        Some(hint) => with_hint(py, exception, hint),
+        None => exception,
     }
 }
 
@@ -158,13 +160,18 @@ fn of_format<'py>(attributes: &Bound<'py, PyDict>, format: &str) -> PyResult<Bou
     Ok(classes::DialectError::type_object(attributes.py()))
 }
 
-/// Adds a hint to an exception that is not a `CordwoodError`, as those have it.
-fn add_hint(exception: &PyErr, py: Python<'_>, hint: Hint) -> PyResult<()> {
-    let errors = py.import("cordwood.errors")?;
-    let hint = HINT.member(py, hint.as_str())?;
-    errors
-        .run_method(intern!(py, "_add_hint"), (exception.value(py), hint))
-        .map(drop)
+/// Adds a hint to an exception that is not a `CordwoodError`, as those have it. Returns what was
+/// raised instead, if that fails.
+pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
+    let add = || {
+        let hint = HINT.member(py, hint.as_str())?;
+        py.import("cordwood.errors")?
+            .run_method(intern!(py, "_add_hint"), (exception.value(py), hint))
+    };
+    match add() {
+        Ok(_) => exception,
+        Err(error) => error,
+    }
 }
 
 /// An exception of one of the classes written in Python, with the attributes that `set` sets; or
@@ -300,13 +307,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     // Rust's own errors have a kind but no number; their texts are not those of the system.
     let errno = match (error.raw_os_error(), error.kind()) {
         (Some(errno), _) => errno,
-        (None, _)
-            if error
-                .get_ref()
-                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>) =>
-        {
-            return error.into();
-        }
+        (None, _) if is_raised(&error) => return error.into(),
         // Created by this crate: errors of the system have a number.
         (None, io::ErrorKind::OutOfMemory) => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
@@ -322,6 +323,13 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         _ => return error.into(),
     };
     numbered(errno, strerror(py, errno), path)
+}
+
+/// Whether this is an exception that Python code raised.
+fn is_raised(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>)
 }
 
 /// An `OSError`, of the subclass for the number.

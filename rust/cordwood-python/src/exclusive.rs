@@ -4,10 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
+use cordwood::Hint;
 use cordwood::write::Process;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+
+use crate::error::with_hint;
 
 /// A mutex that releases the interpreter while it waits, and that refuses two threads that would
 /// wait forever:
@@ -42,7 +45,7 @@ impl<T> Exclusive<T> {
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
         match self.try_lock() {
             Some(value) => Ok(value),
-            None => self.wait(py)?.ok_or_else(lost),
+            None => self.wait(py)?.ok_or_else(|| lost(py)),
         }
     }
 
@@ -123,8 +126,9 @@ impl<T> Exclusive<T> {
 }
 
 #[cold]
-fn lost() -> PyErr {
-    PyOSError::new_err("another thread was using it when this process was forked: reopen in this process")
+fn lost(py: Python<'_>) -> PyErr {
+    let error = PyOSError::new_err("another thread was using it when this process was forked");
+    with_hint(py, error, Hint::Reopen)
 }
 
 /// While this lives, its thread cannot take the lock.

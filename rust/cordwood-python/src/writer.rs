@@ -1,12 +1,11 @@
 //! The class `Writer`.
 
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
 use cordwood::write::{LogStatus, Process};
-use cordwood::{Compression, Dialect, LogFile, LogFileOptions, LogFormat, OnTornTail};
+use cordwood::{Compression, Dialect, LogFile, LogFileOptions, LogFormat, OnTornTail, WriterOptions};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,7 +14,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{bytes_of, path_of, refuse_text, refuse_url};
 use crate::buffer::{new_int, try_bytes};
-use crate::error::{check_signals, check_signals_anywhere, closed, object_closed, os_error, to_python};
+use crate::error::{check_signals, check_signals_anywhere, closed, object_closed, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{FastAppend, FastClass, Method};
 use crate::kept_exception::KeptException;
@@ -71,7 +70,7 @@ impl Object {
         } else {
             writer.append(record)
         };
-        appended.map_err(|error| append_error(py, error))
+        appended.map_err(|error| to_python(py, error, None))
     }
 
     fn sync(&mut self, py: Python<'_>) -> PyResult<()> {
@@ -82,7 +81,7 @@ impl Object {
             }
             writer.sync_with(|sink| sink.sync())
         });
-        synced.map_err(|error| os_error(py, error, None))?;
+        synced.map_err(|error: cordwood::Error| to_python(py, error, None))?;
         self.durable_offset = writer.offset();
         Ok(())
     }
@@ -365,7 +364,7 @@ impl Writer {
                 let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 let writer = state.writer()?;
-                py.detach(|| writer.flush()).map_err(|error| os_error(py, error, None))
+                py.detach(|| writer.flush()).map_err(|error| to_python(py, error, None))
             }
         }
     }
@@ -482,7 +481,7 @@ impl Writer {
                     // attached, because at the end of the program, when the garbage collector finds
                     // unclosed objects, a thread that releases the interpreter does not get it
                     // back.
-                    Some(writer) => writer.finish().map(drop).map_err(|error| os_error(py, error, None)),
+                    Some(writer) => writer.finish().map(drop).map_err(|error| to_python(py, error, None)),
                     None => Ok(()),
                 }
             }
@@ -607,13 +606,17 @@ impl Writer {
             return Err(PyValueError::new_err(NEEDS_A_PATH));
         }
         refuse_text(sink)?;
-        let mut format = LogFormat::new(options.dialect.unwrap_or(cordwood::Dialect::LEVELDB));
-        (format.log_number, format.compression) = (options.log_number, options.compression);
-        let writer = cordwood::Writer::with_format(ObjectOutput(sink.clone().unbind()), 0, format);
+        let options = WriterOptions::default()
+            .with_dialect(options.dialect)
+            .with_log_number(options.log_number)
+            .with_compression(options.compression)
+            .with_record_len_max(options.record_len_max);
+        let writer = cordwood::Writer::with_options(ObjectOutput(sink.clone().unbind()), options);
         let writer = writer.map_err(|error| to_python(sink.py(), error, None))?;
+        let format = writer.format();
         Ok(Writer {
             sink: Sink::Object(Exclusive::new(Object {
-                writer: Some(writer.with_record_len_max(options.record_len_max)),
+                writer: Some(writer),
                 durable_offset: 0,
             })),
             path: None,
@@ -695,7 +698,7 @@ impl Writer {
                 let _owner = object.may_run_python();
                 let writer = state.writer()?;
                 py.detach(|| writer.extend(records).map(drop))
-                    .map_err(|error| append_error(py, error))
+                    .map_err(|error| to_python(py, error, None))
             }
         }
     }
@@ -761,15 +764,6 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyByteArray>()
         || records.is_instance_of::<PyMemoryView>()
         || records.is_instance_of::<PyString>()
-}
-
-/// Why a record was not appended to an object.
-#[cold]
-fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
-    match error.downcast::<cordwood::Error>() {
-        Ok(error) => to_python(py, error, None),
-        Err(error) => os_error(py, error, None),
-    }
 }
 
 /// Another thread may hold the log while it writes. The interpreter is released only in that case,

@@ -170,6 +170,10 @@ impl Encoder {
         self.advance(fragment.len());
     }
 
+    pub(crate) fn format(&self) -> LogFormat {
+        self.format
+    }
+
     /// Whether records are compressed, so that their length in the file is not known beforehand.
     pub(crate) fn is_compressed(&self) -> bool {
         self.format.is_zstd()

@@ -69,7 +69,7 @@ pub enum ErrorKind {
     },
     /// A record to be written is longer than readers accept by default. None of it was written, and
     /// the log remains usable: see
-    /// [`LogFileOptions::record_len_max`](crate::LogFileOptions::record_len_max).
+    /// [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
         /// The length of the log, at which the record would have begun.
@@ -152,10 +152,10 @@ pub enum ErrorKind {
     Forked,
     /// Another writer has the log open, in this process or another.
     Locked,
-    /// A [`LogFile`](crate::LogFile) could not be written or synced.
+    /// A log could not be written or synced.
     #[non_exhaustive]
     Write {
-        /// The error from the operating system.
+        /// The error from the operating system, or from the sink of a [`Writer`](crate::Writer).
         source: io::Error,
         /// What it left.
         failure: WriteFailure,
@@ -164,7 +164,7 @@ pub enum ErrorKind {
     Closed,
 }
 
-/// What a failed write or sync of a [`LogFile`](crate::LogFile) left.
+/// What a failed write or sync left.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
@@ -193,7 +193,7 @@ pub enum Hint {
     CheckOffset,
     /// If the file is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
     RaiseRecordLenMax,
-    /// Raise [`record_len_max`](crate::LogFileOptions::record_len_max), and that of the readers.
+    /// Raise [`record_len_max`](crate::WriterOptions::record_len_max), and that of the readers.
     RaiseRecordLenMaxOfReaders,
     /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
     /// record.
@@ -315,6 +315,8 @@ impl ErrorKind {
             },
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
+            // The file was cut while it was read.
+            ErrorKind::Io { source } if source.kind() == io::ErrorKind::UnexpectedEof => Hint::Reopen,
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
             | ErrorKind::NeverPacked { .. }
@@ -571,17 +573,14 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// [`ErrorKind::Io`] without a path, unless the [`io::Error`] contains an `Error`, as those of a
-/// [`Writer`](crate::Writer) may: that is then the result.
+/// [`ErrorKind::Io`] without a path, unless the [`io::Error`] was made from an `Error`: that is then
+/// the result.
 ///
 /// ```
 /// use std::io;
-/// use cordwood_log::{Error, ErrorKind, Writer};
-/// fn write() -> Result<(), Error> {
-///     Writer::new(Vec::new()).with_record_len_max(3).append(b"three")?;
-///     Ok(())
-/// }
-/// assert!(matches!(write().unwrap_err().kind, ErrorKind::RecordTooLarge { record_len: 5, .. }));
+/// use cordwood_log::{Error, ErrorKind};
+/// let error = Error::from(io::Error::from(Error::from(ErrorKind::Closed)));
+/// assert!(matches!(error.kind, ErrorKind::Closed));
 /// let error = Error::from(io::Error::from(io::ErrorKind::StorageFull));
 /// assert_eq!(error.path, None);
 /// assert!(matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull));

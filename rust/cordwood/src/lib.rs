@@ -125,9 +125,9 @@ pub use names::UnknownName;
 pub use reader::{Event, Reader, Record};
 #[cfg(feature = "fs")]
 pub use reader::{FollowOptions, Follower};
-pub use writer::Writer;
 #[cfg(feature = "fs")]
 pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SyncPolicy};
+pub use writer::{Writer, WriterOptions};
 
 /// Encoding and decoding without I/O: the [`Decoder`](codec::Decoder), which finds the records in
 /// the bytes of a file, and the [`Encoder`](codec::Encoder), which produces the bytes of a record.

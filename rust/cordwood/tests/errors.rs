@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use cordwood_log::codec::Encoder;
 use cordwood_log::ops::{self, PackOptions, SalvageOptions};
 use cordwood_log::{
-    Dialect, Error, ErrorKind, Hint, LogFile, LogFileOptions, LogFormat, OnTornTail, ReadOptions, Reader,
+    Dialect, Error, ErrorKind, Hint, LogFile, LogFileOptions, LogFormat, OnTornTail, ReadOptions, Reader, Writer,
+    WriterOptions,
 };
 
 /// LevelDB's record `one`.
@@ -231,5 +232,70 @@ fn a_failed_write_says_what_is_on_the_disk() {
             assert!(error.to_string().starts_with(&begin), "{error}");
             assert_eq!(error.hint, Some(Hint::Reopen));
         }
+    }
+}
+
+/// A sink that fails in this way.
+struct Failing(fn() -> std::io::Error);
+
+impl std::io::Write for Failing {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(self.0())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The errors of a writer are those of a log file: its own, and those of its sink.
+#[test]
+fn a_writer_has_the_errors_of_a_log_file() {
+    let full = || std::io::Error::from_raw_os_error(28);
+    let mine = || std::io::Error::other("mine");
+    let texts: [(fn() -> std::io::Error, [&str; 2]); 2] = [
+        (full, ["No space left on device (os error 28); "; 2]),
+        (mine, ["mine; ", "the log cannot be continued; "]),
+    ];
+    for (fails, texts) in texts {
+        let options = WriterOptions::default().with_record_len_max(3);
+        let mut writer = Writer::with_options(Failing(fails), options).unwrap();
+        let too_large = writer.append(b"four").unwrap_err();
+        assert_eq!(too_large.hint, Some(Hint::RaiseRecordLenMaxOfReaders));
+        assert!(!writer.has_failed());
+        writer.append(b"one").unwrap();
+        for (number, text) in texts.into_iter().enumerate() {
+            let error = writer.flush().unwrap_err();
+            assert!(writer.has_failed());
+            let ErrorKind::Write { source, failure, .. } = &error.kind else {
+                panic!("{error:?}");
+            };
+            assert_eq!(source.raw_os_error(), fails().raw_os_error());
+            assert_eq!(failure.earlier, [None, Some("write")][number]);
+            assert!(!failure.is_undone);
+            assert_eq!((error.path.as_deref(), error.hint), (None, Some(Hint::Reopen)));
+            let earlier = ["", "an earlier write failed; "][number];
+            let expected = format!("{text}{earlier}nothing is known to be on the disk, and later records may be lost");
+            if cfg!(unix) || fails().raw_os_error().is_none() {
+                assert_eq!(error.to_string(), expected);
+            }
+        }
+    }
+}
+
+/// A failed sync cannot be repeated, and says what an earlier one has put on the disk.
+#[test]
+fn after_a_failed_sync_a_writer_says_what_is_on_the_disk() {
+    let mut writer = Writer::new(Vec::new());
+    writer.append(b"one").unwrap();
+    writer.sync_with(|_| Ok(())).unwrap();
+    writer.append(b"two").unwrap();
+    let failed = writer.sync_with(|_| Err(std::io::Error::other("mine"))).unwrap_err();
+    let later = writer.append(b"three").unwrap_err();
+    for (error, expected) in [(failed, None), (later, Some("sync"))] {
+        let ErrorKind::Write { failure, .. } = error.kind else {
+            panic!("{error:?}");
+        };
+        assert_eq!((failure.earlier, failure.durable_offset), (expected, 10));
     }
 }

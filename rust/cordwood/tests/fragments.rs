@@ -4,7 +4,7 @@ use cordwood_log::damage::{Severity, SkippedRegion};
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::ops::{self, Fragment};
 use cordwood_log::read::{SliceSource, StreamSource};
-use cordwood_log::{Dialect, Event, LogFormat, OnCorruption, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, Event, LogFormat, OnCorruption, ReadOptions, Reader, Writer, WriterOptions};
 use proptest::prelude::*;
 
 fn options(policy: OnCorruption, dialect: LogFormat) -> ReadOptions {
@@ -116,7 +116,7 @@ fn check(file: &[u8], dialect: LogFormat) {
 }
 
 fn log(dialect: LogFormat, lens: &[usize]) -> Vec<u8> {
-    let mut writer = Writer::with_format(Vec::new(), 0, dialect).unwrap();
+    let mut writer = Writer::with_options(Vec::new(), WriterOptions::default().with_format(dialect)).unwrap();
     for (index, &len) in lens.iter().enumerate() {
         writer.append(&vec![b'a' + (index % 26) as u8; len]).unwrap();
     }
@@ -220,7 +220,10 @@ proptest! {
 #[test]
 fn a_stale_tail_is_taken_apart_too() {
     let mut file = log(LogFormat::new(Dialect::ROCKSDB).with_log_number(9), &[100; 3]);
-    let mut older = Writer::with_format(Vec::new(), 0, LogFormat::new(Dialect::ROCKSDB).with_log_number(8)).unwrap();
+    let options = WriterOptions::default()
+        .with_dialect(Dialect::ROCKSDB)
+        .with_log_number(8);
+    let mut older = Writer::with_options(Vec::new(), options).unwrap();
     for _ in 0..10 {
         // Where the log ends, these bytes look like a header that states 257 bytes.
         older.append(&[1; 70]).unwrap();

@@ -6,7 +6,7 @@
 mod double;
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::{Compression, Dialect, FlushPolicy, LogFile, LogFileOptions, LogFormat, Writer};
+use cordwood_log::{Compression, Dialect, FlushPolicy, LogFile, LogFileOptions, LogFormat, Writer, WriterOptions};
 use double::Double;
 use proptest::prelude::*;
 
@@ -264,8 +264,12 @@ fn encoder(steps: &[Step], is_zstd: bool) -> (Vec<u8>, Vec<u64>) {
     (file, offsets)
 }
 
+fn writer_options(is_zstd: bool) -> WriterOptions {
+    WriterOptions::default().with_format(format(is_zstd))
+}
+
 fn writer(steps: &[Step], is_zstd: bool) -> (Vec<u8>, Vec<u64>) {
-    let mut writer = Writer::with_format(Vec::new(), 0, format(is_zstd)).expect("a format that is written");
+    let mut writer = Writer::with_options(Vec::new(), writer_options(is_zstd)).expect("a format that is written");
     let mut offsets = Vec::new();
     for step in steps {
         match step {
@@ -278,7 +282,7 @@ fn writer(steps: &[Step], is_zstd: bool) -> (Vec<u8>, Vec<u64>) {
 
 /// Records are handed over as in one iterator, up to the next flush.
 fn extended(steps: &[Step], is_zstd: bool) -> Vec<u8> {
-    let mut writer = Writer::with_format(Vec::new(), 0, format(is_zstd)).expect("a format that is written");
+    let mut writer = Writer::with_options(Vec::new(), writer_options(is_zstd)).expect("a format that is written");
     for part in steps.split(|step| matches!(step, Step::Flush)) {
         let records = part.iter().filter_map(|step| match step {
             Step::Append(record) => Some(record),

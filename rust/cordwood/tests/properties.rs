@@ -12,7 +12,7 @@ use cordwood_log::damage::{Reason, Severity};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header, TRAILER_LEN_MAX, block_left, trailer_len};
 use cordwood_log::ops::{stat_file, verify_file};
 use cordwood_log::read::{self, Source, StreamSource};
-use cordwood_log::{Dialect, End, Error, ErrorKind, OnCorruption, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, End, Error, ErrorKind, OnCorruption, ReadOptions, Reader, Writer, WriterOptions};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -1003,7 +1003,7 @@ proptest! {
         let mut encoder = Encoder::new(file_len);
         let mut encoded = Vec::new();
         let sink = ShortSink { written: Vec::new(), noise: Noise::new(!seed), step_max };
-        let mut writer = Writer::with_len(sink, file_len);
+        let mut writer = Writer::with_options(sink, WriterOptions::default().with_file_len(file_len)).unwrap();
         for (size, is_flushed) in sizes {
             let record = noise.bytes(size.payload_len(encoder.offset() + trailer_len(encoder.offset()) as u64));
             prop_assert_eq!(writer.append(&record).unwrap(), encoder.encode(&record, &mut encoded));

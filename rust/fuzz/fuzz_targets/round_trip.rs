@@ -6,7 +6,7 @@
 use arbitrary::{Arbitrary, Unstructured};
 use cordwood::codec::{Decoder, Encoder, Step, Window};
 use cordwood::format::encoded_len;
-use cordwood::{Dialect, End, ReadOptions, Writer};
+use cordwood::{Dialect, End, ReadOptions, Writer, WriterOptions};
 use cordwood_fuzz::file::{Payload, several};
 use cordwood_fuzz::model::{Event, encode, fragment};
 use cordwood_fuzz::read;
@@ -70,7 +70,8 @@ fuzz_target!(|input: Input<'_>| {
     let mut records = Vec::new();
     let mut encoder = Encoder::new(begin);
     let mut encoded = Vec::new();
-    let mut writer = Writer::with_len(ShortSink::new(input.steps), begin);
+    let options = WriterOptions::default().with_file_len(begin);
+    let mut writer = Writer::with_options(ShortSink::new(input.steps), options).expect("LevelDB's dialect");
 
     for (payload, is_flushed) in input.records {
         let file_len = begin + expected.len() as u64;

@@ -6,9 +6,9 @@ use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
 use crate::names::names;
 
-/// Implements, for options with the fields `dialect`, `log_number` and `compression`, their
-/// setters, `with_format` and `named`.
-macro_rules! format_options {
+/// Implements, for options with the fields `dialect`, `log_number`, `compression` and
+/// `record_len_max`, their setters, `with_format` and `named`.
+macro_rules! log_options {
     ($options:ident) => {
         impl $options {
             /// Sets [`dialect`](Self::dialect); `None` detects it.
@@ -42,6 +42,13 @@ macro_rules! format_options {
                     .with_compression(format.compression)
             }
 
+            /// Sets [`record_len_max`](Self::record_len_max), in bytes.
+            #[must_use]
+            pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+                self.record_len_max = record_len_max;
+                self
+            }
+
             pub(crate) fn named(&self) -> $crate::dialect::GivenFormat {
                 $crate::dialect::GivenFormat {
                     dialect: self.dialect,
@@ -53,7 +60,7 @@ macro_rules! format_options {
     };
 }
 
-pub(crate) use format_options;
+pub(crate) use log_options;
 
 /// What a reader does at damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
 /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
@@ -152,7 +159,7 @@ impl Default for ReadOptions {
     }
 }
 
-format_options!(ReadOptions);
+log_options!(ReadOptions);
 
 impl ReadOptions {
     /// Sets [`on_corruption`](Self::on_corruption).
@@ -187,13 +194,6 @@ impl ReadOptions {
             Bound::Excluded(&end) => Some(end),
             Bound::Unbounded => None,
         };
-        self
-    }
-
-    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
-    #[must_use]
-    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-        self.record_len_max = record_len_max;
         self
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::new_log::NewLog;
 use super::verify::{NotKept, Report, report};
 use crate::damage::{Reason, SkippedRegion};
-use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step, format_options};
+use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step, log_options};
 use crate::detect::{check_number, log_number_of};
 use crate::dialect::{Compression, Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, unsupported};
@@ -49,20 +49,13 @@ impl Default for SalvageOptions {
     }
 }
 
-format_options!(SalvageOptions);
+log_options!(SalvageOptions);
 
 impl SalvageOptions {
     /// Sets [`repair_bit_flips`](Self::repair_bit_flips).
     #[must_use]
     pub fn with_repair_bit_flips(mut self, repair_bit_flips: bool) -> Self {
         self.repair_bit_flips = repair_bit_flips;
-        self
-    }
-
-    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
-    #[must_use]
-    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-        self.record_len_max = record_len_max;
         self
     }
 

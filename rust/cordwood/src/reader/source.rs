@@ -292,8 +292,7 @@ impl<R: Read> StreamSource<R> {
             Some(file_len) if end < file_len => Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
                 format!(
-                    "the file was cut while it was read: it had {file_len} bytes, and now nothing follows \
-                     offset {end}; open it again to read what is left"
+                    "the file was cut while it was read: it had {file_len} bytes, and now nothing follows offset {end}"
                 ),
             )),
             _ => Ok(()),

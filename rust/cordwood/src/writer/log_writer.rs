@@ -1,13 +1,15 @@
 //! The writer to any sink: a loop around the encoder.
 
+use std::collections::TryReserveError;
 use std::io;
 
 use super::BUFFER_LEN;
+use super::options::WriterOptions;
 use super::sink::Sink;
 use crate::decode::RECORD_LEN_MAX;
-use crate::dialect::{Dialect, LogFormat};
+use crate::dialect::LogFormat;
 use crate::encode::{Encoder, NotEncoded, Stopped};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, WriteFailure};
 use crate::format::BLOCK_LEN;
 use crate::process::Process;
 
@@ -25,7 +27,7 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// After a failed write it is unknown how much of the buffer was written, so every later call also
 /// fails.
 ///
-/// In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in containers, which
+/// In the dialect [`PACKED`](crate::Dialect::PACKED), short records are gathered in containers, which
 /// `flush` and those that call it close.
 ///
 /// ```
@@ -35,7 +37,7 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// assert_eq!(writer.offset(), 7 + 5);
 /// let file = writer.finish()?;
 /// assert_eq!(file.len(), 12);
-/// # Ok::<(), std::io::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
@@ -44,70 +46,61 @@ pub struct Writer<W: Sink> {
     encoder: Encoder,
     buffer: Vec<u8>,
     record_len_max: u64,
-    has_failed: bool,
+    /// Everything before this offset is on the disk.
+    durable: u64,
+    failure: Option<Failure>,
     /// The process that created the writer.
     owner: u64,
 }
 
 impl<W: Sink> Writer<W> {
-    /// A writer for a new file.
+    /// A writer for a new log in LevelDB's dialect.
     pub fn new(sink: W) -> Self {
-        Writer::with_len(sink, 0)
+        Writer::with_encoder(sink, Encoder::new(0), RECORD_LEN_MAX)
     }
 
-    /// A writer that appends to a file of `file_len` bytes; `sink` must write at the end of that
-    /// file. The last record of the file must be complete: records after a torn one are lost to
-    /// every reader up to the next block.
-    pub fn with_len(sink: W, file_len: u64) -> Self {
-        Writer::with_encoder(sink, Encoder::unchecked(file_len, Dialect::LEVELDB.into()))
-    }
-
-    /// A writer in another dialect, with a log number or with compression: see
-    /// [`Encoder::with_format`]. `file_len` is 0 for a new file.
+    /// A writer with options: to append to an existing log, or in another dialect.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, Writer};
-    /// let writer = Writer::with_format(Vec::new(), 0, Dialect::WANDB)?;
-    /// assert_eq!(writer.into_inner()?, b":W&B\xe1\xbe\x00");
-    /// # Ok::<(), std::io::Error>(())
+    /// use cordwood_log::{Dialect, Writer, WriterOptions};
+    /// let mut writer = Writer::with_options(Vec::new(), WriterOptions::default().with_dialect(Dialect::WANDB))?;
+    /// writer.append(b"one")?;
+    /// let mut file = writer.into_inner()?;
+    /// assert!(file.starts_with(b":W&B\xe1\xbe\x00"));
+    ///
+    /// let options = WriterOptions::default().with_dialect(Dialect::WANDB).with_file_len(file.len() as u64);
+    /// let mut writer = Writer::with_options(&mut file, options)?;
+    /// assert_eq!(writer.append(b"two")?, 17);
+    /// writer.finish()?;
+    /// assert_eq!(file.len(), 27);
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors
     ///
     /// As [`Encoder::with_format`].
-    pub fn with_format(sink: W, file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
-        Ok(Writer::with_encoder(sink, Encoder::with_format(file_len, format)?))
+    pub fn with_options(sink: W, options: WriterOptions) -> Result<Self, Error> {
+        let encoder = Encoder::with_format(options.file_len, options.format())?;
+        Ok(Writer::with_encoder(sink, encoder, options.record_len_max))
     }
 
-    fn with_encoder(sink: W, mut encoder: Encoder) -> Self {
+    fn with_encoder(sink: W, mut encoder: Encoder, record_len_max: u64) -> Self {
         let mut buffer = Vec::new();
         encoder.begin(&mut buffer);
         Writer {
             sink: Some(sink),
             encoder,
             buffer,
-            record_len_max: RECORD_LEN_MAX,
-            has_failed: false,
+            record_len_max,
+            durable: 0,
+            failure: None,
             owner: Process::current().number(),
         }
     }
 
-    /// Sets the longest record, in bytes, that the writer accepts: see
-    /// [`LogFileOptions::record_len_max`](super::LogFileOptions::record_len_max).
-    ///
-    /// ```
-    /// use cordwood_log::{Error, ErrorKind, Writer};
-    /// let mut writer = Writer::new(Vec::new()).with_record_len_max(3);
-    /// writer.append(b"one")?;
-    /// let refused = writer.append(b"three").unwrap_err();
-    /// assert!(matches!(refused.downcast::<Error>(), Ok(Error { kind: ErrorKind::RecordTooLarge { record_len: 5, .. }, .. })));
-    /// assert_eq!(writer.offset(), 10);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-        self.record_len_max = record_len_max;
-        self
+    /// The format in which the log is written.
+    pub fn format(&self) -> LogFormat {
+        self.encoder.format()
     }
 
     /// The length of the file with all records so far, in bytes, written out or not. While a
@@ -121,15 +114,25 @@ impl<W: Sink> Writer<W> {
     /// container, the offset of the container and the record's index in it, added. The record may be
     /// empty.
     ///
+    /// ```
+    /// use cordwood_log::{Error, ErrorKind, Writer, WriterOptions};
+    /// let mut writer = Writer::with_options(Vec::new(), WriterOptions::default().with_record_len_max(3))?;
+    /// writer.append(b"one")?;
+    /// let refused = writer.append(b"three");
+    /// assert!(matches!(refused, Err(Error { kind: ErrorKind::RecordTooLarge { record_len: 5, .. }, .. })));
+    /// assert_eq!(writer.offset(), 10);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
-    /// * The error of the sink, if the buffer is full and has to be written.
-    /// * [`io::ErrorKind::OutOfMemory`] if there is no memory for the buffer. The record is then not
-    ///   appended.
-    /// * [`io::ErrorKind::InvalidInput`] with an [`ErrorKind::RecordTooLarge`] inside if the record is
-    ///   too long. It is not appended.
+    /// * [`ErrorKind::RecordTooLarge`] if it has more than
+    ///   [`record_len_max`](WriterOptions::record_len_max) bytes. It is not appended.
+    /// * [`ErrorKind::Write`] if the buffer is full, and the sink does not take it; or, with
+    ///   [`is_undone`](WriteFailure::is_undone), if there is no memory for the buffer: the record is
+    ///   then not appended ([`io::ErrorKind::OutOfMemory`]).
     #[inline]
-    pub fn append(&mut self, record: &[u8]) -> io::Result<u64> {
+    pub fn append(&mut self, record: &[u8]) -> Result<u64, Error> {
         self.check()?;
         if record.len() as u64 > self.record_len_max {
             return Err(self.too_large(record.len()));
@@ -138,7 +141,8 @@ impl<W: Sink> Writer<W> {
             if record.len() >= BUFFER_LEN {
                 return self.append_long(record);
             }
-            self.encoder.try_reserve(record.len(), &mut self.buffer)?;
+            let reserved = self.encoder.try_reserve(record.len(), &mut self.buffer);
+            reserved.map_err(|error| self.out_of_memory(error))?;
         }
         let offset = self.encoder.encode(record, &mut self.buffer);
         if self.buffer.len() >= BUFFER_LEN {
@@ -150,23 +154,25 @@ impl<W: Sink> Writer<W> {
     /// [`append`](Self::append) for a record of [`BUFFER_LEN`] bytes or more: written in pieces, so
     /// that only one of them is copied at a time.
     #[cold]
-    fn append_long(&mut self, record: &[u8]) -> io::Result<u64> {
-        self.encoder.try_reserve_frame(record.len())?;
-        self.encoder.try_reserve(BUFFER_LEN + BLOCK_LEN, &mut self.buffer)?;
-        self.has_failed = true;
-        let Writer {
-            sink, encoder, buffer, ..
-        } = self;
-        let sink = sink.as_mut().expect(HAS_SINK);
-        let offset = encoder.encode_in_pieces(record, buffer, |piece| {
-            if piece.len() >= BUFFER_LEN {
-                sink.write_buffer(piece)?;
-                piece.clear();
-            }
-            io::Result::Ok(())
-        })?;
-        self.has_failed = false;
-        Ok(offset)
+    fn append_long(&mut self, record: &[u8]) -> Result<u64, Error> {
+        let reserved = self
+            .encoder
+            .try_reserve_frame(record.len())
+            .and_then(|()| self.encoder.try_reserve(BUFFER_LEN + BLOCK_LEN, &mut self.buffer));
+        reserved.map_err(|error| self.out_of_memory(error))?;
+        self.unless_it_fails("write", |writer| {
+            let Writer {
+                sink, encoder, buffer, ..
+            } = writer;
+            let sink = sink.as_mut().expect(HAS_SINK);
+            encoder.encode_in_pieces(record, buffer, |piece| {
+                if piece.len() >= BUFFER_LEN {
+                    sink.write_buffer(piece)?;
+                    piece.clear();
+                }
+                io::Result::Ok(())
+            })
+        })
     }
 
     /// Appends several records in one loop, and returns how many.
@@ -176,14 +182,14 @@ impl<W: Sink> Writer<W> {
     /// let mut writer = Writer::new(Vec::new());
     /// assert_eq!(writer.extend(["one", "two"])?, 2);
     /// assert_eq!(writer.finish()?.len(), 20);
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors
     ///
     /// As [`append`](Self::append). The records before one that is too long, or for which there is
     /// no memory, are appended.
-    pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> io::Result<u64> {
+    pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         self.check()?;
         let mut records = records.into_iter();
         let mut count = 0;
@@ -201,7 +207,7 @@ impl<W: Sink> Writer<W> {
                         }
                     }
                 }
-                Err(NotEncoded::NoMemory(error)) => return Err(error.into()),
+                Err(NotEncoded::NoMemory(error)) => return Err(self.out_of_memory(error)),
                 Err(NotEncoded::TooLarge(record_len)) => return Err(self.too_large(record_len)),
             }
         }
@@ -212,12 +218,12 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// The error of the sink.
-    pub fn flush(&mut self) -> io::Result<()> {
+    /// [`ErrorKind::Write`], with the error of the sink.
+    pub fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
         self.encoder.end_container(&mut self.buffer);
         self.write_out()?;
-        self.with_sink(W::flush)
+        self.unless_it_fails("write", |writer| writer.get_mut().flush())
     }
 
     /// The number of bytes appended but not yet written to the sink. Those of an open container are
@@ -236,15 +242,17 @@ impl<W: Sink> Writer<W> {
     /// let mut writer = cordwood_log::Writer::new(file);
     /// writer.append(b"one")?;
     /// writer.sync_with(|file| file.sync_data())?;
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// The error of the sink or of `sync`.
-    pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
+    /// [`ErrorKind::Write`], with the error of the sink or of `sync`.
+    pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> Result<(), Error> {
         self.flush()?;
-        self.with_sink(sync)
+        self.unless_it_fails("sync", |writer| sync(writer.get_mut()))?;
+        self.durable = self.encoder.offset();
+        Ok(())
     }
 
     /// The sink. Records appended since the last flush may not have reached it.
@@ -259,7 +267,7 @@ impl<W: Sink> Writer<W> {
 
     /// Whether a write or a sync has failed, so that every further call also fails.
     pub fn has_failed(&self) -> bool {
-        self.has_failed
+        self.failure.is_some()
     }
 
     /// Ends the log with the trailer of its dialect, if any, flushes, and returns the sink. It
@@ -267,16 +275,17 @@ impl<W: Sink> Writer<W> {
     /// be appended to later, use [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, LogFormat, Writer};
-    /// let writer = Writer::with_format(Vec::new(), 0, LogFormat::new(Dialect::PEBBLE).with_log_number(1))?;
+    /// use cordwood_log::{Dialect, Writer, WriterOptions};
+    /// let options = WriterOptions::default().with_dialect(Dialect::PEBBLE).with_log_number(1);
+    /// let writer = Writer::with_options(Vec::new(), options)?;
     /// assert_eq!(writer.finish()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// The error of the sink; the sink is then lost.
-    pub fn finish(mut self) -> io::Result<W> {
+    /// [`ErrorKind::Write`], with the error of the sink; the sink is then lost.
+    pub fn finish(mut self) -> Result<W, Error> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
         self.into_inner()
@@ -290,59 +299,106 @@ impl<W: Sink> Writer<W> {
     /// writer.append(b"one")?;
     /// assert_eq!(writer.get_ref().len(), 0);
     /// assert_eq!(writer.into_inner()?.len(), 10);
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// The error of the sink; the sink is then lost.
-    pub fn into_inner(mut self) -> io::Result<W> {
+    /// [`ErrorKind::Write`], with the error of the sink; the sink is then lost.
+    pub fn into_inner(mut self) -> Result<W, Error> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))
     }
 
     #[cold]
-    fn too_large(&self, record_len: usize) -> io::Error {
-        let error = Error::from(ErrorKind::RecordTooLarge {
+    fn too_large(&self, record_len: usize) -> Error {
+        Error::from(ErrorKind::RecordTooLarge {
             offset: self.offset(),
             record_len: record_len as u64,
             record_len_max: self.record_len_max,
-        });
-        io::Error::new(io::ErrorKind::InvalidInput, error)
+        })
     }
 
-    fn check(&self) -> io::Result<()> {
-        if self.has_failed {
-            return Err(io::Error::other(
-                "an earlier write failed, so the end of the file is not known; read the file and open it anew",
-            ));
+    #[cold]
+    fn out_of_memory(&self, error: TryReserveError) -> Error {
+        self.failed(io::Error::new(io::ErrorKind::OutOfMemory, error), None)
+    }
+
+    #[inline]
+    fn check(&self) -> Result<(), Error> {
+        match &self.failure {
+            None => Ok(()),
+            Some(failure) => Err(self.refusal(*failure)),
         }
-        Ok(())
     }
 
-    fn write_out(&mut self) -> io::Result<()> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let written = self.with_sink(|sink| sink.write_buffer(&mut buffer));
-        self.buffer = buffer;
-        written?;
+    /// The error of the calls after a failure. It has no text of the sink's: the error of the sink
+    /// was returned, and cannot be copied.
+    #[cold]
+    fn refusal(&self, failure: Failure) -> Error {
+        let source = match failure.errno {
+            Some(errno) => io::Error::from_raw_os_error(errno),
+            None => io::Error::other("the log cannot be continued"),
+        };
+        self.failed(source, Some(failure.what))
+    }
+
+    /// The error for a failure, after it has been noted.
+    #[cold]
+    fn failed(&self, source: io::Error, earlier: Option<&'static str>) -> Error {
+        let failure = WriteFailure {
+            earlier,
+            durable_offset: self.durable,
+            is_undone: self.failure.is_none(),
+            undo_error: None,
+        };
+        Error::from(ErrorKind::Write { source, failure })
+    }
+
+    fn write_out(&mut self) -> Result<(), Error> {
+        self.unless_it_fails("write", |writer| {
+            let mut buffer = std::mem::take(&mut writer.buffer);
+            let written = writer.get_mut().write_buffer(&mut buffer);
+            writer.buffer = buffer;
+            written
+        })?;
         self.buffer.clear();
         Ok(())
     }
 
-    /// Runs `work` on the sink. If it fails or panics, the writer has failed.
-    fn with_sink(&mut self, work: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
-        self.has_failed = true;
-        work(self.get_mut())?;
-        self.has_failed = false;
-        Ok(())
+    /// Does work with the sink, named `what`. If it fails or panics, the writer has failed.
+    fn unless_it_fails<T>(
+        &mut self,
+        what: &'static str,
+        work: impl FnOnce(&mut Self) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        self.failure = Some(Failure { what, errno: None });
+        match work(self) {
+            Ok(done) => {
+                self.failure = None;
+                Ok(done)
+            }
+            Err(source) => {
+                let errno = source.raw_os_error();
+                self.failure = Some(Failure { what, errno });
+                Err(self.failed(source, None))
+            }
+        }
     }
+}
+
+/// A failed call of the sink.
+#[derive(Debug, Clone, Copy)]
+struct Failure {
+    what: &'static str,
+    errno: Option<i32>,
 }
 
 /// Tries to write what has not been flushed, as `BufWriter` does.
 impl<W: Sink> Drop for Writer<W> {
     fn drop(&mut self) {
         let is_here = Process::current().number() == self.owner;
-        if self.sink.is_some() && !self.has_failed && is_here {
+        if self.sink.is_some() && self.failure.is_none() && is_here {
             // An error cannot be returned from here. `finish` and `into_inner` report it.
             let _ = self.flush();
         }

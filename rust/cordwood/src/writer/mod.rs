@@ -5,17 +5,15 @@ mod append;
 #[cfg(feature = "fs")]
 mod log_file;
 mod log_writer;
-#[cfg(feature = "fs")]
 mod options;
 mod sink;
 #[cfg(feature = "fs")]
 mod storage;
 
 #[cfg(feature = "fs")]
-pub use log_file::{LogFile, LogStatus};
+pub use log_file::{FlushPolicy, LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy};
 pub use log_writer::Writer;
-#[cfg(feature = "fs")]
-pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
+pub use options::WriterOptions;
 pub use sink::Sink;
 #[cfg(feature = "test-storage")]
 pub use storage::Storage;

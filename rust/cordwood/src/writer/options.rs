@@ -1,128 +1,30 @@
-//! How a log file is opened, and when it is synced.
+//! How a writer to any sink writes.
 
-use std::time::Duration;
-
-use crate::decode::{RECORD_LEN_MAX, format_options};
+use crate::decode::{RECORD_LEN_MAX, log_options};
 use crate::dialect::{Compression, Dialect, LogFormat};
-use crate::names::names;
 
-/// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
-///
-/// [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::append_sync`](crate::LogFile::append_sync) sync at any time, whatever the policy.
-/// There is no background thread: `EveryBytes` and `EveryInterval` take effect only during an
-/// append. While nothing is appended, nothing is synced, however long ago the last sync was; a
-/// program that will append nothing for a while should call `sync` itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum SyncPolicy {
-    /// Only on request. What has been written survives the end of the process, but a crash of the
-    /// machine may lose it.
-    #[default]
-    Never,
-    /// [`LogFile::close`](crate::LogFile::close) syncs. Every later variant also syncs on close.
-    OnClose,
-    /// Each append syncs before it returns. Threads that append at the same time share a sync.
-    EveryAppend,
-    /// An append syncs before it returns if at least this many bytes have been appended since the
-    /// last sync, including its own.
-    EveryBytes(u64),
-    /// An append syncs before it returns if the last sync was at least this long ago.
-    EveryInterval(Duration),
-}
-
-/// When a [`LogFile`](crate::LogFile) writes its records to the operating system, which keeps them
-/// if the process ends.
-///
-/// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::close`](crate::LogFile::close) do so whatever the policy. When the records reach the
-/// disk depends on the [`SyncPolicy`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum FlushPolicy {
-    /// Each append writes before it returns, in one write; for an
-    /// [`extend`](crate::LogFile::extend), or a record of more than 256 KiB, in one write per 256
-    /// KiB. What was appended survives the process, however it ends. LevelDB does the same.
-    #[default]
-    EveryAppend,
-    /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short
-    /// records takes a fraction of the time; if the process is killed, up to 256 KiB of records are
-    /// lost.
-    OnClose,
-}
-
-names!(FlushPolicy, "flush policy", EveryAppend = "append", OnClose = "close");
-
-/// What [`LogFile::append_to`](crate::LogFile::append_to) does with a file that does not end with a
-/// complete record. The rule is in `docs/format/writing.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum OnTornTail {
-    /// Refuses the file with [`ErrorKind::TornTail`](crate::ErrorKind::TornTail), or with
-    /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) for damage anywhere.
-    #[default]
-    Refuse,
-    /// Cuts off what follows the last complete record, if a crash could have left it there. Refuses
-    /// other damage; damage that one flipped bit explains, since the record may have been synced;
-    /// and a file without any valid fragment, which may not be a log.
-    Truncate,
-    /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting what
-    /// they skip there.
-    PadToBlock,
-}
-
-names!(
-    OnTornTail,
-    "policy for a torn tail",
-    Refuse = "refuse",
-    Truncate = "truncate",
-    PadToBlock = "pad"
-);
-
-/// How to open a [`LogFile`](crate::LogFile).
+/// How a [`Writer`](crate::Writer) writes. For a file on disk, see
+/// [`LogFileOptions`](crate::LogFileOptions), where the options of the same name mean the same.
 ///
 /// ```
-/// use cordwood_log::{LogFileOptions, OnTornTail, SyncPolicy};
-/// let options = LogFileOptions::default()
-///     .with_sync(SyncPolicy::EveryAppend)
-///     .with_on_torn_tail(OnTornTail::Truncate);
+/// use cordwood_log::{Dialect, WriterOptions};
+/// let options = WriterOptions::default().with_dialect(Dialect::ROCKSDB).with_log_number(7);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LogFileOptions {
-    /// When to write records to the operating system. Default: [`FlushPolicy::EveryAppend`].
-    pub flush: FlushPolicy,
-    /// When to sync. Default: [`SyncPolicy::Never`].
-    pub sync: SyncPolicy,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): what to do with a file that does not
-    /// end with a complete record. Default: [`OnTornTail::Refuse`].
-    pub on_torn_tail: OnTornTail,
-    /// Request space from the file system this many bytes at a time, before it is needed. The
-    /// length of the file remains that of its records, and closing releases what was not used.
-    /// Default: 0, no preallocation.
-    ///
-    /// A hint: it needs the feature `preallocate`, Linux, and a file system that supports it (ext4,
-    /// XFS, Btrfs, tmpfs); without them, nothing happens.
-    pub preallocate_len: u64,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or
-    /// ends, and before which everything is known to be on the disk, such as an earlier
-    /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
-    /// end, and what follows is written again before a sync may cover it: a sync in the process
-    /// that wrote it may have failed. If it is greater than 0, the file must exist. Default: `None`,
-    /// for which the file is read from its beginning, and nothing is written again unless a sync has
-    /// failed in this process.
-    pub checkpoint: Option<u64>,
+pub struct WriterOptions {
+    /// The length in bytes of the file to append to; the sink must write at its end. The last record
+    /// of the file must be complete: every reader loses the records after a torn one, up to the
+    /// next block. Default: 0, a new file.
+    pub file_len: u64,
     /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
-    /// Closing writes Pebble's end-of-log trailer. Default: `None`, which means the dialect of the
-    /// existing file, as a [`Reader`](crate::Reader) detects it, or for a new log
-    /// [`Dialect::LEVELDB`].
+    /// Default: `None`, which means [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
-    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A log
-    /// with a number is never appended to. Default: `None`.
+    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. Default:
+    /// `None`.
     pub log_number: Option<u32>,
     /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is compressed.
-    /// A log of compressed records is never appended to; a packed log keeps the compression that it
-    /// has. Default: `None`, no compression.
+    /// Default: `None`, no compression.
     pub compression: Option<Compression>,
     /// Refuse to write a record of more bytes than this:
     /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
@@ -131,14 +33,10 @@ pub struct LogFileOptions {
     pub record_len_max: u64,
 }
 
-impl Default for LogFileOptions {
+impl Default for WriterOptions {
     fn default() -> Self {
-        LogFileOptions {
-            flush: FlushPolicy::default(),
-            sync: SyncPolicy::default(),
-            on_torn_tail: OnTornTail::default(),
-            preallocate_len: 0,
-            checkpoint: None,
+        WriterOptions {
+            file_len: 0,
             dialect: None,
             log_number: None,
             compression: None,
@@ -147,53 +45,18 @@ impl Default for LogFileOptions {
     }
 }
 
-format_options!(LogFileOptions);
+log_options!(WriterOptions);
 
-impl LogFileOptions {
-    /// Sets [`flush`](Self::flush).
+impl WriterOptions {
+    /// Sets [`file_len`](Self::file_len), in bytes.
     #[must_use]
-    pub fn with_flush(mut self, flush: FlushPolicy) -> Self {
-        self.flush = flush;
-        self
-    }
-
-    /// Sets [`sync`](Self::sync).
-    #[must_use]
-    pub fn with_sync(mut self, sync: SyncPolicy) -> Self {
-        self.sync = sync;
-        self
-    }
-
-    /// Sets [`on_torn_tail`](Self::on_torn_tail).
-    #[must_use]
-    pub fn with_on_torn_tail(mut self, on_torn_tail: OnTornTail) -> Self {
-        self.on_torn_tail = on_torn_tail;
-        self
-    }
-
-    /// Sets [`preallocate_len`](Self::preallocate_len), in bytes.
-    #[must_use]
-    pub fn with_preallocate_len(mut self, preallocate_len: u64) -> Self {
-        self.preallocate_len = preallocate_len;
+    pub fn with_file_len(mut self, file_len: u64) -> Self {
+        self.file_len = file_len;
         self
     }
 
     /// The given format; [`Dialect::LEVELDB`] if no dialect is given.
     pub(super) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
-    }
-
-    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
-    #[must_use]
-    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-        self.record_len_max = record_len_max;
-        self
-    }
-
-    /// Sets [`checkpoint`](Self::checkpoint), a file offset.
-    #[must_use]
-    pub fn with_checkpoint(mut self, checkpoint: impl Into<Option<u64>>) -> Self {
-        self.checkpoint = checkpoint.into();
-        self
     }
 }

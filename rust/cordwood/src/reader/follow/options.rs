@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::decode::{Decoder, Growth, OnCorruption, ReadOptions, format_options};
+use crate::decode::{Decoder, Growth, OnCorruption, ReadOptions, log_options};
 use crate::dialect::{Compression, Dialect, LogFormat};
 
 /// How to follow.
@@ -66,7 +66,7 @@ impl Default for FollowOptions {
     }
 }
 
-format_options!(FollowOptions);
+log_options!(FollowOptions);
 
 impl FollowOptions {
     /// Sets [`start`](Self::start), in bytes.
@@ -95,13 +95,6 @@ impl FollowOptions {
     pub fn with_retry(mut self, polls: u32, time: Duration) -> Self {
         self.retry_polls = polls;
         self.retry_time = time;
-        self
-    }
-
-    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
-    #[must_use]
-    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-        self.record_len_max = record_len_max;
         self
     }
 

@@ -15,7 +15,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::is_written;
 use crate::reader::{Reader, Source, StreamSource};
 use crate::writer::BUFFER_LEN;
-use crate::writer::options::{LogFileOptions, OnTornTail};
+use crate::writer::log_file::{LogFileOptions, OnTornTail};
 use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 
 /// Where the next record goes, and what followed the last complete one.

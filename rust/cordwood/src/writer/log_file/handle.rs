@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, TryLockError};
 
+use super::options::{FlushPolicy, LogFileOptions, SyncPolicy};
 use super::state::{Failure, LogStatus, State, after_panic};
 use super::{Condvar, Mutex, MutexGuard};
 use crate::damage::SkippedRegion;
@@ -14,7 +15,6 @@ use crate::error::{Error, ErrorKind, WriteFailure};
 use crate::format::BLOCK_LEN;
 use crate::process::Process;
 use crate::writer::BUFFER_LEN;
-use crate::writer::options::{FlushPolicy, LogFileOptions, SyncPolicy};
 use crate::writer::storage::copy_of;
 
 /// A log file on disk, to which records are written.

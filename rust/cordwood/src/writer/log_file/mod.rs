@@ -6,6 +6,7 @@
 mod disk;
 mod handle;
 mod open;
+mod options;
 mod state;
 
 #[cfg(not(loom))]
@@ -16,4 +17,5 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
 pub use handle::LogFile;
+pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
 pub use state::LogStatus;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::options::LogFileOptions;
 use super::state::State;
 use super::{Condvar, LogFile, Mutex};
 use crate::detect::{check_number, log_number_of};
@@ -13,7 +14,6 @@ use crate::dialect::LogFormat;
 use crate::encode::Encoder;
 use crate::error::{Error, ErrorKind, unsupported};
 use crate::writer::append::{Recovered, cut, recover, unsynced};
-use crate::writer::options::LogFileOptions;
 use crate::writer::storage::{DiskFile, Storage};
 
 /// Refuses what the dialect does not support, and logs that are never appended to.
