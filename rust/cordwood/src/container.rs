@@ -5,19 +5,14 @@
 //! body, which the codec may have compressed. The body consists of the lengths of all records, as
 //! varints, and then of their data. Varints are LEB128, in the shortest form and at most 5 bytes.
 
-#![allow(dead_code, reason = "the reader and the writer of containers follow")]
-
-use crate::dialect::{Compression, Dialect, MARK, Unsupported};
+use crate::dialect::{Compression, Dialect, MARK, MARK_LEN, Unsupported};
 use crate::format::{HEADER_LEN, Header};
 
 /// The first bytes of the mark.
-const MAGIC: [u8; 8] = *b"cordwood";
+const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 
 /// The version of the format that is written, and the newest one that is read.
 pub(crate) const VERSION: u8 = 1;
-
-/// The length of the mark that is written, without its header.
-pub(crate) const MARK_LEN: usize = MAGIC.len() + 2;
 
 /// The most records that a container may have. Their offsets are consecutive and lie in the block in
 /// which the container begins, so more could never be valid.

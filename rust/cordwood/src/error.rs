@@ -6,7 +6,6 @@ use std::io;
 use std::path::Path;
 
 use crate::damage::{Reason, SkippedRegion};
-use crate::decode::Refused;
 use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 
@@ -505,6 +504,51 @@ fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     Ok(())
 }
+
+/// Why a record that was found is not returned. It is neither skipped nor consumed: a further call
+/// begins with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is not enough memory for its bytes.
+    OutOfMemory,
+    /// With it, the records of a compressed log would decompress to more than is allowed for the
+    /// bytes read: see [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
+    OverBudget {
+        /// File offset of its first header.
+        offset: u64,
+        /// File offset after its last fragment.
+        end_offset: u64,
+        /// The length of its data in bytes.
+        data_len: u64,
+        /// The smallest value of the option with which the record is returned.
+        record_len_max: u64,
+    },
+    /// A packed log, or a container in it, is of a later version, or in a form that this build cannot
+    /// read. No reader skips it.
+    Unsupported(Unsupported),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::OutOfMemory => write!(f, "there is not enough memory for the record"),
+            Refused::Unsupported(unsupported) => show_unsupported(Dialect::PACKED, *unsupported, f),
+            Refused::OverBudget {
+                offset,
+                data_len,
+                record_len_max,
+                ..
+            } => write!(
+                f,
+                "the compressed record at offset {offset} has {data_len} bytes: too many for the bytes read so far, \
+                 unless the limit is {record_len_max} or more"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// What is not supported.
 pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &mut fmt::Formatter<'_>) -> fmt::Result {

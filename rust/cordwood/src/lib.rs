@@ -114,6 +114,7 @@ pub mod ops;
 pub mod pipeline;
 mod process;
 mod reader;
+mod text;
 mod trace;
 mod wal_metadata;
 mod writer;
@@ -132,8 +133,9 @@ pub use writer::{Writer, WriterOptions};
 /// Encoding and decoding without I/O: the [`Decoder`](codec::Decoder), which finds the records in
 /// the bytes of a file, and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
 pub mod codec {
-    pub use crate::decode::{DataAt, Decoder, RECORD_LEN_MAX, RecordSpan, Refused, Step, Window};
+    pub use crate::decode::{DataAt, Decoder, RECORD_LEN_MAX, RecordSpan, Step, Window};
     pub use crate::encode::Encoder;
+    pub use crate::error::Refused;
 }
 
 /// The checksum of fragments: CRC-32C, and LevelDB's masking of it.

@@ -2,7 +2,6 @@
 //! no I/O.
 
 use crate::checksum::Checksum;
-use crate::damage::resync::true_len;
 use crate::dialect::{Dialect, Form};
 use crate::format::{HEADER_LEN, Header, KIND_AT, LENGTH_AT};
 use crate::names::shows_name;
@@ -109,6 +108,33 @@ pub(super) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     let (in_checksum, in_data) = damaged.in_checksum_and_data();
     let in_header = damaged.in_length(bytes).into_iter().chain(in_checksum);
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
+}
+
+/// The true length of a payload, if exactly one bit of the length that `header` states is wrong and
+/// nothing else is.
+///
+/// `rest` begins with the header and contains the payload.
+pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
+    let header_len = dialect.meaning(header.kind).form.header_len();
+    let (head, payload) = rest.split_at_checked(header_len)?;
+    let stored = dialect.checksum().load(header.masked_crc);
+    let (mut crc, mut done) = (dialect.checksum().crc(&head[KIND_AT..]), 0);
+    for len in one_bit_off(header.len).take_while(|&len| len <= payload.len()) {
+        crc = dialect.checksum().extend(crc, &payload[done..len]);
+        done = len;
+        if crc == stored {
+            return Some(len);
+        }
+    }
+    None
+}
+
+/// The lengths that differ from `len` in one bit, in ascending order.
+pub(super) fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
+    let bits = (0..u16::BITS).map(|bit| 1 << bit);
+    let cleared = bits.clone().rev().filter(move |bit| len & bit != 0);
+    let set = bits.filter(move |bit| len & bit == 0);
+    cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
 /// The one bit in which `found` differs from `expected`, which has the same length.

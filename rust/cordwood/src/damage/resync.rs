@@ -2,7 +2,7 @@
 //! `docs/format/reading.md`, "Salvage".
 
 use crate::damage::Scanner;
-use crate::damage::bit_flip::explanations;
+use crate::damage::bit_flip::{explanations, one_bit_off, true_len};
 use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{HEADER_LEN, Header, KIND_AT};
 
@@ -77,33 +77,6 @@ pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: boo
         len: scanned.or(end).unwrap_or(rest.len()),
         has_scanned: may_scan,
     }
-}
-
-/// The true length of a payload, if exactly one bit of the length that `header` states is wrong and
-/// nothing else is.
-///
-/// `rest` begins with the header and contains the payload.
-pub(crate) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
-    let header_len = dialect.meaning(header.kind).form.header_len();
-    let (head, payload) = rest.split_at_checked(header_len)?;
-    let stored = dialect.checksum().load(header.masked_crc);
-    let (mut crc, mut done) = (dialect.checksum().crc(&head[KIND_AT..]), 0);
-    for len in one_bit_off(header.len).take_while(|&len| len <= payload.len()) {
-        crc = dialect.checksum().extend(crc, &payload[done..len]);
-        done = len;
-        if crc == stored {
-            return Some(len);
-        }
-    }
-    None
-}
-
-/// The lengths that differ from `len` in one bit, in ascending order.
-fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
-    let bits = (0..u16::BITS).map(|bit| 1 << bit);
-    let cleared = bits.clone().rev().filter(move |bit| len & bit != 0);
-    let set = bits.filter(move |bit| len & bit == 0);
-    cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
 /// The header at `at`, if it is in `rest`.

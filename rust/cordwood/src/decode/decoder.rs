@@ -9,10 +9,10 @@ use super::recycled::Recycled;
 use super::repairs::Repairs;
 use super::run::Run;
 use super::unpack::Unpacker;
-use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored, Window};
+use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored, Window};
 use crate::assemble::{Assembler, Interruption};
 use crate::dialect::{Compression, Dialect, Form, LogFormat};
-use crate::error::{Error, unsupported};
+use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
 use crate::wal_metadata::LogInfo;
 

@@ -3,12 +3,13 @@
 
 use super::decoder::Growth;
 use super::unpack::Unpacked;
-use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Refused, Step, Stored, Window};
+use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Step, Stored, Window};
 use crate::assemble::{Interruption, Part, Pushed};
 use crate::container::Mark;
 use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Form, LogFormat, Metadata, Role, Unsupported};
+use crate::error::Refused;
 use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 use crate::fragment::{Found, find, find_other};
 use crate::trace::trace;

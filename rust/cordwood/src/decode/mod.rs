@@ -21,7 +21,7 @@ pub use self::decoder::Decoder;
 pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
 pub use self::pieces::Pieces;
 pub use self::span::{DataAt, RecordSpan};
-pub use self::step::{End, Refused, Step};
+pub use self::step::{End, Step};
 pub use self::window::Window;
 
 pub(crate) use self::decoder::Growth;

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::unpack::Contents;
-use super::{DataAt, Decoder, RecordSpan, Refused, Step, Stored, Window};
+use super::{DataAt, Decoder, RecordSpan, Step, Stored, Window};
 use crate::container::{Codec, Head, read_ends};
 use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::Unsupported;
+use crate::error::Refused;
 
 /// The container that was read last, and how much of it has been returned.
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 //! written. A record of a compressed log and a compressed container are decompressed; any other is
 //! returned as it is.
 
-use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan, Refused};
+use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan};
 use crate::compression::{Decompressor, Failed};
 use crate::container;
 use crate::damage::{Reason, SkippedRegion};
+use crate::error::Refused;
 
 /// The state of the stage.
 #[derive(Debug)]

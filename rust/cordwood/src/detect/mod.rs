@@ -15,7 +15,6 @@ pub(crate) use by_fragment::{begins_undamaged, check_mark, ends_in_first_fragmen
 pub(crate) use detection::PartialDetection;
 pub use detection::{DETECT_LEN, Detection};
 pub use foreign::Foreign;
-pub(crate) use foreign::is_text;
 pub(crate) use identify::identify;
 pub use identify::{detect, detect_named};
 pub use name::is_log_name;

@@ -5,9 +5,10 @@ use std::io;
 
 use super::by_fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
 use super::detection::{DETECT_LEN, PartialDetection};
-use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
+use super::foreign::{FOOTER_LEN, Foreign, footer, foreign};
 use crate::dialect::Dialect;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
+use crate::text::is_text;
 
 /// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
 /// [`DETECT_LEN`] may be the beginning of a longer file.

@@ -10,6 +10,9 @@ use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 /// RocksDB takes none of them for a type that carries a log number or that may be ignored.
 pub(crate) const MARK: u8 = 0x48;
 
+/// The length of the mark that is written, without its header: `cordwood`, the version, the codec.
+pub(crate) const MARK_LEN: usize = 10;
+
 /// The type of a FULL fragment of a container. FIRST, MIDDLE and LAST are the next even numbers,
 /// 0x42, 0x44 and 0x46.
 pub(crate) const FULL: u8 = 0x40;

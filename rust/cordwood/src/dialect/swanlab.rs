@@ -3,8 +3,8 @@
 
 use super::wandb::WANDB;
 use super::{Dialect, Role, Spec};
-use crate::detect::is_text;
 use crate::format::{HEADER_LEN, Kind};
+use crate::text::is_text;
 
 /// The versions of SwanLab 0.6.3 to 0.6.6 and of 0.6.8 to 0.7.20, whose records are JSON. The newer
 /// one first.

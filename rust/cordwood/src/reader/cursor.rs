@@ -6,8 +6,8 @@ use std::fmt;
 use super::{Reader, RecordBatch, Source};
 use crate::copy::append;
 use crate::damage::SkippedRegion;
-use crate::decode::{DataAt, Decoder, End, Pieces, RecordSpan, Refused, Step, Window};
-use crate::error::{Error, refusal};
+use crate::decode::{DataAt, Decoder, End, Pieces, RecordSpan, Step, Window};
+use crate::error::{Error, Refused, refusal};
 use crate::format::BLOCK_LEN;
 use crate::fragment::RUN_MAX;
 

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::judge::{Answer, Seen, Unreported};
 use super::live_file::{FileStatus, LiveFile};
 use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
+use super::unreported::{Answer, Seen, Unreported};
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
+use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Step};
 use crate::detect::log_number_of;
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, ErrorKind, refusal, unsupported};
+use crate::error::{Error, ErrorKind, Refused, refusal, unsupported};
 use crate::format::Header;
 use crate::fragment::stated_end;
 use crate::reader::Record;

@@ -8,37 +8,14 @@ use Answer::{Final, ReadAgain, Wait};
 use super::Follower;
 use super::follower::{Last, State};
 use super::live_file::FileStatus;
-use super::poll::WaitReason::{self, Idle, Incomplete, Stale, Suspect, Zeros};
+use super::poll::WaitReason::{Idle, Incomplete, Stale, Suspect, Zeros};
+use super::unreported::{Answer, Probes, Retrying, Seen};
 use crate::damage::resync::written_len;
 use crate::detect::{DETECT_LEN, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
-
-/// The maximum number of blocks that one poll probes, so that no poll takes long: 8 MiB. From the
-/// page cache, that is less than a millisecond.
-const PROBES_MAX: usize = 256;
-
-/// What to do at the first place that is not a valid fragment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// It may become one.
-    Wait(WaitReason),
-    /// Its bytes must be read again before they are reported.
-    ReadAgain,
-    /// Its bytes will never be a valid fragment: they are reported as by a reader of the whole file.
-    Final,
-}
-
-/// The place that was read last, where the decoder stopped.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
-    pub(super) at: u64,
-    /// The state of the file before it was read.
-    pub(super) status: FileStatus,
-    pub(super) is_read_again: bool,
-}
 
 /// What is at that place.
 #[derive(Debug, Default)]
@@ -86,84 +63,6 @@ const TABLE: [Line; 11] = [
     (9, |place| place.may_be_older, Wait(Stale)),
     (9, |_| true, Wait(Suspect)),
 ];
-
-/// What is known about the bytes that have not been reported.
-#[derive(Debug, Default)]
-pub(super) struct Unreported {
-    /// The beginning of the last block that is known to begin with a valid fragment, and the form
-    /// of that fragment. Everything before it has been written.
-    passed: Option<(u64, Form)>,
-    /// For a block that begins with a valid fragment.
-    probes: Probes,
-    /// For anything after the bytes that show the format of the log.
-    head_probes: Probes,
-    /// Whether this poll left blocks of a file that has been replaced to the next poll.
-    pub(super) is_probing: bool,
-    pub(super) retrying: Option<Retrying>,
-    /// The offset of bytes that are not a valid fragment and never will be.
-    pub(super) known_bad: Option<u64>,
-}
-
-/// Which blocks polls probe: the first at each poll, because the writer continues there unless a
-/// crash left a hole of several blocks, and the others in turn, again and again, because any of them
-/// may be begun, or completed, at any time.
-///
-/// A file that has been replaced may not be polled again after that has been reported, so that all
-/// blocks are probed before, and again before it is reported another time: its writer may have
-/// continued in the meantime.
-#[derive(Debug, Default, Clone, Copy)]
-struct Probes {
-    /// The next block to probe after the first one. 0 if they begin again.
-    next: u64,
-    /// Whether all blocks have been probed since the file was seen to be replaced, or since that was
-    /// last reported. `None` if they have not begun.
-    has_probed_all: Option<bool>,
-}
-
-impl Probes {
-    /// Whether `is_it` is true of any of the next blocks to probe from `first` on, up to the first
-    /// such block. [`is_unfinished`](Self::is_unfinished) says whether there are more.
-    fn any(
-        &mut self,
-        first: u64,
-        status: FileStatus,
-        mut is_it: impl FnMut(u64) -> io::Result<bool>,
-    ) -> io::Result<bool> {
-        match self.has_probed_all {
-            None if status.is_rotated => (self.next, self.has_probed_all) = (0, Some(false)),
-            Some(_) if !status.is_rotated => self.has_probed_all = None,
-            _ => {}
-        }
-        let mut begin = first;
-        for _ in 0..PROBES_MAX {
-            if begin >= status.file_len {
-                self.next = 0;
-                self.has_probed_all = self.has_probed_all.map(|_| true);
-                break;
-            }
-            if is_it(begin)? {
-                return Ok(true);
-            }
-            self.next = self.next.max(begin + BLOCK_LEN as u64);
-            begin = self.next;
-        }
-        Ok(false)
-    }
-
-    /// Whether further blocks of a file that has been replaced must be probed before that is
-    /// reported.
-    fn is_unfinished(&self) -> bool {
-        self.has_probed_all == Some(false)
-    }
-}
-
-/// Bytes that look damaged, since when, and how often they were read again.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Retrying {
-    offset: u64,
-    since: Instant,
-    polls: u32,
-}
 
 impl Follower {
     /// What to do at the place where the window begins, whose bytes are not a valid fragment.

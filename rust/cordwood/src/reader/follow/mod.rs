@@ -10,6 +10,7 @@ mod judge;
 mod live_file;
 mod options;
 mod poll;
+mod unreported;
 
 pub use follower::Follower;
 pub use options::FollowOptions;
