@@ -147,12 +147,12 @@ impl Open {
                 self.next = None;
                 Taken::Nothing(self.follower.delay())
             }
-            Ok(Poll::Truncated { offset, file_len }) => Taken::Changed {
+            Ok(Poll::Truncated { offset, file_len, .. }) => Taken::Changed {
                 is_rotated: false,
                 offset,
                 file_len,
             },
-            Ok(Poll::Rotated { offset, file_len }) => self.rotated(py, offset, file_len, make),
+            Ok(Poll::Rotated { offset, file_len, .. }) => self.rotated(py, offset, file_len, make),
             Ok(Poll::End(end)) => {
                 self.end = Some(end);
                 Taken::End

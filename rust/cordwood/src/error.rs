@@ -514,6 +514,7 @@ pub enum Refused {
     OutOfMemory,
     /// With it, the records of a compressed log would decompress to more than is allowed for the
     /// bytes read: see [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
+    #[non_exhaustive]
     OverBudget {
         /// File offset of its first header.
         offset: u64,

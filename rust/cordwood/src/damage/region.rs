@@ -10,7 +10,8 @@ use crate::names::shows_name;
 /// Why a region of a file was not returned.
 ///
 /// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns the
-/// stable name.
+/// stable name. There may be more reasons in a later release, but not more fields in one of these:
+/// they are all that the rule knows, and a program may construct a reason to compare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {

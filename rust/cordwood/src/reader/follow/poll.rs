@@ -77,6 +77,7 @@ pub enum Poll<'a> {
     NotYet(NotYet),
     /// The file is shorter than the part already reported. The offset has lost its meaning, so
     /// every further result is the same.
+    #[non_exhaustive]
     Truncated {
         /// The file offset after the last reported event.
         offset: u64,
@@ -91,6 +92,7 @@ pub enum Poll<'a> {
     /// returns `Rotated` again, and only then drop it. If the path was renamed several times between
     /// two polls, only the last file is found. [`Follower::wait`](super::Follower::wait) returns this
     /// at once.
+    #[non_exhaustive]
     Rotated {
         /// The file offset after the last reported event, in the old file.
         offset: u64,
