@@ -41,9 +41,10 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     static LOG_FORMAT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
     let options = ReadOptions::default().with_range(..DETECT_LEN as u64);
-    let OpenedReader { reader, .. } = open_reader(source, options)?;
+    let OpenedReader { reader, options, .. } = open_reader(source, options)?;
     // A reader would read more at a time.
-    let mut reader = reader.map_source(|source| source.map(|input| input.take(DETECT_LEN as u64)));
+    let source = reader.into_inner().map(|input| input.take(DETECT_LEN as u64));
+    let mut reader = cordwood::Reader::with_source(source, options);
     let detected = py.detach(|| reader.detect());
     let path = reader.path();
     let Some(format) = detected.map_err(|error| to_python(py, error, path))? else {

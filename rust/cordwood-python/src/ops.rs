@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cordwood::ops::{self, PackOptions, Parts, SalvageOptions};
+use cordwood::ops::{self, PackOptions, SalvageOptions};
+use cordwood::parallel::{self, Parts};
 use cordwood::read::StreamSource;
 use cordwood::{Compression, Dialect, LogFormat, ReadOptions};
 use pyo3::prelude::*;
@@ -85,7 +86,7 @@ pub(crate) fn verify(
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
-    let report = watch.run(py, readers.len(), || ops::verify_parts(readers, &parts))?;
+    let report = watch.run(py, readers.len(), || parallel::verify_parts(readers, &parts))?;
     let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
     Ok(Report {
         report,
@@ -120,15 +121,21 @@ fn readers(
     let parts = Parts::for_threads(&options, whole.file_len(), threads, Parts::LENS);
     let Some(another) = another.filter(|_| parts.are_worth(threads)) else {
         return Ok((
-            vec![whole.map_source(|source| watched(source, watch, None))],
+            vec![cordwood::Reader::with_source(
+                watched(whole.into_inner(), watch, None),
+                options,
+            )],
             parts,
             path,
         ));
     };
     let reader = |_| {
         let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
-        let source = watched(source_at(input, 0)?, watch, Some(0));
-        Ok(whole.beside(source, options.clone()))
+        let source = source_at(input, 0)?.with_path(path.clone());
+        Ok(cordwood::Reader::with_source(
+            watched(source, watch, Some(0)),
+            options.clone(),
+        ))
     };
     let readers = (0..threads).map(reader).collect::<io::Result<_>>();
     Ok((
@@ -385,7 +392,7 @@ pub(crate) fn stat(
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
-    let stat = watch.run(py, readers.len(), || ops::stat_parts(readers, &parts))?;
+    let stat = watch.run(py, readers.len(), || parallel::stat_parts(readers, &parts))?;
     match stat {
         Ok(stat) => Ok(Stat { stat, path }),
         Err(error) => Err(to_python(py, error, path.as_deref())),

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
-use cordwood::ops::Parts;
-use cordwood::pipeline::{Next, Pipeline};
+use cordwood::parallel::{Next, Parts, Pipeline};
 use cordwood::read::Found;
 use cordwood::{ErrorKind, ReadOptions};
 use pyo3::intern;

@@ -36,11 +36,6 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         false
     }
 
-    /// The file that it reads, if that can be read at any offset.
-    fn file(&self) -> Option<FileReader> {
-        None
-    }
-
     /// Its current length in bytes, if that is known.
     fn len(&self) -> io::Result<Option<u64>> {
         Ok(None)
@@ -76,12 +71,7 @@ pub(crate) fn source_at(mut input: Box<dyn Input>, begin: u64) -> io::Result<Inp
         return Ok(StreamSource::new(input, 0));
     };
     let begin = input.seek(SeekFrom::Start(begin.min(len)))?;
-    let file = input.file();
-    let source = StreamSource::new(input, begin).with_len(len);
-    Ok(match file {
-        Some(file) => source.with_aside(file),
-        None => source,
-    })
+    Ok(StreamSource::new(input, begin).with_len(len))
 }
 
 pub(crate) type SourceReader = cordwood::Reader<InputSource>;
@@ -154,10 +144,10 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         return open_ranges(&file, begin);
     }
     if let Some(path) = path_of(source)? {
-        let opened = py.detach(|| source_at(Box::new(FileInput::new(FileReader::open(&path)?)), begin));
+        let opened = py.detach(|| StreamSource::open(&path, begin));
         let source = opened.map_err(|error| os_error(py, error, Some(&path)))?;
         return Ok(Opened {
-            source,
+            source: source.map(|file| Box::new(FileInput::new(file)) as Box<dyn Input>),
             path: Some(path),
             referent: None,
         });
@@ -266,10 +256,6 @@ impl Input for FileInput {
     fn another(&self) -> Option<Box<dyn Input>> {
         let has_positions = self.file.file_len().is_ok_and(|len| len.is_some());
         has_positions.then(|| Box::new(FileInput::new(self.file.clone())) as Box<dyn Input>)
-    }
-
-    fn file(&self) -> Option<FileReader> {
-        Some(self.file.clone())
     }
 
     fn len(&self) -> io::Result<Option<u64>> {

@@ -109,9 +109,7 @@ pub mod format;
 mod fragment;
 mod names;
 pub mod ops;
-// Hidden: for the binding, whose threads read ahead in this way. It is not specific to logs.
-#[doc(hidden)]
-pub mod pipeline;
+mod pipeline;
 mod process;
 mod reader;
 mod text;
@@ -147,6 +145,16 @@ pub mod crc32c {
     pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
 }
 
+/// Reading one log in several threads.
+// Hidden: for the binding, whose threads read Python's sources and can be interrupted.
+#[doc(hidden)]
+pub mod parallel {
+    pub use crate::ops::parallel::Parts;
+    pub use crate::ops::stat::stat_parts;
+    pub use crate::ops::verify::verify_parts;
+    pub use crate::pipeline::{Next, Pipeline, Queue};
+}
+
 /// The results of a [`Follower`].
 #[cfg(feature = "fs")]
 pub mod follow {
@@ -167,6 +175,8 @@ pub mod read {
 pub mod write {
     #[cfg(feature = "test-storage")]
     pub use crate::file::FileId;
+    // Hidden: for the binding, whose objects also have to know whether they are in a forked child.
+    #[doc(hidden)]
     pub use crate::process::Process;
     #[cfg(feature = "fs")]
     pub use crate::writer::LogStatus;

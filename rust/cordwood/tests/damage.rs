@@ -8,6 +8,7 @@ use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{BitFlip, FragmentPart, Reason, Severity, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
 use cordwood_log::ops::{self, SalvageOptions};
+use cordwood_log::parallel;
 use cordwood_log::read::SliceSource;
 use cordwood_log::{Dialect, End, Error, ErrorKind, Event, OnCorruption, ReadOptions, Reader, Writer};
 
@@ -456,15 +457,15 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
             let one = ops::verify(SliceSource::new(&bytes), &options)?;
             let stat = ops::stat(SliceSource::new(&bytes), &options)?;
             for (count, part_blocks) in [(2, 1), (2, 2), (3, 1), (4, 1)] {
-                let parts = ops::Parts::new(&options, Some(bytes.len() as u64), part_blocks * BLOCK_LEN as u64);
+                let parts = parallel::Parts::new(&options, Some(bytes.len() as u64), part_blocks * BLOCK_LEN as u64);
                 let readers = || {
                     (0..count)
                         .map(|_| Reader::from_slice(&bytes, options.clone()))
                         .collect()
                 };
                 let of = format!("{start} {end:?} {count} {part_blocks}");
-                assert_eq!(ops::verify_parts(readers(), &parts)?, one, "{of}");
-                assert_eq!(ops::stat_parts(readers(), &parts)?, stat, "{of}");
+                assert_eq!(parallel::verify_parts(readers(), &parts)?, one, "{of}");
+                assert_eq!(parallel::stat_parts(readers(), &parts)?, stat, "{of}");
             }
         }
     }

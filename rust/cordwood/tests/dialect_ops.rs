@@ -7,6 +7,7 @@ use cordwood_log::Compression;
 use cordwood_log::codec::Encoder;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::ops::{self, SalvageOptions};
+use cordwood_log::parallel;
 use cordwood_log::read::SliceSource;
 use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader};
 #[cfg(not(feature = "zstd"))]
@@ -81,9 +82,9 @@ fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::
         let one = ops::verify(SliceSource::new(&file), &options)?;
         let named = options.with_format(one.format);
         for count in [2, 5] {
-            let parts = ops::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
+            let parts = parallel::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
             let readers = (0..count).map(|_| Reader::from_slice(&file, named.clone()));
-            assert_eq!(ops::verify_parts(readers.collect(), &parts)?, one, "{dialect:?}");
+            assert_eq!(parallel::verify_parts(readers.collect(), &parts)?, one, "{dialect:?}");
         }
         let flips: Vec<_> = one
             .findings

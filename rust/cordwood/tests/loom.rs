@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use cordwood_log::pipeline::{Next, Queue};
+use cordwood_log::parallel::{Next, Queue};
 use cordwood_log::write::Storage;
 use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions};
 

@@ -11,7 +11,8 @@ mod wire;
 use std::io;
 
 use common::{Found, read_all};
-use cordwood_log::ops::{Detection, Parts, Stat, detect, fragments, stat, stat_parts, verify};
+use cordwood_log::ops::{Detection, Stat, detect, fragments, stat, verify};
+use cordwood_log::parallel::{Parts, stat_parts};
 use cordwood_log::read::{RecordBatch, SliceSource, Source};
 use cordwood_log::{
     Compression, Dialect, End, Error, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader, Unsupported,

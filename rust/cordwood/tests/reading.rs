@@ -15,6 +15,7 @@ use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::ops::{self, Detection, SalvageOptions, detect, detect_named};
+use cordwood_log::parallel;
 use cordwood_log::read::{FileReader, SeekSource, SliceSource, StreamSource};
 use cordwood_log::{
     Compression, Dialect, End, Error, ErrorKind, FollowOptions, Follower, LogFile, LogFormat, OnCorruption,
@@ -836,8 +837,8 @@ fn a_log_that_is_written_while_it_is_verified_is_not_damaged() -> Result<(), cor
         let source = || StreamSource::new(live(), 0);
         let reader = || Reader::with_source(source(), options.clone());
         assert!(!ops::verify(source(), &options)?.is_ok(), "what one reading sees");
-        let parts = ops::Parts::new(&options, Some(after.len() as u64), BLOCK as u64);
-        let report = ops::verify_parts(vec![reader()], &parts)?;
+        let parts = parallel::Parts::new(&options, Some(after.len() as u64), BLOCK as u64);
+        let report = parallel::verify_parts(vec![reader()], &parts)?;
         assert_eq!(report.is_ok(), is_ok);
         assert!(!is_ok || report.record_count == count as u64);
     }

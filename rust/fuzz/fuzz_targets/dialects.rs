@@ -9,6 +9,7 @@ use arbitrary::Arbitrary;
 use cordwood::damage::{Reason, Severity};
 use cordwood::format::{BLOCK_LEN, FragmentKind};
 use cordwood::ops::{self, Detection, detect};
+use cordwood::parallel;
 use cordwood::read::{SliceSource, StreamSource};
 use cordwood::{Compression, Dialect, End, Error, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader};
 use cordwood_fuzz::log::{Log, Script};
@@ -170,19 +171,19 @@ fn every_way(
 
     let named = options.clone().with_format(format);
     // Parts of one block, in whatever order threads take them.
-    let in_blocks = ops::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
+    let in_blocks = parallel::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
     let readers = || {
         (0..count.get())
             .map(|_| Reader::from_slice(file, named.clone()))
             .collect()
     };
-    let several = ops::verify_parts(readers(), &in_blocks).expect("no foreign file");
+    let several = parallel::verify_parts(readers(), &in_blocks).expect("no foreign file");
     assert_eq!(one, several, "{count} threads");
     let parts = ops::split_ranges(&named, Some(file.len() as u64), count);
     let joined: Vec<Event> = parts.iter().flat_map(|part| read::slice(file, part).0).collect();
     assert_eq!(joined, expected, "{count} parts");
     let stat = ops::stat(SliceSource::new(file), &named).expect("a log");
-    let stat_of_parts = ops::stat_parts(readers(), &in_blocks).expect("a log");
+    let stat_of_parts = parallel::stat_parts(readers(), &in_blocks).expect("a log");
     assert_eq!(stat, stat_of_parts, "{count} parts");
 
     if (options.start, options.end) == (0, None) {

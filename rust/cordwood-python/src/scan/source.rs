@@ -133,12 +133,19 @@ impl Source {
         match self {
             Source::Path(path) => {
                 let reader = cordwood::Reader::open_with(path, options.clone());
-                let reader = reader.map_err(|error| failure(error, Some(path)))?;
+                let mut reader = reader.map_err(|error| failure(error, Some(path)))?;
+                let mut options = options.clone();
+                if options.start > 0 {
+                    // It begins in the middle of the file from now on.
+                    let format = reader.format().map_err(|error| failure(error, Some(path)))?;
+                    options = options.with_format(format);
+                }
                 let another = FileInput::new(reader.get_ref().get_ref().clone()).another();
                 let input = |file| Box::new(FileInput::streamed(file)) as Box<dyn Input>;
+                let source = reader.into_inner().map(input);
                 Ok(OpenedReader {
-                    reader: reader.map_source(|source| source.map(input)),
-                    options: options.clone(),
+                    reader: cordwood::Reader::with_source(source, options.clone()),
+                    options,
                     another,
                     referent: None,
                 })

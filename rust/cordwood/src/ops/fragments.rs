@@ -174,7 +174,7 @@ impl<S: Source> Fragments<S> {
             window.at(self.offset, left).len() < left && !window.is_last
         } {
             self.source
-                .fill(self.offset)
+                .fill(self.offset, u64::MAX)
                 .map_err(|source| Error::io(source, self.ahead.path()))?;
         }
         let rest = self.source.window().at(self.offset, left);

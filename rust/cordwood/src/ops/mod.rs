@@ -9,11 +9,11 @@ mod fragments;
 mod new_log;
 #[cfg(feature = "fs")]
 mod pack;
-mod parallel;
+pub(crate) mod parallel;
 #[cfg(feature = "fs")]
 mod salvage;
-mod stat;
-mod verify;
+pub(crate) mod stat;
+pub(crate) mod verify;
 
 pub use crate::detect::is_log_name;
 pub use crate::detect::{DETECT_LEN, Detection, Foreign, detect, detect_named};
@@ -23,17 +23,14 @@ pub use fragments::fragments_file;
 pub use fragments::{Fragments, fragments};
 #[cfg(feature = "fs")]
 pub use pack::{PackOptions, pack, pack_file};
-pub use parallel::Parts;
 pub use parallel::split_ranges;
 #[cfg(feature = "fs")]
 pub use salvage::{SalvageOptions, salvage, salvage_file};
 #[cfg(feature = "fs")]
 pub use stat::stat_file;
-pub use stat::stat_parts;
 pub use stat::{Stat, stat};
 #[cfg(feature = "fs")]
 pub use verify::verify_file;
-pub use verify::verify_parts;
 pub use verify::{NotKept, Report, verify};
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Reader<StreamSource<FileReader>> {
         let source = StreamSource::open(path, named.map_or(0, begin)).map_err(at_path)?;
         let mut reader = Reader::with_source(source, options.clone());
         if !is_known && options.start > 0 {
-            // PartialDetection needs only the beginning of the file, so the bytes up to the range are not
+            // Detection needs only the beginning of the file, so the bytes up to the range are not
             // read.
             let begin = begin(reader.format()?.dialect);
             if let Some(len) = reader.source.file_len() {
@@ -123,13 +123,40 @@ impl Reader<StreamSource<FileReader>> {
     /// A reader of another range of the same open file, even if its path names another file by now.
     /// `options` must name the dialect.
     ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    /// use std::thread;
+    /// use cordwood_log::{ReadOptions, Reader, Writer, ops};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("app.log");
+    /// # let mut writer = Writer::new(std::fs::File::create(&path)?);
+    /// # writer.extend(vec![b"foo"; 10_000])?;
+    /// # writer.finish()?;
+    /// let mut reader = Reader::open(&path)?;
+    /// let options = ReadOptions::default().with_format(reader.format()?);
+    /// let ranges = ops::split_ranges(&options, reader.file_len(), NonZeroUsize::new(2).unwrap());
+    /// let count = thread::scope(|scope| {
+    ///     let threads: Vec<_> = ranges
+    ///         .into_iter()
+    ///         .map(|range| {
+    ///             let mut part = reader.another(range)?;
+    ///             Ok(scope.spawn(move || part.records().count()))
+    ///         })
+    ///         .collect::<Result<_, cordwood_log::Error>>()?;
+    ///     Ok::<_, cordwood_log::Error>(threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>())
+    /// })?;
+    /// assert_eq!(count, 10_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`] if the length of the file cannot be read.
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
         let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
-        Ok(self.beside(source.map_err(|source| self.io(source))?, options))
+        let source = source.map_err(|source| self.io(source))?;
+        Ok(Reader::with_source(source.with_path(self.path.clone()), options))
     }
 }
 
@@ -164,6 +191,17 @@ impl<S: SeekSource> Reader<S> {
     /// Starts again on the same source with `options`, which must name the dialect: for one reader
     /// that reads many ranges. Its window is not allocated again.
     ///
+    /// ```
+    /// use cordwood_log::{Dialect, ReadOptions, Reader};
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
+    /// let options = ReadOptions::default().with_dialect(Dialect::LEVELDB);
+    /// let mut reader = Reader::from_slice(&file, options.clone().with_range(10..20));
+    /// assert_eq!(reader.records().count(), 1);
+    /// reader.restart(options.with_range(..20))?;
+    /// assert_eq!(reader.records().count(), 2);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`] if the source cannot seek there.
@@ -177,40 +215,6 @@ impl<S: SeekSource> Reader<S> {
         self.last = None;
         self.undetected = options.must_look().then_some(options);
         Ok(())
-    }
-}
-
-impl<R: Read> Reader<StreamSource<R>> {
-    /// The same reader with its source mapped by `change`, which must provide the same bytes.
-    #[must_use]
-    pub fn map_source<T: Read>(
-        self,
-        change: impl FnOnce(StreamSource<R>) -> StreamSource<T>,
-    ) -> Reader<StreamSource<T>> {
-        let Reader {
-            source,
-            decoder,
-            fails,
-            range_end,
-            end,
-            last,
-            path,
-            undetected,
-            is_unclear,
-            left_out_count,
-        } = self;
-        Reader {
-            source: change(source),
-            decoder,
-            fails,
-            range_end,
-            end,
-            last,
-            path,
-            undetected,
-            is_unclear,
-            left_out_count,
-        }
     }
 }
 
@@ -229,16 +233,6 @@ impl<S: Source> Reader<S> {
             is_unclear: false,
             left_out_count: None,
             undetected: options.must_look().then_some(options),
-        }
-    }
-
-    /// A reader of another source of the same log, such as another range of the same file.
-    /// `options` must name the dialect.
-    pub fn beside<T: Source>(&self, source: T, options: ReadOptions) -> Reader<T> {
-        Reader {
-            is_unclear: self.is_unclear,
-            path: self.path.clone(),
-            ..Reader::with_source(source, options)
         }
     }
 
@@ -466,12 +460,12 @@ impl<S: Source> Reader<S> {
     /// Reads more from the source. A further call tries again if it fails.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.undetected.is_some() {
-            // PartialDetection needs the whole beginning in one window.
+            // Detection needs the whole beginning in one window.
             (self.source.window().offset, u64::MAX)
         } else {
             (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX))
         };
-        self.source.fill_range(from, end).map_err(|source| self.io(source))
+        self.source.fill(from, end).map_err(|source| self.io(source))
     }
 
     /// The bytes of the record that the last [`step`](Self::step) returned.
@@ -491,6 +485,8 @@ impl<S: Source> Reader<S> {
 
     /// Sets whether the bytes of fragmented records are kept. If not, only the length of a
     /// [found](Self::found) record may be asked for.
+    // Hidden: for the binding, which makes tables without the column of the records.
+    #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }

@@ -28,22 +28,14 @@ pub trait Source {
     /// Reads more, so that the window contains the bytes from the file offset `from` on and extends
     /// further than before, or is the last one.
     ///
+    /// The range of the reader ends at the file offset `range_end`, or is not limited if that is
+    /// `u64::MAX`: the bytes after it are needed only if the last record continues there.
+    ///
     /// # Errors
     ///
     /// The error of the read. The window still contains what it had from `from` on, and a further
     /// call tries again.
-    fn fill(&mut self, from: u64) -> io::Result<()>;
-
-    /// [`fill`](Self::fill) for a reader of a range that ends at the file offset `end`: what lies
-    /// after it is needed only if the last record continues there.
-    ///
-    /// # Errors
-    ///
-    /// As [`fill`](Self::fill).
-    fn fill_range(&mut self, from: u64, end: u64) -> io::Result<()> {
-        let _ = end;
-        self.fill(from)
-    }
+    fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
     /// The length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
@@ -101,7 +93,7 @@ impl Source for SliceSource<'_> {
         }
     }
 
-    fn fill(&mut self, _from: u64) -> io::Result<()> {
+    fn fill(&mut self, _from: u64, _range_end: u64) -> io::Result<()> {
         Ok(())
     }
 
@@ -169,8 +161,9 @@ impl StreamSource<FileReader> {
             return Ok(StreamSource::new(file, 0));
         };
         let offset = file.seek(SeekFrom::Start(offset.min(file_len)))?;
-        let aside = file.clone();
-        Ok(StreamSource::new(file, offset).with_len(file_len).with_aside(aside))
+        let aside = Some(file.clone());
+        let source = StreamSource::new(file, offset).with_len(file_len);
+        Ok(StreamSource { aside, ..source })
     }
 }
 
@@ -188,16 +181,6 @@ impl<R: Read> StreamSource<R> {
             range_end: u64::MAX,
             aside: None,
             path: None,
-        }
-    }
-
-    /// Sets the file that contains these bytes, so that other parts of it can also be read: see
-    /// [`Source::read_aside`].
-    #[must_use]
-    pub fn with_aside(self, file: FileReader) -> Self {
-        StreamSource {
-            aside: Some(file),
-            ..self
         }
     }
 
@@ -228,7 +211,22 @@ impl<R: Read> StreamSource<R> {
         self.read
     }
 
-    /// The same source with its reader wrapped in another.
+    /// The same source with its reader wrapped in another, which must return the same bytes.
+    ///
+    /// ```
+    /// use std::io::BufReader;
+    /// use std::path::Path;
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// use cordwood_log::read::StreamSource;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("app.log");
+    /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
+    /// let source = StreamSource::open(&path, 0)?.map(BufReader::new);
+    /// let mut reader = Reader::with_source(source, ReadOptions::default());
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
     pub fn map<T>(self, wrap: impl FnOnce(R) -> T) -> StreamSource<T> {
         let StreamSource {
             read,
@@ -347,7 +345,8 @@ impl<R: Read> Source for StreamSource<R> {
         }
     }
 
-    fn fill(&mut self, from: u64) -> io::Result<()> {
+    fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()> {
+        self.range_end = range_end;
         if from < self.offset {
             return Err(begins_after(self.offset, from));
         }
@@ -361,11 +360,6 @@ impl<R: Read> Source for StreamSource<R> {
                 return Ok(());
             }
         }
-    }
-
-    fn fill_range(&mut self, from: u64, end: u64) -> io::Result<()> {
-        self.range_end = end;
-        self.fill(from)
     }
 
     fn file_len(&self) -> Option<u64> {
@@ -564,7 +558,7 @@ mod tests {
         let mut source = StreamSource::new(&file[5..], 5);
         let mut from = 5;
         while !source.is_last {
-            source.fill(from)?;
+            source.fill(from, u64::MAX)?;
             let Window { offset, bytes, .. } = source.window();
             assert_eq!(bytes.as_ptr().addr() % PAGE_LEN, offset as usize % PAGE_LEN);
             assert_eq!(bytes, &file[offset as usize..][..bytes.len()]);

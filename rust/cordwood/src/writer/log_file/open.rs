@@ -116,6 +116,26 @@ impl LogFile {
 
     /// [`append_to`](Self::append_to), interruptible: `interrupted` is called repeatedly while the
     /// file is read, and an error from it ends the call as an [`ErrorKind::Io`].
+    ///
+    /// ```
+    /// use std::io;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use cordwood_log::{LogFile, LogFileOptions};
+    /// static IS_CANCELLED: AtomicBool = AtomicBool::new(false);
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("app.log");
+    /// let log = LogFile::append_to_unless(&path, LogFileOptions::default(), &|| {
+    ///     match IS_CANCELLED.load(Ordering::Relaxed) {
+    ///         true => Err(io::Error::other("cancelled")),
+    ///         false => Ok(()),
+    ///     }
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`append_to`](Self::append_to), and the error of `interrupted`.
     pub fn append_to_unless(
         path: impl AsRef<Path>,
         options: LogFileOptions,
