@@ -294,7 +294,7 @@ impl Encoder {
             self.plain(Kind::Full, record, out);
             return record_offset;
         }
-        self.encode_parts(record, out)
+        self.encode_otherwise(record, out)
     }
 
     /// Whether the record fits in one LevelDB FULL fragment, as most do.
@@ -358,6 +358,15 @@ impl Encoder {
     }
 
     /// [`encode`](Self::encode) at the end of a block, and in other dialects.
+    #[inline(never)]
+    fn encode_otherwise(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
+        match self.add_to_container(record) {
+            Some(record_offset) => record_offset,
+            None => self.encode_parts(record, out),
+        }
+    }
+
+    // Apart from the above, which is little work for most records of a packed log.
     #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         let Ok(record_offset) = self.encode_in_pieces(record, out, |_| Ok::<(), Infallible>(()));
@@ -434,7 +443,12 @@ impl Encoder {
     /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
     #[inline]
     fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
-        run(Plain { kind, payload, out });
+        run(Plain {
+            kind: kind as u8,
+            state: PLAIN_STATES[kind as usize],
+            payload: [payload],
+            out,
+        });
         self.advance(HEADER_LEN + payload.len());
     }
 
@@ -464,37 +478,62 @@ pub(crate) enum NotEncoded {
     TooLarge(usize),
 }
 
-/// The job of appending a LevelDB fragment, compiled with the instructions of the checksum's
-/// kernel.
-struct Plain<'a> {
-    kind: Kind,
-    payload: &'a [u8],
+/// The state of a checksum after the byte of each kind, which it covers before the payload.
+const PLAIN_STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
+
+/// The job of appending a fragment with a LevelDB header, compiled with the instructions of the
+/// checksum's kernel.
+struct Plain<'a, const N: usize> {
+    kind: u8,
+    /// That of the checksum after this kind.
+    state: u32,
+    /// Together, the payload.
+    payload: [&'a [u8]; N],
     out: &'a mut Vec<u8>,
 }
 
-impl Job for Plain<'_> {
+impl<const N: usize> Job for Plain<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) {
-        append_plain(kernel, self.kind, self.payload, self.out);
+        append_plain(kernel, self);
     }
 }
 
-/// Appends a LevelDB fragment. Its payload is at most [`FRAGMENT_LEN_MAX`] bytes.
+/// Appends a FULL fragment with a LevelDB header, and returns its length.
+fn append_full<const N: usize>(form: Form, payload: [&[u8]; N], out: &mut Vec<u8>) -> usize {
+    let (kind, len_before) = (form.kind_byte(Kind::Full), out.len());
+    run(Plain {
+        kind,
+        state: state_after(kind),
+        payload,
+        out,
+    });
+    out.len() - len_before
+}
+
+/// Appends a fragment with a LevelDB header. Its payload is at most [`FRAGMENT_LEN_MAX`] bytes.
 #[inline(always)]
-fn append_plain<K: Kernel>(kernel: K, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
-    // Indexed by the byte of the kind, which the checksum covers before the payload.
-    const STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
-    out.reserve(HEADER_LEN + payload.len());
+fn append_plain<K: Kernel, const N: usize>(kernel: K, fragment: Plain<'_, N>) {
+    let Plain {
+        kind,
+        mut state,
+        payload,
+        out,
+    } = fragment;
+    let payload_len: usize = payload.iter().map(|part| part.len()).sum();
+    out.reserve(HEADER_LEN + payload_len);
     // The checksum is known once the payload has been copied.
     let begin = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
-    let state = kernel.append(STATES[kind as usize], payload, out);
+    for part in &payload {
+        state = kernel.append(state, part, out);
+    }
     let header = Header {
         masked_crc: mask(!state),
-        len: payload.len() as u16,
-        kind: kind as u8,
+        len: payload_len as u16,
+        kind,
     };
     out[begin..begin + HEADER_LEN].copy_from_slice(&header.encode());
 }
@@ -542,7 +581,15 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
             if len > block_end - taken.out.len() || len + APPEND_ROOM > room {
                 break Stopped::At(record);
             }
-            append_plain(kernel, Kind::Full, bytes, &mut taken.out);
+            append_plain(
+                kernel,
+                Plain {
+                    kind: Kind::Full as u8,
+                    state: PLAIN_STATES[Kind::Full as usize],
+                    payload: [bytes],
+                    out: &mut taken.out,
+                },
+            );
             count += 1;
             if taken.out.len() >= self.out_len {
                 break Stopped::Full;

@@ -3,10 +3,11 @@
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 
-use super::{Encoder, Stopped};
+use super::{Encoder, Stopped, append_full};
 use crate::compression::Compressor;
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
+use crate::copy::append_short;
 use crate::dialect::{Form, LogFormat};
 use crate::format::{HEADER_LEN, encoded_len};
 
@@ -15,14 +16,29 @@ use crate::format::{HEADER_LEN, encoded_len};
 pub(super) struct Packing {
     codec: Codec,
     count: usize,
-    /// The lengths of the records. Their data follows when the container is closed.
+    /// The lengths of the records. If the container is to be compressed, their data follows when it
+    /// is closed.
     body: Vec<u8>,
     data: Vec<u8>,
     /// The bytes of the block in which it begins, from its beginning on.
     room: usize,
+    limits: Limits,
     compressor: Compressor,
-    /// The last container that was closed: codec, count, and the body or its frame.
+    /// What was written of the last container: its codec and count; after them, if it was to be
+    /// compressed, its frame or body.
     closed: Vec<u8>,
+}
+
+/// What a record is checked against first: within these limits, it belongs to the open container,
+/// and leaves it open.
+#[derive(Debug, Clone, Copy, Default)]
+struct Limits {
+    /// The data is shorter than this. 0 if no container is open.
+    data_len: usize,
+    /// The lengths without the new one, and the data, are not longer than this.
+    body_len: usize,
+    /// There are fewer records than this.
+    count: usize,
 }
 
 impl Packing {
@@ -35,6 +51,7 @@ impl Packing {
                 body: Vec::new(),
                 data: Vec::new(),
                 room: 0,
+                limits: Limits::default(),
                 compressor: Compressor::for_containers(format.is_zstd()),
                 closed: Vec::new(),
             })
@@ -73,18 +90,62 @@ impl Packing {
         Ok(())
     }
 
-    /// Whether a record of this length can be added.
-    #[inline]
-    fn has_room(&self, record_len: usize) -> bool {
-        let len = self.body.len() + self.data.len() + record_len;
-        // Nearly always, and decided without the lengths of two varints.
-        self.codec == Codec::Zstd
-            || HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX + len <= self.room
-            || self.has_exact_room(record_len)
+    /// Prepares for a container in a block that has `room` bytes left.
+    fn begin(&mut self, room: usize) {
+        self.room = room;
+        self.body.clear();
+        self.data.clear();
     }
 
-    #[inline(never)]
-    fn has_exact_room(&self, record_len: usize) -> bool {
+    /// Adds the first record, which [fits](Self::has_room).
+    fn open(&mut self, record: &[u8]) {
+        self.add(record);
+        self.limits = match self.codec {
+            Codec::Stored => Limits {
+                data_len: STORED_LEN_MAX,
+                body_len: self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
+                count: usize::MAX,
+            },
+            Codec::Zstd => Limits {
+                data_len: ZSTD_LEN_MAX,
+                body_len: usize::MAX,
+                // The offset of each record is in the block in which the container begins.
+                count: self.room - 1,
+            },
+        };
+    }
+
+    /// Adds a record if the container is open, and certainly stays so. Most records are added here.
+    #[inline(always)]
+    pub(super) fn add_within_limits(&mut self, record: &[u8]) -> bool {
+        let Limits {
+            data_len,
+            body_len,
+            count,
+        } = self.limits;
+        let end = self.data.len() + record.len();
+        let is_within = Encoder::shares_container(record.len())
+            && end < data_len
+            && self.body.len() + end <= body_len
+            && self.count < count;
+        if is_within {
+            self.add(record);
+        }
+        is_within
+    }
+
+    #[inline(always)]
+    fn add(&mut self, record: &[u8]) {
+        push_varint(record.len() as u64, &mut self.body);
+        append_short(&mut self.data, record);
+        self.count += 1;
+    }
+
+    /// Whether a record of this length can be added.
+    fn has_room(&self, record_len: usize) -> bool {
+        if self.codec == Codec::Zstd {
+            return true;
+        }
         if self.count == 0 {
             // Alone, it is an ordinary record.
             return HEADER_LEN + record_len <= self.room;
@@ -94,83 +155,12 @@ impl Packing {
         head_len + body_len <= self.room
     }
 
-    #[inline]
-    fn add(&mut self, record: &[u8]) {
-        push_varint(record.len() as u64, &mut self.body);
-        self.data.extend_from_slice(record);
-        self.count += 1;
-    }
-
-    /// Adds `records` in one loop, for as long as the container is open and none of them can close
-    /// it. Returns the one for which that is not known, if there is one.
-    fn add_all<R: AsRef<[u8]>>(
-        &mut self,
-        records: &mut impl Iterator<Item = R>,
-        record_len_max: u64,
-        added: &mut u64,
-    ) -> Stopped<R> {
-        let (data_len_max, count_max) = (self.data_len_max(), self.count_max());
-        let record_len_max = record_len_max.min(STORED_LEN_MAX as u64 - 1);
-        let room = match self.codec {
-            Codec::Stored => self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
-            Codec::Zstd => usize::MAX,
-        };
-        let Packing { body, data, count, .. } = self;
-        loop {
-            let Some(record) = records.next() else {
-                return Stopped::AtEnd;
-            };
-            // Called only once: a second call could return other bytes.
-            let bytes = record.as_ref();
-            let data_len = data.len() + bytes.len();
-            let is_open = *count > 0 && data_len < data_len_max && *count + 1 < count_max;
-            if !is_open || body.len() + data_len > room || bytes.len() as u64 > record_len_max {
-                return Stopped::At(record);
-            }
-            push_varint(bytes.len() as u64, body);
-            data.extend_from_slice(bytes);
-            *count += 1;
-            *added += 1;
-        }
-    }
-
-    /// Whether it is closed, whatever follows.
-    #[inline]
+    /// Whether it is closed, whatever follows. A stored one is not longer than its block.
     fn is_full(&self) -> bool {
-        self.data.len() >= self.data_len_max() || self.count >= self.count_max()
-    }
-
-    /// The length of data at which it is closed.
-    #[inline]
-    fn data_len_max(&self) -> usize {
         match self.codec {
-            Codec::Stored => STORED_LEN_MAX,
-            Codec::Zstd => ZSTD_LEN_MAX,
+            Codec::Stored => self.data.len() >= STORED_LEN_MAX,
+            Codec::Zstd => self.data.len() >= ZSTD_LEN_MAX || self.count >= self.room,
         }
-    }
-
-    /// The count of records at which it is closed: the offset of each is in the block in which the
-    /// container begins. A stored one is not longer than its block.
-    #[inline]
-    fn count_max(&self) -> usize {
-        match self.codec {
-            Codec::Stored => usize::MAX,
-            Codec::Zstd => self.room,
-        }
-    }
-
-    /// Closes the container, which begins at the offset `begin`, and leaves its bytes in `closed`.
-    /// Returns whether they are a container; if not, `data` is an ordinary record.
-    fn close(&mut self, begin: u64) -> bool {
-        let count = std::mem::take(&mut self.count);
-        self.body.extend_from_slice(&self.data);
-        if self.compress(count, begin, self.data.len()) {
-            return true;
-        }
-        self.closed.clear();
-        Head::encode(Codec::Stored, count, &mut self.closed);
-        self.closed.extend_from_slice(&self.body);
-        count > 1
     }
 
     /// Compresses `body`, `count` records with `data_len` bytes of data, into `closed`. Returns
@@ -187,6 +177,25 @@ impl Packing {
             && self.compressor.append(&self.body, &mut self.closed)
             && self.closed.len() < len_before
             && encoded_len(begin, self.closed.len() as u64) >= count as u64
+    }
+
+    /// Adds `records` for as long as they are [within the limits](Self::add_within_limits). Returns the
+    /// first one that is not.
+    fn add_all<R: AsRef<[u8]>>(
+        &mut self,
+        records: &mut impl Iterator<Item = R>,
+        record_len_max: u64,
+        added: &mut u64,
+    ) -> Option<R> {
+        loop {
+            let record = records.next()?;
+            // Called only once: a second call could return other bytes.
+            let bytes = record.as_ref();
+            if bytes.len() as u64 > record_len_max || !self.add_within_limits(bytes) {
+                return Some(record);
+            }
+            *added += 1;
+        }
     }
 }
 
@@ -230,13 +239,9 @@ impl Encoder {
         count: &mut u64,
     ) -> Stopped<R> {
         while out.len() < out_len {
-            let stopped = self
-                .packing
-                .as_mut()
-                .expect(PACKS)
-                .add_all(records, record_len_max, count);
-            let Stopped::At(record) = stopped else {
-                return stopped;
+            let packing = self.packing.as_mut().expect(PACKS);
+            let Some(record) = packing.add_all(records, record_len_max, count) else {
+                return Stopped::AtEnd;
             };
             let bytes = record.as_ref();
             if !Encoder::shares_container(bytes.len()) || bytes.len() as u64 > record_len_max {
@@ -248,32 +253,34 @@ impl Encoder {
         Stopped::Full
     }
 
-    /// Adds a record to the open container, or to a new one, and returns its offset.
+    /// Adds a record to the open container, if there is one, and it certainly stays open. Returns
+    /// the offset of the record if it was added.
     #[inline]
-    fn pack_short(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
-        let packing = self.packing.as_mut().expect(PACKS);
-        if packing.count == 0 || !packing.has_room(record.len()) {
-            return self.pack_first(record, out);
-        }
+    pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
+        let packing = self.packing.as_mut()?;
         let offset = self.offset.wrapping_add(packing.count as u64);
-        packing.add(record);
-        if packing.is_full() {
-            self.close_container(out);
-        }
-        offset
+        packing.add_within_limits(record).then_some(offset)
     }
 
-    /// [`pack_short`](Self::pack_short) for the first record of a container.
-    #[inline(never)]
-    fn pack_first(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
-        self.end_container(out);
-        let offset = self.begin_container(out);
+    /// Adds a short record to the open container, or to a new one, and returns its offset.
+    fn pack_short(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
+        if let Some(offset) = self.add_to_container(record) {
+            return offset;
+        }
         let packing = self.packing.as_mut().expect(PACKS);
-        if packing.has_room(record.len()) {
+        if packing.count > 0 && packing.has_room(record.len()) {
+            let offset = self.offset.wrapping_add(packing.count as u64);
             packing.add(record);
             if packing.is_full() {
                 self.close_container(out);
             }
+            return offset;
+        }
+        self.end_container(out);
+        let offset = self.begin_container(out);
+        let packing = self.packing.as_mut().expect(PACKS);
+        if packing.has_room(record.len()) {
+            packing.open(record);
         } else {
             // It does not fit in the block, and no stored container is cut.
             let Ok(()) = self.fragments(Form::Plain, record, out, |_| Ok::<(), Infallible>(()));
@@ -286,10 +293,7 @@ impl Encoder {
         self.begin(out);
         self.fill_block(out);
         let room = self.format.dialect.block_left(self.offset);
-        let packing = self.packing.as_mut().expect(PACKS);
-        packing.room = room;
-        packing.body.clear();
-        packing.data.clear();
+        self.packing.as_mut().expect(PACKS).begin(room);
         self.offset
     }
 
@@ -322,7 +326,29 @@ impl Encoder {
     #[inline(never)]
     fn close_container(&mut self, out: &mut Vec<u8>) {
         let packing = self.packing.as_mut().expect(PACKS);
-        let (form, payload) = match packing.close(self.offset) {
+        let count = std::mem::take(&mut packing.count);
+        packing.limits = Limits::default();
+        if packing.codec == Codec::Stored {
+            let Packing { body, data, closed, .. } = &mut **packing;
+            // It does not leave its block, so it is not cut.
+            let len = if count == 1 {
+                append_full(Form::Plain, [data], out)
+            } else {
+                closed.clear();
+                Head::encode(Codec::Stored, count, closed);
+                append_full(Form::Packed, [closed, body, data], out)
+            };
+            return self.advance(len);
+        }
+        let data_len = packing.data.len();
+        packing.body.extend_from_slice(&packing.data);
+        let is_compressed = packing.compress(count, self.offset, data_len);
+        if !is_compressed && count > 1 {
+            packing.closed.clear();
+            Head::encode(Codec::Stored, count, &mut packing.closed);
+            packing.closed.extend_from_slice(&packing.body);
+        }
+        let (form, payload) = match is_compressed || count > 1 {
             true => (Form::Packed, &mut packing.closed),
             false => (Form::Plain, &mut packing.data),
         };

@@ -212,6 +212,9 @@ impl LogFile {
         let packs = state.encoder.packs();
         let mut syncs = syncs;
         if packs {
+            if !syncs && let Some(offset) = self.gather(&mut state, record) {
+                return Ok(offset);
+            }
             syncs = self.prepare_container(&mut state, record.len(), syncs)?;
         }
         let before = state.mark();
@@ -228,6 +231,18 @@ impl LogFile {
             self.wait_until_durable(state)?;
         }
         Ok(offset)
+    }
+
+    /// Adds a record to the open container, if that is all that has to be done: the container stays
+    /// open, and nothing is written or synced.
+    // Inlined, it would make appending to other logs slower.
+    #[inline(never)]
+    fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
+        let is_never_due = matches!(self.options.sync, SyncPolicy::Never | SyncPolicy::OnClose);
+        if self.writes_each() || !is_never_due {
+            return None;
+        }
+        state.encoder.add_to_container(record)
     }
 
     /// Prepares for a record of a log with containers, and returns whether it must be synced: if
@@ -315,6 +330,12 @@ impl LogFile {
         };
         self.check(&state)?;
         let is_too_large = record.len() as u64 > self.options.record_len_max;
+        if state.encoder.packs()
+            && !is_too_large
+            && let Some(offset) = self.gather(&mut state, record)
+        {
+            return Ok(Some(offset));
+        }
         // If this is more than is needed, `append` decides.
         let len = state.encoder.encoded_len_max(record.len());
         let end = state.encoder.offset().saturating_add(len);
