@@ -8,7 +8,7 @@ use std::collections::TryReserveError;
 use std::io::Cursor;
 
 #[cfg(feature = "zstd")]
-use zstd_safe::{CCtx, CParameter};
+use zstd_safe::{CCtx, CParameter, DCtx};
 
 use crate::damage::Reason;
 
@@ -44,8 +44,12 @@ pub(crate) enum Failed {
 }
 
 /// Decompresses records, and holds the data of the last one.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Decompressor {
+    /// zstd's own state, about 100 KiB: made for the first frame, since making it takes as long as
+    /// decompressing a short one.
+    #[cfg(feature = "zstd")]
+    zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
     /// Total length stated by the frames decompressed since the last [`reset`](Self::reset).
     total: u64,
@@ -110,7 +114,11 @@ impl Decompressor {
         let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
         self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
         self.total = total;
-        match zstd_safe::decompress(&mut self.data, frame) {
+        let context = match &mut self.zstd {
+            Some(context) => context,
+            none => none.insert(DCtx::try_create().ok_or(Failed::OutOfMemory)?),
+        };
+        match context.decompress(&mut self.data, frame) {
             Ok(found) if found == len => Ok(()),
             _ => Err(bad),
         }
@@ -144,6 +152,15 @@ impl Decompressor {
             return Ok(());
         }
         Err(Failed::Skipped(Reason::UnsupportedCompression))
+    }
+}
+
+impl std::fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decompressor")
+            .field("data", &self.data)
+            .field("total", &self.total)
+            .finish_non_exhaustive()
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) const VARINT_LEN_MAX: usize = 5;
 
 /// The most bytes before the body of a container.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
+
 /// The longest container, in bytes, that is joined, and the longest body of one with `count` records
 /// that is decompressed, by a reader that refuses longer records than `record_len_max`. A container
 /// of the usual length is read even if each of its records may only be short.
@@ -176,30 +177,43 @@ impl Head {
     }
 }
 
-/// Reads the lengths at the beginning of `body`, and replaces `ends` by where the data of each of
-/// the `count` records ends, counted from the beginning of `body`. Returns where the data of the
-/// first one begins. `None` if the lengths are not valid, or do not add up to the rest of the body.
+/// Reads the lengths at the beginning of `body`, and replaces `offsets` by where each of the `count`
+/// records begins in the data, which follows, and where the last one ends. Returns where in `body`
+/// the data begins. `None` if the lengths are not valid, or do not add up to the rest of the body.
 ///
-/// `ends` must have room for `count` entries.
-pub(crate) fn read_ends(body: &[u8], count: usize, ends: &mut Vec<usize>) -> Option<usize> {
-    ends.clear();
+/// `offsets` must have room for one more entry than there are records.
+pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
+    offsets.clear();
+    offsets.push(0);
     let mut rest = body;
+    // The lengths of at most `COUNT_MAX` records, none longer than 2^35 bytes. A sum that is too
+    // large for a `usize` is not that of bytes in memory.
     let mut total = 0_u64;
-    for _ in 0..count {
-        let len;
-        (len, rest) = read_varint(rest)?;
-        total += len;
-        // The lengths of at most `COUNT_MAX` records, none longer than 2^35 bytes. A sum that is
-        // too large for a `usize` is not that of bytes in memory.
-        ends.push(total as usize);
+    while offsets.len() <= count {
+        if count - offsets.len() >= SHORT_COUNT
+            && let Some((lens, after)) = rest.split_first_chunk::<SHORT_COUNT>()
+            && u64::from_le_bytes(*lens) & SHORT_MASK == 0
+        {
+            offsets.extend(lens.map(|len| {
+                total += u64::from(len);
+                total as usize
+            }));
+            rest = after;
+        } else {
+            let len;
+            (len, rest) = read_varint(rest)?;
+            total += len;
+            offsets.push(total as usize);
+        }
     }
-    if total != rest.len() as u64 {
-        return None;
-    }
-    let begin = body.len() - rest.len();
-    ends.iter_mut().for_each(|end| *end += begin);
-    Some(begin)
+    (total == rest.len() as u64).then_some(body.len() - rest.len())
 }
+
+/// How many lengths are read at once, if none is longer than one byte.
+const SHORT_COUNT: usize = 8;
+
+/// The bits that are clear in varints of one byte.
+const SHORT_MASK: u64 = 0x8080_8080_8080_8080;
 
 /// Reads the varint at the beginning of `bytes`, and returns the bytes after it. `None` if it is
 /// cut, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
@@ -314,9 +328,9 @@ mod tests {
     /// The body of vectors 3, 4 and 9.
     #[test]
     fn the_lengths_come_first_and_add_up_to_the_rest() {
-        let mut ends = Vec::new();
-        assert_eq!(read_ends(b"\x01\x00\x03afoo", 3, &mut ends), Some(3));
-        assert_eq!(ends, [4, 4, 7]);
+        let mut offsets = Vec::new();
+        assert_eq!(read_offsets(b"\x01\x00\x03afoo", 3, &mut offsets), Some(3));
+        assert_eq!(offsets, [0, 1, 1, 4]);
         for body in [
             &b"\x01\x00\x02afoo"[..],
             b"\x01\x00\x04afoo",
@@ -324,8 +338,42 @@ mod tests {
             b"\x01\x80\x00afo",
             b"\xff\xff\xff\xff\x7f\xff\xff\xff\xff\x7f\xff\xff\xff\xff\x7f",
         ] {
-            assert_eq!(read_ends(body, 3, &mut ends), None, "{body:?}");
+            assert_eq!(read_offsets(body, 3, &mut offsets), None, "{body:?}");
         }
-        assert_eq!(read_ends(b"\x00\x00", 2, &mut ends), Some(2));
+        assert_eq!(read_offsets(b"\x00\x00", 2, &mut offsets), Some(2));
+    }
+
+    /// Also where longer lengths are between them, and at the end.
+    #[test]
+    fn short_lengths_are_read_as_if_one_by_one() {
+        for seed in 0..2000_u64 {
+            let mut random = seed;
+            let mut next = |max: u64| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> 33) % max
+            };
+            let count = 1 + next(40) as usize;
+            let lens: Vec<u64> = (0..count)
+                .map(|_| if next(16) == 0 { next(300) } else { next(128) })
+                .collect();
+            let (mut body, mut expected, mut sum) = (Vec::new(), vec![0], 0);
+            for &len in &lens {
+                push_varint(len, &mut body);
+                sum += len as usize;
+                expected.push(sum);
+            }
+            let begin = body.len();
+            body.resize(begin + sum, 0xff);
+
+            let mut offsets = Vec::new();
+            assert_eq!(
+                (read_offsets(&body, count, &mut offsets), &offsets),
+                (Some(begin), &expected),
+                "{lens:?}"
+            );
+            body.push(0xff);
+            assert_eq!(read_offsets(&body, count, &mut offsets), None, "{lens:?}");
+            assert_eq!(read_offsets(&body[..begin - 1], count, &mut offsets), None, "{lens:?}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::unpack::Contents;
 use super::{DataAt, Decoder, RecordSpan, Step, Stored, Window};
-use crate::container::{Codec, Head, read_ends};
+use crate::container::{Codec, Head, read_offsets};
 use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::Unsupported;
 use crate::error::Refused;
@@ -15,10 +15,9 @@ pub(super) struct Opened {
     /// File offsets of the container.
     begin: u64,
     end: u64,
-    body: Body,
-    /// Where the data of the first record begins in the body, and where that of each record ends.
-    data_begin: usize,
-    ends: Vec<usize>,
+    data: Data,
+    /// Where each record begins in the data, and where the last one ends.
+    offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
     /// The index after that of the last record that was found: from there on, the container has not
@@ -35,15 +34,15 @@ pub(super) struct Opened {
     record_len_max: u64,
 }
 
-/// Where the body of a container is.
+/// Where the data of the records begins, which follows their lengths.
 #[derive(Debug, Clone, Copy)]
-enum Body {
-    /// In the window, at this file offset: it is stored, in one fragment.
+enum Data {
+    /// In the window, at this file offset: the container is stored, in one fragment.
     Window(u64),
     /// In the assembler, at this place: it is stored, in several fragments.
     Joined(usize),
-    /// In the unpacker: it was decompressed.
-    Unpacked,
+    /// In the unpacker, at this place: it was decompressed.
+    Unpacked(usize),
 }
 
 /// The records of an opened container that are still to be returned, for a caller that copies many of
@@ -51,9 +50,8 @@ enum Body {
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
-    /// Where the first of them begins, and where each ends, in the same units.
-    pub(crate) data_begin: usize,
-    pub(crate) ends: &'a [usize],
+    /// Where each of them begins in the data of the container, and where the last one ends.
+    pub(crate) offsets: &'a [usize],
     /// The file offset of the first of them. Those of the others follow, one by one.
     pub(crate) offset: u64,
     /// The file offset after the last of them.
@@ -65,9 +63,8 @@ impl Opened {
         Opened {
             begin: 0,
             end: 0,
-            body: Body::Unpacked,
-            data_begin: 0,
-            ends: Vec::new(),
+            data: Data::Unpacked(0),
+            offsets: Vec::new(),
             next: 0,
             found: 0,
             limit: 0,
@@ -80,7 +77,7 @@ impl Opened {
 
     /// Whether `offset` is that of one of its records, and not of the first.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
-        let records = self.begin + 1..self.end.min(self.begin + self.ends.len() as u64);
+        let records = self.begin + 1..self.end.min(self.begin + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
     }
 
@@ -99,20 +96,17 @@ impl Opened {
         self.has_long && self.place(index).len() as u64 > self.record_len_max
     }
 
-    /// Where the data of a record is in the body.
+    /// Where a record is in the data.
     #[inline]
     fn place(&self, index: usize) -> Range<usize> {
-        let begin = match index.checked_sub(1) {
-            Some(before) => self.ends[before],
-            None => self.data_begin,
-        };
-        begin..self.ends[index]
+        let place = &self.offsets[index..][..2];
+        place[0]..place[1]
     }
 
     /// The file offset after a record: that of the next one, or the end of the container.
     #[inline]
     fn end_offset(&self, index: usize) -> u64 {
-        if index + 1 == self.ends.len() {
+        if index + 2 == self.offsets.len() {
             self.end
         } else {
             self.begin + index as u64 + 1
@@ -176,20 +170,24 @@ impl Decoder {
         Some(span)
     }
 
+    /// The bytes of the record of the opened container that was taken last.
+    #[inline]
+    pub(crate) fn data_before_next<'a>(&'a self, window: Window<'a>) -> &'a [u8] {
+        self.opened_data(window, self.opened.place(self.opened.next - 1))
+    }
+
     /// The records of the opened container that were found and not taken, unless they are salvaged.
     pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
         let opened = &self.opened;
         if opened.next >= opened.found || opened.is_salvaged {
             return None;
         }
-        let data_begin = opened.place(opened.next).start;
-        let last = opened.found - 1;
+        let offsets = &opened.offsets[opened.next..=opened.found];
         Some(Rest {
-            data: self.body(window, data_begin..opened.ends[last]),
-            data_begin,
-            ends: &opened.ends[opened.next..opened.found],
+            data: self.opened_data(window, offsets[0]..offsets[offsets.len() - 1]),
+            offsets,
             offset: opened.begin + opened.next as u64,
-            end_offset: opened.end_offset(last),
+            end_offset: opened.end_offset(opened.found - 1),
         })
     }
 
@@ -214,7 +212,7 @@ impl Decoder {
     // Inlined, it would make the loops over short records slower, which are in no container.
     #[inline(never)]
     pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
-        self.body(window, self.opened.place(usize::from(index)))
+        self.opened_data(window, self.opened.place(usize::from(index)))
     }
 
     #[inline(never)]
@@ -222,13 +220,15 @@ impl Decoder {
         self.opened.place(usize::from(index)).len() as u64
     }
 
+    /// The data of the opened container at this place.
     #[inline]
-    fn body<'a>(&'a self, window: Window<'a>, place: Range<usize>) -> &'a [u8] {
-        match self.opened.body {
-            Body::Window(offset) => window.slice(offset + place.start as u64, place.len()),
-            Body::Joined(begin) => &self.assembler.joined()[begin + place.start..begin + place.end],
-            Body::Unpacked => &self.unpacker.data()[place],
-        }
+    fn opened_data<'a>(&'a self, window: Window<'a>, place: Range<usize>) -> &'a [u8] {
+        let (held, begin) = match self.opened.data {
+            Data::Window(offset) => return window.slice(offset + place.start as u64, place.len()),
+            Data::Joined(begin) => (self.assembler.joined(), begin),
+            Data::Unpacked(begin) => (self.unpacker.data(), begin),
+        };
+        &held[begin + place.start..begin + place.end]
     }
 
     /// The space that the container takes up in the file, for the first of its records that is
@@ -321,32 +321,30 @@ impl Decoder {
             Some(Codec::Zstd) => self.unpacker.unpack_container(span, stored_body, head.count),
             _ => Contents::Data,
         };
-        let (body, is_unpacked) = match contents {
-            Contents::Data if codec == Some(Codec::Zstd) => (self.unpacker.data(), true),
-            Contents::Data => (stored_body, false),
+        let is_unpacked = codec == Some(Codec::Zstd);
+        let body = match contents {
+            Contents::Data if is_unpacked => self.unpacker.data(),
+            Contents::Data => stored_body,
             Contents::Bad(reason) => return bad(reason).map(|region| self.skip(region)),
             Contents::Refused(refused) => return Some(self.refuse_again(span, refused)),
         };
-        if self.opened.ends.try_reserve(head.count).is_err() {
+        if self.opened.offsets.try_reserve(head.count + 1).is_err() {
             return Some(self.refuse_again(span, Refused::OutOfMemory));
         }
-        let Some(data_begin) = read_ends(body, head.count, &mut self.opened.ends) else {
+        let Some(data_begin) = read_offsets(body, head.count, &mut self.opened.offsets) else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
 
         let opened = &mut self.opened;
         let len_max = opened.record_len_max;
-        opened.has_long = body.len() as u64 > len_max && {
-            let mut ends = std::iter::once(data_begin).chain(opened.ends.iter().copied());
-            let mut end_before = ends.next().unwrap_or(0);
-            ends.any(|end| (end - std::mem::replace(&mut end_before, end)) as u64 > len_max)
+        let is_long = |place: &[usize]| (place[1] - place[0]) as u64 > len_max;
+        opened.has_long = body.len() as u64 > len_max && opened.offsets.windows(2).any(is_long);
+        opened.data = match is_unpacked {
+            true => Data::Unpacked(data_begin),
+            false if is_joined => Data::Joined(head.len + data_begin),
+            false => Data::Window(end - (body.len() - data_begin) as u64),
         };
-        opened.body = match is_unpacked {
-            true => Body::Unpacked,
-            false if is_joined => Body::Joined(head.len),
-            false => Body::Window(end - stored_body.len() as u64),
-        };
-        (opened.begin, opened.end, opened.data_begin) = (begin, end, data_begin);
+        (opened.begin, opened.end) = (begin, end);
         // In the range, and so fewer than `count`.
         opened.next = before as usize;
         opened.found = opened.next;

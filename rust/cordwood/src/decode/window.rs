@@ -29,12 +29,11 @@ impl<'a> Window<'a> {
     /// The `len` bytes from the file offset `begin` on, which the window must contain.
     #[inline]
     pub(crate) fn slice(self, begin: u64, len: usize) -> &'a [u8] {
-        let bytes = self.at(begin, len);
-        assert!(
-            bytes.len() == len,
-            "the window does not contain the bytes of the record"
-        );
-        bytes
+        let skip = begin
+            .checked_sub(self.offset)
+            .and_then(|skip| usize::try_from(skip).ok());
+        let bytes = skip.and_then(|skip| self.bytes.get(skip..)?.get(..len));
+        bytes.expect("the window does not contain the bytes of the record")
     }
 
     /// The bytes from the file offset `begin` on, at most `len`; none if the window does not

@@ -309,16 +309,27 @@ impl<S: Source> Reader<S> {
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         match self.decoder.next_of_run() {
             Some(span) => Ok(Some(self.record(span))),
-            None => self.look_for_record(),
+            None => self.next_in_container(),
         }
     }
 
-    // Not inlined, as `look`.
+    /// [`next_record`](Self::next_record), if there is none of a run.
+    // Not inlined, as `look`; and apart from the rest, which needs more registers.
+    #[inline(never)]
+    fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
+        let Some(span) = self.decoder.next_of_container() else {
+            return self.look_for_record();
+        };
+        Ok(Some(Record {
+            offset: span.offset,
+            end_offset: span.end_offset,
+            data: self.decoder.data_before_next(self.source.window()),
+            is_salvaged: span.is_salvaged,
+        }))
+    }
+
     #[inline(never)]
     fn look_for_record(&mut self) -> Result<Option<Record<'_>>, Error> {
-        if let Some(span) = self.decoder.next_of_container() {
-            return Ok(Some(self.record(span)));
-        }
         loop {
             match self.step()? {
                 Step::Record(span) => return Ok(Some(self.record(span))),

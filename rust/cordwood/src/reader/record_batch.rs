@@ -177,20 +177,20 @@ impl RecordBatch {
     /// added.
     pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
-        let until_full = rest.ends.partition_point(|&end| end - rest.data_begin < room) + 1;
+        let (&begin, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
+        let until_full = ends.partition_point(|&end| end - begin < room) + 1;
         let count = until_full
             .min(count_max(target_len).saturating_sub(self.len()).max(1))
-            .min(rest.ends.len());
-        let ends = &rest.ends[..count];
-        let data = &rest.data[..ends[count - 1] - rest.data_begin];
+            .min(ends.len());
+        let data = &rest.data[..rest.offsets[count] - begin];
         self.reserve(count, data.len())?;
         self.keep_end(rest.offset);
         // A buffer is never longer than i64::MAX.
-        let moved = self.data.len() as i64 - rest.data_begin as i64;
+        let moved = self.data.len() as i64 - begin as i64;
         append(&mut self.data, data);
-        self.offsets.extend(ends.iter().map(|&end| moved + end as i64));
-        self.record_offsets.extend((rest.offset..).take(count));
-        self.end_offset = if count == rest.ends.len() {
+        self.offsets.extend(ends[..count].iter().map(|&end| moved + end as i64));
+        self.record_offsets.extend(rest.offset..rest.offset + count as u64);
+        self.end_offset = if count == ends.len() {
             rest.end_offset
         } else {
             rest.offset + count as u64
