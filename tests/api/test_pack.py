@@ -78,6 +78,15 @@ def test_real_logs_there_and_back(path, compression, tmp_path):
     assert (again == path.read_bytes()) == (skipped <= {"file_header"})
 
 
+def test_records_that_compress_to_less_than_a_byte(tmp_path):
+    """Each needs a byte of its container for its offset, and pyarrow reads the frames that are lengthened for that."""
+    records = [b'{"step": %d, "loss": 0.25}' % step for step in range(5000)]
+    cordwood.pack(reference.encode(records), tmp_path / "packed")
+    packed = (tmp_path / "packed").read_bytes()
+    assert len(packed) < 1.1 * len(records)
+    assert [record.data for record in packed_reference.read(packed)] == records
+
+
 def refused(source, tmp_path, kind, **options):
     with pytest.raises(kind) as caught:
         cordwood.pack(source, tmp_path / "packed", **options)

@@ -253,6 +253,28 @@ impl Compressor {
     }
 }
 
+/// Lengthens the frame at the end of `out`, which begins at `begin`, by at least `len` bytes: with
+/// blocks without content after its header.
+pub(crate) fn lengthen(out: &mut Vec<u8>, begin: usize, len: usize) {
+    let Some(at) = out.get(begin..).and_then(header_len).map(|len| begin + len) else {
+        return;
+    };
+    // A raw block that is not the last, of 0 bytes. Source: RFC 8878, 3.1.1.2.
+    const EMPTY_BLOCK: [u8; 3] = [0; 3];
+    let blocks = [EMPTY_BLOCK].repeat(len.div_ceil(EMPTY_BLOCK.len()));
+    out.splice(at..at, blocks.into_iter().flatten());
+}
+
+/// The length of the header of a frame. Source: RFC 8878, 3.1.1.1.
+fn header_len(frame: &[u8]) -> Option<usize> {
+    let descriptor = *frame.get(4)?;
+    let is_single_segment = descriptor & 1 << 5 != 0;
+    let window_len = usize::from(!is_single_segment);
+    let dictionary_len = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let content_len = [usize::from(is_single_segment), 2, 4, 8][usize::from(descriptor >> 6)];
+    Some(5 + window_len + dictionary_len + content_len)
+}
+
 /// No state is carried from one record to the next.
 impl Clone for Compressor {
     fn clone(&self) -> Self {

@@ -4,7 +4,7 @@ use std::collections::TryReserveError;
 use std::convert::Infallible;
 
 use super::{Encoder, Stopped, append_full};
-use crate::compression::Compressor;
+use crate::compression::{Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
 use crate::copy::append_short;
@@ -163,9 +163,9 @@ impl Packing {
         }
     }
 
-    /// Compresses `body`, `count` records with `data_len` bytes of data, into `closed`. Returns
-    /// whether that is to be written: if it is shorter than what is written otherwise, and long
-    /// enough for an offset for each record.
+    /// Compresses `body`, `count` records with `data_len` bytes of data, into `closed`, which becomes
+    /// long enough for an offset for each record. Returns whether that is to be written: if it is
+    /// shorter than what is written otherwise.
     fn compress(&mut self, count: usize, begin: u64, data_len: usize) -> bool {
         self.closed.clear();
         Head::encode(Codec::Zstd, count, &mut self.closed);
@@ -173,10 +173,15 @@ impl Packing {
             1 => data_len,
             _ => self.closed.len() + self.body.len(),
         };
-        self.codec == Codec::Zstd
-            && self.compressor.append(&self.body, &mut self.closed)
-            && self.closed.len() < len_before
-            && encoded_len(begin, self.closed.len() as u64) >= count as u64
+        let frame_begin = self.closed.len();
+        if self.codec != Codec::Zstd || !self.compressor.append(&self.body, &mut self.closed) {
+            return false;
+        }
+        let file_len = encoded_len(begin, self.closed.len() as u64);
+        if file_len < count as u64 {
+            lengthen(&mut self.closed, frame_begin, count - file_len as usize);
+        }
+        self.closed.len() < len_before
     }
 
     /// Adds `records` for as long as they are [within the limits](Self::add_within_limits). Returns the
