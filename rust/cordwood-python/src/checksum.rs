@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arguments::bytes_of;
+use crate::values::arguments::bytes_of;
 
 /// Data of at least this length is checksummed with the interpreter released; for less, releasing
 /// it costs more than the checksum.

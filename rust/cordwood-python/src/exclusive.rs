@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use crate::error::with_hint;
+use crate::values::error::with_hint;
 
 /// A mutex that releases the interpreter while it waits, and that refuses two threads that would
 /// wait forever:

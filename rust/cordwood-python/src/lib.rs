@@ -4,59 +4,23 @@
 //! written as a Python docstring. `tools/stub.py` copies it into the stub,
 //! `python/cordwood/_native.pyi`, which has the types.
 
-// Reading.
-mod batch_pool;
-mod detect;
-mod follower;
-mod follower_state;
-mod listed;
-mod read_ahead;
-mod reader;
-mod record;
-mod record_batch;
-mod source;
-
-// Writing.
-mod sink;
-mod writer;
-
-// Many logs as a table, and Arrow.
+// What the classes are made of. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`, and
+// three files of `interpreter/`: `fast_call`, `kept_exception` and `python_code`.
 mod arrow;
-mod scan;
-
-// Taking a whole log apart, and the findings.
-mod fragments;
-mod manifest;
-mod ops;
-mod watched;
-
-// What engines keep in records.
-mod entity;
-mod entity_table;
-mod operation;
-mod version_edit;
-mod wandb;
-mod write_batch;
-
-// Checksums.
-mod checksum;
-
-// What the classes share: arguments, results and errors.
-mod arguments;
-mod enums;
-mod error;
-mod log;
-mod options;
-mod pickle;
+mod exclusive;
+mod interpreter;
+mod io;
+mod memory;
 mod values;
 
-// Python's memory, calls and threads. All `unsafe` code is in `buffer`, `fast_call`,
-// `kept_exception`, `python_code` and `arrow`.
-mod buffer;
-mod exclusive;
-mod fast_call;
-mod kept_exception;
-mod python_code;
+// The classes and functions.
+mod checksum;
+mod follower;
+mod ops;
+mod payload;
+mod reader;
+mod scan;
+mod writer;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -68,7 +32,7 @@ const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\""
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
-    use crate::fast_call::{class_with_append, class_with_next, is_main_interpreter};
+    use crate::interpreter::fast_call::{class_with_append, class_with_next, is_main_interpreter};
     use crate::reader::Reader;
     use crate::values::severities;
     use crate::writer::Writer;
@@ -76,33 +40,33 @@ mod native {
     #[pymodule_export]
     use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
-    use crate::detect::{detect, is_log_name};
-    #[pymodule_export]
-    use crate::entity::decode_entity;
-    #[pymodule_export]
-    use crate::entity_table::{EntityBuilder, EntityLearner, batch_crc};
-    #[pymodule_export]
     use crate::follower::{Follower, FollowerRecords};
     #[pymodule_export]
-    use crate::fragments::{Fragments, Runs, fragments, runs};
+    use crate::ops::detect::{detect, is_log_name};
+    #[pymodule_export]
+    use crate::ops::fragments::{Fragments, Runs, fragments, runs};
     #[pymodule_export]
     use crate::ops::{pack, salvage, stat, verify};
     #[pymodule_export]
+    use crate::payload::entity::decode_entity;
+    #[pymodule_export]
+    use crate::payload::entity_table::{EntityBuilder, EntityLearner, batch_crc};
+    #[pymodule_export]
+    use crate::payload::version_edit::VersionEdit;
+    #[pymodule_export]
+    use crate::payload::wandb::decode_wandb;
+    #[pymodule_export]
+    use crate::payload::write_batch::WriteBatch;
+    #[pymodule_export]
+    use crate::reader::record_batch::RecordBatch;
+    #[pymodule_export]
     use crate::reader::{leave_out_salvaged, left_out_count};
-    #[pymodule_export]
-    use crate::record::Record;
-    #[pymodule_export]
-    use crate::record_batch::RecordBatch;
     #[pymodule_export]
     use crate::scan::{Scan, scan};
     #[pymodule_export]
     use crate::values::reason_in_words;
     #[pymodule_export]
-    use crate::version_edit::VersionEdit;
-    #[pymodule_export]
-    use crate::wandb::decode_wandb;
-    #[pymodule_export]
-    use crate::write_batch::WriteBatch;
+    use crate::values::record::Record;
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the Python name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");

@@ -12,19 +12,19 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
-use crate::arguments::{bytes_of, path_of, refuse_text, refuse_url};
-use crate::buffer::{new_int, try_bytes};
-use crate::error::{check_signals, check_signals_anywhere, closed, object_closed, to_python};
 use crate::exclusive::Exclusive;
-use crate::fast_call::{FastAppend, FastClass, Method};
-use crate::kept_exception::KeptException;
-use crate::options::{
+use crate::interpreter::fast_call::{FastAppend, FastClass, Method};
+use crate::interpreter::kept_exception::KeptException;
+use crate::interpreter::python_code::PythonCode;
+use crate::io::sink::ObjectOutput;
+use crate::memory::buffer::{new_int, try_bytes};
+use crate::values::SkippedRegion;
+use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
+use crate::values::error::{check_signals, check_signals_anywhere, closed, object_closed, to_python};
+use crate::values::options::{
     compression_name, compression_of, dialect_name, dialect_of, named, sync_policy_of, time_of, unknown_name,
 };
-use crate::pickle::{handle_repr, not_pickled};
-use crate::python_code::PythonCode;
-use crate::sink::ObjectOutput;
-use crate::values::SkippedRegion;
+use crate::values::pickle::{handle_repr, not_pickled};
 
 /// At this many unwritten bytes, including the new record, `append` releases the interpreter: the
 /// core's buffer of 256 KiB may fill up and be written. 1 KiB is more than the headers and trailers

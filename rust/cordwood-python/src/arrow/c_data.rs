@@ -28,9 +28,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::batch_pool::PooledBatch;
-use crate::buffer::BatchBuffer;
-use crate::error::EIO;
+use crate::memory::batch_pool::PooledBatch;
+use crate::memory::buffer::BatchBuffer;
+use crate::values::error::EIO;
 
 const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";

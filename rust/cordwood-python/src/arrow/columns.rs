@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 
 use super::bits::Bits;
 use super::{Array, DataType, Field, Memory};
-use crate::batch_pool::PooledBatch;
-use crate::buffer::BatchBuffer;
-use crate::options::unknown_name;
+use crate::memory::batch_pool::PooledBatch;
+use crate::memory::buffer::BatchBuffer;
+use crate::values::options::unknown_name;
 
 /// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
 /// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB

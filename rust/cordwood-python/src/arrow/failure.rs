@@ -8,7 +8,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use super::Failure;
-use crate::error::{EINVAL, EIO, ENOMEM};
+use crate::values::error::{EINVAL, EIO, ENOMEM};
 
 pub(crate) fn io_failure(message: impl Into<String>) -> Failure {
     Failure {

@@ -8,15 +8,15 @@ use cordwood::damage::Severity;
 use cordwood::read::Found;
 use pyo3::prelude::*;
 
-use crate::batch_pool::{Pool, PooledBatch};
-use crate::buffer::{bytes_of_pieces, new_bytes, try_bytes};
-use crate::error::check_signals;
-use crate::listed::Listed;
-use crate::log::Logged;
-use crate::read_ahead::{Ahead, ReadAhead, Reading, SharedReadAhead, StopThreadsOnDrop, batch_count_max};
-use crate::record::Record;
-use crate::source::{Input, OpenedReader, Referent, SourceReader, is_interrupt};
+use super::listed::Listed;
+use super::log::Logged;
+use super::read_ahead::{Ahead, ReadAhead, Reading, SharedReadAhead, StopThreadsOnDrop, batch_count_max};
+use crate::io::source::{Input, OpenedReader, Referent, SourceReader, is_interrupt};
+use crate::memory::batch_pool::{Pool, PooledBatch};
+use crate::memory::buffer::{bytes_of_pieces, new_bytes, try_bytes};
 use crate::values::Outcome;
+use crate::values::error::check_signals;
+use crate::values::record::Record;
 
 #[expect(
     clippy::large_enum_variant,

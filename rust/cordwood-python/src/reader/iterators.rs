@@ -9,11 +9,11 @@ use pyo3::types::PyBytes;
 
 use super::Reader;
 use super::cursor::BatchState;
+use super::record_batch::{self, RecordBatch};
 use crate::arrow::failure::attached;
 use crate::arrow::{self, Array, Failure, Field};
-use crate::fast_call::{self, FastClass, FastNext};
-use crate::record::Record;
-use crate::record_batch::{self, RecordBatch};
+use crate::interpreter::fast_call::{self, FastClass, FastNext};
+use crate::values::record::Record;
 
 /// What `iter(reader)` returns: the records as `bytes`.
 // The module creates objects of a final subclass, which has a fast path: see `fast_call.rs`.

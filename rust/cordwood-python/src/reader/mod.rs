@@ -2,6 +2,10 @@
 
 mod cursor;
 mod iterators;
+pub(crate) mod listed;
+pub(crate) mod log;
+pub(crate) mod read_ahead;
+pub(crate) mod record_batch;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,18 +21,18 @@ use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
 use self::cursor::{BatchState, Open, State, Stop};
 use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
+use self::listed::Listed;
+use self::log::{log_other_log, log_skipped, log_summary};
 use crate::arrow::columns::{TARGET_LEN, all_fit_binary};
 use crate::arrow::{asks_for_binary, stream_capsule};
-use crate::batch_pool::PooledBatch;
-use crate::error::{closed, to_python};
 use crate::exclusive::Exclusive;
-use crate::fast_call::{self, FastClass, FastNext, class_with_next};
-use crate::listed::Listed;
-use crate::log::{log_other_log, log_skipped, log_summary};
-use crate::options::{compression_name, compression_of, dialect_name, dialect_of, named, range_of, threads_of};
-use crate::pickle::{handle_repr, not_pickled};
-use crate::record::Record;
-use crate::source::open_reader;
+use crate::interpreter::fast_call::{self, FastClass, FastNext, class_with_next};
+use crate::io::source::open_reader;
+use crate::memory::batch_pool::PooledBatch;
+use crate::values::error::{closed, to_python};
+use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, named, range_of, threads_of};
+use crate::values::pickle::{handle_repr, not_pickled};
+use crate::values::record::Record;
 use crate::values::{Outcome, listed};
 
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.

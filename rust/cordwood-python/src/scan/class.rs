@@ -17,12 +17,12 @@ use super::source::Source;
 use super::stream::Stream;
 use crate::arrow::columns::{Column, TARGET_LEN};
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
-use crate::batch_pool::Pool;
-use crate::error::{note_main_thread, to_python};
-use crate::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
-use crate::pickle::not_pickled;
-use crate::python_code::PythonCode;
-use crate::read_ahead::batch_count_max;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::batch_pool::Pool;
+use crate::reader::read_ahead::batch_count_max;
+use crate::values::error::{note_main_thread, to_python};
+use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
+use crate::values::pickle::not_pickled;
 use crate::values::{Outcome, listed};
 
 /// The records of logs as a table, for everything that reads Arrow: what `scan` returns.

@@ -10,10 +10,10 @@ use super::plan::Plan;
 use crate::arrow::Failure;
 use crate::arrow::columns::{Column, TARGET_LEN};
 use crate::arrow::failure::{attached, failure};
-use crate::batch_pool::Pool;
-use crate::log::{Logged, log_other_log, log_skipped, log_summary};
-use crate::read_ahead::{Ahead, ReadAhead, Reading};
-use crate::source::{Input, OpenedReader, SourceReader};
+use crate::io::source::{Input, OpenedReader, SourceReader};
+use crate::memory::batch_pool::Pool;
+use crate::reader::log::{Logged, log_other_log, log_skipped, log_summary};
+use crate::reader::read_ahead::{Ahead, ReadAhead, Reading};
 
 /// The maximum number of rows in a batch without the records themselves.
 const ROW_COUNT_MAX: usize = 1 << 16;

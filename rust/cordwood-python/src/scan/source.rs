@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PySet, PyString};
 
-use crate::arguments::{path_of, refuse_text};
 use crate::arrow::Failure;
 use crate::arrow::failure::{attached, failure};
-use crate::error::of_call;
-use crate::python_code::PythonCode;
-use crate::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
+use crate::interpreter::python_code::PythonCode;
+use crate::io::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
+use crate::values::arguments::{path_of, refuse_text};
+use crate::values::error::of_call;
 
 /// A source that can be opened again.
 pub(super) enum Source {

@@ -9,7 +9,7 @@ use super::source::Source;
 use crate::arrow::columns::{Column, bool_column, number_column, offset_column, record_column};
 use crate::arrow::failure::{attached, io_failure};
 use crate::arrow::{Array, Batches, Failure, Field};
-use crate::batch_pool::{Pool, PooledBatch};
+use crate::memory::batch_pool::{Pool, PooledBatch};
 
 /// A reading of all sources.
 pub(super) struct Stream {

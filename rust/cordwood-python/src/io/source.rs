@@ -14,13 +14,13 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
-use crate::buffer::copy_from_buffer;
-use crate::error::{
+use crate::interpreter::kept_exception::KeptException;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::copy_from_buffer;
+use crate::values::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
+use crate::values::error::{
     call_python, check_signals_anywhere, check_signals_in_main_thread, of_call, os_error, to_python, unsupported,
 };
-use crate::kept_exception::KeptException;
-use crate::python_code::PythonCode;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {

@@ -8,9 +8,9 @@ use pyo3::exceptions::{PyBlockingIOError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::buffer::{Shared, view_of_shared};
-use crate::error::{call_python, check_signals_anywhere, unsupported};
-use crate::python_code::PythonCode;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::{Shared, view_of_shared};
+use crate::values::error::{call_python, check_signals_anywhere, unsupported};
 
 /// An object with `write`.
 pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);

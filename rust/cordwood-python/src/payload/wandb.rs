@@ -5,8 +5,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::arguments::bytes_of;
-use crate::error::payload_error;
+use crate::values::arguments::bytes_of;
+use crate::values::error::payload_error;
 
 /// The kinds of records that can be decoded.
 const KINDS: [&str; 7] = ["config", "exit", "history", "output", "run", "stats", "summary"];

@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::buffer::try_bytes;
-use crate::error::payload_error;
-use crate::pickle::{Reduced, reduced_to};
-use crate::python_code::{Arguments, PythonCode};
-use crate::write_batch::kept;
+use super::write_batch::kept;
+use crate::interpreter::python_code::{Arguments, PythonCode};
+use crate::memory::buffer::try_bytes;
+use crate::values::error::payload_error;
+use crate::values::pickle::{Reduced, reduced_to};
 
 /// The maximum number of fields that `repr` shows.
 const SHOWN_MAX: usize = 8;

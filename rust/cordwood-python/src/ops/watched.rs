@@ -12,9 +12,9 @@ use std::time::Duration;
 use cordwood::read::StreamSource;
 use pyo3::prelude::*;
 
-use crate::error::{call_python, check_signals_anywhere};
-use crate::python_code::PythonCode;
-use crate::source::{Input, InputSource};
+use crate::interpreter::python_code::PythonCode;
+use crate::io::source::{Input, InputSource};
+use crate::values::error::{call_python, check_signals_anywhere};
 
 /// A source that checks for Ctrl-C at each read, since the work is done with the interpreter
 /// released, and reports its progress. A thread other than Python's main one cannot detect Ctrl-C:

@@ -15,11 +15,11 @@ use cordwood::{ErrorKind, ReadOptions};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::batch_pool::Pool;
-use crate::error::{check_signals, check_signals_in_main_thread};
-use crate::kept_exception::KeptException;
-use crate::options::range_of;
-use crate::source::{Input, SourceReader, source_at};
+use crate::interpreter::kept_exception::KeptException;
+use crate::io::source::{Input, SourceReader, source_at};
+use crate::memory::batch_pool::Pool;
+use crate::values::error::{check_signals, check_signals_in_main_thread};
+use crate::values::options::range_of;
 
 /// The least and the greatest length of a part in bytes, if a batch is not longer. Longer parts take
 /// less time, but all batches of some parts are in memory.

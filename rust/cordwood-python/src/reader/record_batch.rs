@@ -10,10 +10,10 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
 use crate::arrow::columns::{Column, fits_binary, offset_column, record_column};
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
-use crate::batch_pool::PooledBatch;
-use crate::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
-use crate::fast_call::{self, FastClass, FastNext, class_with_next};
-use crate::pickle::not_pickled;
+use crate::interpreter::fast_call::{self, FastClass, FastNext, class_with_next};
+use crate::memory::batch_pool::PooledBatch;
+use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
+use crate::values::pickle::not_pickled;
 
 /// Consecutive records in one buffer, with the position of each in another.
 ///

@@ -17,8 +17,8 @@ use pyo3::types::PyString;
 
 pub(crate) use self::builder::EntityBuilder;
 pub(crate) use self::learner::EntityLearner;
-use crate::error::payload_error;
-use crate::record_batch::RecordBatch;
+use crate::reader::record_batch::RecordBatch;
+use crate::values::error::payload_error;
 
 /// The columns that tables have for the key: no property may have one of these names.
 const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];

@@ -6,13 +6,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::arguments::bytes_of;
-use crate::buffer::{no_memory, try_bytes, vec_for};
-use crate::error::{of_call, payload_error};
+use super::operation::{NewOperation, Operation};
 use crate::exclusive::Exclusive;
-use crate::operation::{NewOperation, Operation};
-use crate::pickle::{Reduced, reduced_to};
-use crate::python_code::PythonCode;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::{no_memory, try_bytes, vec_for};
+use crate::values::arguments::bytes_of;
+use crate::values::error::{of_call, payload_error};
+use crate::values::pickle::{Reduced, reduced_to};
 
 /// A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
 ///

@@ -4,9 +4,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arguments::bytes_of;
-use crate::buffer::try_bytes;
-use crate::pickle::{Reduced, reduced, short_repr};
+use super::arguments::bytes_of;
+use super::pickle::{Reduced, reduced, short_repr};
+use crate::memory::buffer::try_bytes;
 
 /// A record and its place in the file: what `Reader.records` and `Follower.poll` return.
 ///

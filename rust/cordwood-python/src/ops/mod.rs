@@ -1,4 +1,9 @@
-//! The functions `verify`, `salvage`, `pack` and `stat`.
+//! Functions for whole logs. Here, `verify`, `salvage`, `pack` and `stat`.
+
+pub(crate) mod detect;
+pub(crate) mod fragments;
+mod manifest;
+mod watched;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,13 +15,13 @@ use cordwood::read::StreamSource;
 use cordwood::{Compression, Dialect, LogFormat, ReadOptions};
 use pyo3::prelude::*;
 
-use crate::arguments::{refuse_url, required_path};
-use crate::error::{os_error, to_python};
-use crate::manifest::lacks_an_edit;
-use crate::options::{compression_of, dialect_of, named, range_of, threads_of};
-use crate::source::{Opened, OpenedReader, open, open_reader, source_at};
+use self::manifest::lacks_an_edit;
+use self::watched::{Watch, Watched, watched};
+use crate::io::source::{Opened, OpenedReader, open, open_reader, source_at};
+use crate::values::arguments::{refuse_url, required_path};
+use crate::values::error::{os_error, to_python};
+use crate::values::options::{compression_of, dialect_of, named, range_of, threads_of};
 use crate::values::{Report, Stat};
-use crate::watched::{Watch, Watched, watched};
 
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
 ///

@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use crate::error::to_python;
-use crate::options::{compression_name, dialect_name};
-use crate::python_code::PythonCode;
-use crate::source::{OpenedReader, open_reader};
+use crate::interpreter::python_code::PythonCode;
+use crate::io::source::{OpenedReader, open_reader};
+use crate::values::error::to_python;
+use crate::values::options::{compression_name, dialect_name};
 
 /// Detects the format of a log from the beginning of the file.
 ///

@@ -10,12 +10,12 @@ use cordwood::{ErrorKind, FollowOptions, OnCorruption};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::buffer::try_bytes;
-use crate::listed::Listed;
-use crate::log::Logged;
-use crate::options::unknown_name;
-use crate::record::Record;
+use crate::memory::buffer::try_bytes;
+use crate::reader::listed::Listed;
+use crate::reader::log::Logged;
 use crate::values::NotYet;
+use crate::values::options::unknown_name;
+use crate::values::record::Record;
 
 pub(crate) enum State {
     Open(Box<Open>),

@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple};
 
-use crate::arguments::bytes_of;
-use crate::buffer::{new_text, try_bytes};
-use crate::error::payload_error;
-use crate::python_code::PythonCode;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::{new_text, try_bytes};
+use crate::values::arguments::bytes_of;
+use crate::values::error::payload_error;
 
 /// The entity in a record of a Datastore or Firestore export.
 ///

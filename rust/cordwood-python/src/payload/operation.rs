@@ -5,8 +5,8 @@ use cordwood_payload as payload;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arguments::bytes_of;
-use crate::enums::OPERATION_KIND;
+use crate::values::arguments::bytes_of;
+use crate::values::enums::OPERATION_KIND;
 use crate::values::{IntoField, named_tuple};
 
 /// An operation that was read from a batch, with its sequence number if it counts.

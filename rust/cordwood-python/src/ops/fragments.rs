@@ -10,12 +10,12 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
-use crate::buffer::vec_for;
-use crate::error::{check_signals, of_call, to_python, unsupported};
 use crate::exclusive::Exclusive;
-use crate::options::{compression_name, compression_of, dialect_of};
-use crate::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
+use crate::io::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
+use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
+use crate::values::error::{check_signals, of_call, to_python, unsupported};
+use crate::values::options::{compression_name, compression_of, dialect_of};
 
 /// The maximum number of fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;

@@ -1,4 +1,12 @@
-//! The values that are named tuples in Python, written in `cordwood.types`.
+//! What goes in and out: arguments, results and exceptions. Here, the results that are named tuples
+//! in Python, written in `cordwood.types`.
+
+pub(crate) mod arguments;
+pub(crate) mod enums;
+pub(crate) mod error;
+pub(crate) mod options;
+pub(crate) mod pickle;
+pub(crate) mod record;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,9 +20,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
-use crate::buffer::{new_int, new_text, try_bytes};
-use crate::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASON};
-use crate::options::{compression_name, dialect_name};
+use self::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASON};
+use self::options::{compression_name, dialect_name};
+use crate::memory::buffer::{new_int, new_text, try_bytes};
 
 /// Converts a type to an object of the class with this module and name, given all its fields, in
 /// order.
@@ -31,7 +39,7 @@ macro_rules! named_tuple {
                 static CLASS: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
                 let $value = self;
                 $(let $part = $from;)*
-                let fields = $crate::buffer::new_tuple($py, [$($field.into_field($py)?),+])?;
+                let fields = $crate::memory::buffer::new_tuple($py, [$($field.into_field($py)?),+])?;
                 $crate::values::named(CLASS.import($py, $module, $name)?, fields)
             }
         }

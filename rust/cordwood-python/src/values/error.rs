@@ -17,9 +17,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-use crate::buffer::no_memory;
-use crate::enums::{HINT, PAYLOAD_REASON, REASON};
-use crate::python_code::PythonCode;
+use super::enums::{HINT, PAYLOAD_REASON, REASON};
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::no_memory;
 
 mod classes {
     use pyo3::import_exception;

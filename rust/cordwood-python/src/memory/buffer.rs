@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 
-use crate::batch_pool::PooledBatch;
+use super::batch_pool::PooledBatch;
 
 /// Copies bytes from `source`, beginning at `position`, to `target`: as many as there are and fit.
 /// Returns how many.

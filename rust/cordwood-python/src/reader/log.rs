@@ -8,9 +8,9 @@ use cordwood::{Reader, read::Source};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::error::of_call;
-use crate::python_code::{Arguments, PythonCode};
+use crate::interpreter::python_code::{Arguments, PythonCode};
 use crate::values::SkippedRegion;
+use crate::values::error::of_call;
 
 /// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
 #[derive(Default)]

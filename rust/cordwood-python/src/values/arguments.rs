@@ -10,8 +10,8 @@ use pyo3::sync::PyOnceLock;
 
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
-use crate::buffer::{copy_from_buffer, copy_of, copy_of_array, vec_for};
-use crate::python_code::PythonCode;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::{copy_from_buffer, copy_of, copy_of_array, vec_for};
 
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {

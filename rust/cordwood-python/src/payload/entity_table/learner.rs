@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::seen::{Learner, Limits, Node, Nodes};
 use super::view::Row;
 use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
-use crate::record_batch::RecordBatch;
+use crate::reader::record_batch::RecordBatch;
 
 /// Learns the columns of a table of entities, as `cordwood._tables.learner.Columns` does with rows.
 ///

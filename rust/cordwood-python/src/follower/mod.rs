@@ -1,4 +1,6 @@
-//! The class `Follower` and its iterators.
+//! The class `Follower` and its iterators. What it does at each poll is in `state.rs`.
+
+mod state;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -11,15 +13,15 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::arguments::{refuse_url, required_path};
-use crate::error::{check_signals, closed, not_followed, os_error, to_python};
+use self::state::{OnRotation, Open, State, Taken, on_rotation_of};
 use crate::exclusive::Exclusive;
-use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_of};
-use crate::listed::Listed;
-use crate::log::{Logged, log_left, log_skipped, log_summary};
-use crate::options::{compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of};
-use crate::pickle::{handle_repr, not_pickled};
-use crate::record::Record;
+use crate::reader::listed::Listed;
+use crate::reader::log::{Logged, log_left, log_skipped, log_summary};
+use crate::values::arguments::{refuse_url, required_path};
+use crate::values::error::{check_signals, closed, not_followed, os_error, to_python};
+use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of};
+use crate::values::pickle::{handle_repr, not_pickled};
+use crate::values::record::Record;
 use crate::values::{NotYet, Outcome, listed};
 
 /// The longest sleep without a check for Ctrl-C, and for whether the follower has been closed.

@@ -13,7 +13,7 @@ use super::seen::{Learner, Node};
 use super::view::Row;
 use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
 use crate::arrow::{Array, array_capsules};
-use crate::record_batch::RecordBatch;
+use crate::reader::record_batch::RecordBatch;
 
 /// Turns entities into columns, as `cordwood._tables.arrow.Batches` does with rows.
 ///

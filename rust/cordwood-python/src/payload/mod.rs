@@ -1,0 +1,8 @@
+//! What programs keep in records.
+
+pub(crate) mod entity;
+pub(crate) mod entity_table;
+pub(crate) mod operation;
+pub(crate) mod version_edit;
+pub(crate) mod wandb;
+pub(crate) mod write_batch;
