@@ -235,8 +235,10 @@ fn a_failed_write_says_what_is_on_the_disk() {
     }
 }
 
+type Fails = fn() -> std::io::Error;
+
 /// A sink that fails in this way.
-struct Failing(fn() -> std::io::Error);
+struct Failing(Fails);
 
 impl std::io::Write for Failing {
     fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -253,7 +255,7 @@ impl std::io::Write for Failing {
 fn a_writer_has_the_errors_of_a_log_file() {
     let full = || std::io::Error::from_raw_os_error(28);
     let mine = || std::io::Error::other("mine");
-    let texts: [(fn() -> std::io::Error, [&str; 2]); 2] = [
+    let texts: [(Fails, [&str; 2]); 2] = [
         (full, ["No space left on device (os error 28); "; 2]),
         (mine, ["mine; ", "the log cannot be continued; "]),
     ];

@@ -45,7 +45,7 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
 
 /// The argument with this name, a time in seconds. One beyond the range of any clock means forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
-    if !(seconds >= 0.0) {
+    if seconds.is_nan() || seconds < 0.0 {
         return Err(PyValueError::new_err(format!(
             "{name} must be a number of seconds, 0 or more, not {seconds:?}"
         )));
