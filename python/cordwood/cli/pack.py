@@ -33,7 +33,7 @@ from cordwood.cli._output import print_json
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_text, sha256_of
 from cordwood.cli._summary import summary_of_report
 from cordwood.cli.verify import print_report
-from cordwood.typing import DialectName
+from cordwood.typing import CompressionName, DialectName
 
 EXAMPLES = """\
   cordwood pack orders-1.log orders-1.packed
@@ -70,8 +70,8 @@ def run(options: argparse.Namespace) -> Status:
     dialect = options.new_dialect
     if options.compression == "zstd" and dialect != "packed":
         raise ValueError(f"--compression is for packed logs, and {dialect} logs have none")
-    compression = options.compression or ("zstd" if dialect == "packed" else "none")
-    compression = None if compression == "none" else compression
+    is_stored = options.compression == "none" or dialect != "packed"
+    compression: CompressionName | None = None if is_stored else "zstd"
     totals = Totals()
 
     def copy(name: str, new: str, progress: Callable[[int], object]) -> cordwood.Report:

@@ -117,7 +117,7 @@ impl SalvageOptions {
 /// # Errors
 ///
 /// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
-///   exists ([`io::ErrorKind::AlreadyExists`]; it is then left as it is), cannot be written, or has
+///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists); it is then left as it is), cannot be written, or has
 ///   the name of another log.
 /// * [`ErrorKind::Unsupported`] if the log begins by declaring that it is compressed, and this build
 ///   has no feature `zstd`: it can read no record of such a log. Nothing is written.
