@@ -13,7 +13,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cordwood.errors import _add_hint
+from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint
 
 if TYPE_CHECKING:
