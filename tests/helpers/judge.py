@@ -1,7 +1,8 @@
 """Reads the complete records of a log in plain Python, in LevelDB's dialect and others.
 
-`reference.py` reads LevelDB's dialect. The others differ only in what precedes the records, in the header and in the
-checksum; for them there is a strict reader of a few lines, which stops at the first byte that no writer writes there.
+`reference.py` reads LevelDB's dialect and packed logs. The others differ only in what precedes the records, in the
+header and in the checksum; for them there is a strict reader of a few lines, which stops at the first byte that no
+writer writes there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import packed_reference
 import reference
 from reference import BLOCK_LEN, FIRST, FULL, HEADER, HEADER_LEN, LAST, MIDDLE, Record
 
@@ -44,18 +46,29 @@ DIALECTS = {
 }
 
 
+REFERENCE = {"leveldb": reference.LEVELDB, "packed": reference.PACKED}
+
+
+def file_header(data: bytes, dialect: str) -> bytes:
+    """What a log without a record consists of. In a packed log it says which codec the writer uses."""
+    if dialect == "packed":
+        return next((mark for mark in map(packed_reference.mark, (0, 1)) if data.startswith(mark)), b"")
+    return DIALECTS[dialect].file_header if dialect in DIALECTS else b""
+
+
 def records_in(data: bytes, dialect: str = "leveldb", *, skips: bool = False) -> list[Record]:
     """The records of a log. Only a torn write may follow the last one, and nothing before it may be skipped.
 
     With `skips`, regions before it may be skipped: torn writes were left in place.
     """
-    if dialect != "leveldb":
+    if dialect not in REFERENCE:
         return list(strict(data, DIALECTS[dialect]))
-    *events, _ = reference.events(data)
+    *events, _ = reference.events(data, dialect=REFERENCE[dialect])
     records = [event for event in events if isinstance(event, Record)]
     end = records[-1].end_offset if records else 0
+    begin = len(file_header(data, dialect))
     for event in events:
-        if isinstance(event, reference.Skipped) and event.begin < end and not skips:
+        if isinstance(event, reference.Skipped) and begin <= event.begin < end and not skips:
             raise WrongRecordsError(f"{event} is skipped before the last record, which ends at {end}")
     return records
 

@@ -1,8 +1,9 @@
-"""Kills a writing process over and over, and checks what it leaves: `python kills.py FOLDER COUNT SEED`.
+"""Kills a writing process over and over, and checks what it leaves: `python kills.py FOLDER COUNT SEED [packed]`.
 
 A program of its own, since it forks: each child appends numbered records and counts, in shared memory that survives a
 kill, how many of its appends have returned. The parent kills it at a random moment (SIGKILL). Then every promised
-record must be there, in order and only once, with nothing else, and the next child must be able to continue.
+record must be there, in order and only once, with nothing else, and the next child must be able to continue. With
+`packed`, all logs are packed, and most of their records are appended many at a time.
 """
 
 from __future__ import annotations
@@ -53,10 +54,12 @@ def record(thread: int, number: int) -> bytes:
 class Plan:
     """What all children of one file have in common."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.dialect = rng.choice(["leveldb", "leveldb", "leveldb", "wandb"])
+    def __init__(self, rng: random.Random, *, is_packed: bool) -> None:
+        self.dialect = "packed" if is_packed else rng.choice(["leveldb", "leveldb", "leveldb", "wandb"])
+        self.compression = rng.choice([None, "zstd"]) if is_packed else None
+        self.extends = 0.7 if is_packed else 0.15
         self.threads = rng.choice([1, 1, THREADS])
-        self.on_torn_tail = rng.choice(["truncate"] * 4 + ["pad"]) if self.dialect == "leveldb" else "truncate"
+        self.on_torn_tail = rng.choice(["truncate"] * 4 + ["pad"]) if self.dialect != "wandb" else "truncate"
         # Half of them use the default options.
         self.options = rng.choice(
             [
@@ -69,10 +72,12 @@ class Plan:
                 {"flush": "close", "sync_interval": 0.002},
             ]
         )
+        if is_packed:
+            self.options = self.options | {"flush": rng.choice(["close", "close", "append"])}
         self.is_buffered = self.options.get("flush") == "close"
 
     def __str__(self) -> str:
-        return f"{self.dialect}, {self.threads} threads, {self.on_torn_tail}, {self.options}"
+        return f"{self.dialect}, {self.compression}, {self.threads} threads, {self.on_torn_tail}, {self.options}"
 
 
 class Shared:
@@ -102,7 +107,7 @@ class Shared:
 
 def write(path: Path, plan: Plan, seed: float, shared: Shared, *, is_new: bool) -> None:
     """The child: appends records until it is killed. The dialect is named if it cannot yet be detected."""
-    options = plan.options | ({"dialect": plan.dialect} if is_new else {})
+    options = plan.options | ({"dialect": plan.dialect, "compression": plan.compression} if is_new else {})
     writer = cordwood.open(path, "a", on_torn_tail=plan.on_torn_tail, **options)
     threads = [
         threading.Thread(target=append, args=(writer, thread, plan, seed, shared)) for thread in range(1, plan.threads)
@@ -120,10 +125,11 @@ def append(writer: cordwood.Writer, thread: int, plan: Plan, seed: float, shared
     end = number + APPENDS_MAX
     while number < end:
         way = rng.random()
-        count = rng.randrange(1, 20) if way < 0.15 else 1
+        extends = way < plan.extends
+        count = rng.randrange(1, 20) if extends else 1
         records = [record(thread, number + index) for index in range(count)]
         shared.attempts(thread, number + count)
-        if way < 0.15:
+        if extends:
             writer.extend(records)
         else:
             writer.append(records[0], sync=way > 0.98)
@@ -177,17 +183,18 @@ def check(path: Path, plan: Plan, shared: Shared) -> tuple[list[int], bool]:
                 f"of thread {thread}, {shared.promised(thread)} records are promised, {shared.attempts(thread)} were "
                 f"begun, and {count} are there"
             )
-    return counts, len(data) > (records[-1].end_offset if records else 0)
+    end = records[-1].end_offset if records else len(judge.file_header(data, plan.dialect))
+    return counts, len(data) > end
 
 
-def main(folder: Path, count: int, seed: str) -> None:
+def main(folder: Path, count: int, seed: str, *, is_packed: bool) -> None:
     """Goes through files of several generations each, and prints the results. A file that fails is left in place."""
     rng = random.Random(seed)
     shared = Shared()
     kills = torn = kept = 0
     problems: dict[str, str] = {}
     while kills < count:
-        path, plan = folder / f"kills-{kills}.log", Plan(rng)
+        path, plan = folder / f"kills-{kills}.log", Plan(rng, is_packed=is_packed)
         numbers = [0] * THREADS
         try:
             for _ in range(GENERATIONS):
@@ -203,4 +210,4 @@ def main(folder: Path, count: int, seed: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], is_packed="packed" in sys.argv[4:])

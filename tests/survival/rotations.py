@@ -28,7 +28,7 @@ ROTATIONS = 5
 TIMEOUT = 10
 """Seconds within which an appended record must arrive."""
 
-DIALECTS = ["leveldb", "leveldb", "wandb", "swanlab"]
+DIALECTS = ["leveldb", "packed", "wandb", "swanlab"]
 
 
 def record(number: int) -> bytes:

@@ -17,6 +17,7 @@ PROGRAMS = Path(__file__).parent
 # Full counts are divided into parts small enough to end long before a test is considered hung.
 FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
 KILLS = [200] * 10 if FULL else [60]
+KILLS_OF_PACKED = [200] * 10 if FULL else [30]
 FORKS = [100] * 3 if FULL else [30]
 ROTATIONS = [100] * 2 if FULL else [20]
 READINGS = [200] * 8 if FULL else [16]
@@ -24,8 +25,8 @@ READINGS = [200] * 8 if FULL else [16]
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="it needs fork and pidfd_open: Linux")
 
 
-def survive(program, folder, count, seed, capsys):
-    command = [sys.executable, "-W", "ignore", PROGRAMS / program, folder, str(count), str(seed)]
+def survive(program, folder, count, seed, capsys, *more):
+    command = [sys.executable, "-W", "ignore", PROGRAMS / program, folder, str(count), str(seed), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -42,6 +43,14 @@ def test_kills(tmp_path, capsys, part):
     result = survive("kills.py", tmp_path, KILLS[part], 20261121 + part, capsys)
     assert result["records"] > 10 * KILLS[part]
     if KILLS[part] >= 200:  # Fewer kills may all fall between two writes.
+        assert result["torn"] > 0
+
+
+@pytest.mark.parametrize("part", range(len(KILLS_OF_PACKED)))
+def test_kills_of_writers_of_packed_logs(tmp_path, capsys, part):
+    result = survive("kills.py", tmp_path, KILLS_OF_PACKED[part], 20261125 + part, capsys, "packed")
+    assert result["records"] > 10 * KILLS_OF_PACKED[part]
+    if KILLS_OF_PACKED[part] >= 200:
         assert result["torn"] > 0
 
 

@@ -30,7 +30,7 @@ FILE_LEN = 17 * PART_LEN
 TIMEOUT = 100
 """Seconds after which a reading is considered hung."""
 
-DIALECTS = ["leveldb", "wandb", "wandb_old", "swanlab"]
+DIALECTS = ["leveldb", "wandb", "wandb_old", "swanlab", "packed"]
 EVENTS = ["one", "several", "replace", "grow", "truncate", "close", "drop", "fork"]
 
 

@@ -25,7 +25,7 @@
 //! * a power loss, after which one of several files is left ([`Loss`](disk::Loss));
 //! * a flipped bit in a record that is on the disk.
 //!
-//! A world begins with no file, with a log in one of several dialects, or with a text
+//! A log is created in LevelDB's, Pebble's or the packed dialect, with both codecs. A world begins with no file, with a log in one of several dialects, or with a text
 //! ([`Content`](world::Content)).
 //!
 //! **A failed sync** has the same effect as on Linux: the cache keeps the bytes and takes them for
@@ -80,7 +80,9 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use cordwood_log::SyncPolicy;
+#[cfg(feature = "zstd")]
+use cordwood_log::Compression;
+use cordwood_log::{Dialect, LogFormat, SyncPolicy};
 
 use explore::{Counterexample, Outcome, explore_all};
 use world::{Content, Flush, Limits, Rule, Setup};
@@ -94,7 +96,7 @@ const FLUSHES: &[Flush] = &[Flush::EveryAppend, Flush::OnClose];
 fn setups(flush: Flush) -> Vec<Setup> {
     let new = Setup {
         content: Content::None,
-        pebble: None,
+        format: LogFormat::new(Dialect::LEVELDB),
         flush,
         sync: SyncPolicy::Never,
         preallocate_len: 0,
@@ -118,9 +120,18 @@ fn setups(flush: Flush) -> Vec<Setup> {
         ..new
     };
     let pebble = Setup {
-        pebble: Some(3),
+        format: LogFormat::new(Dialect::PEBBLE).with_log_number(3),
         levels_less: 1,
         ..new
+    };
+    let packed = Setup {
+        format: LogFormat::new(Dialect::PACKED),
+        ..new
+    };
+    #[cfg(feature = "zstd")]
+    let zstd = Setup {
+        format: packed.format.with_compression(Compression::Zstd),
+        ..packed
     };
     // A padded log is long, and slow to open again and again.
     let old = |content| Setup {
@@ -147,6 +158,9 @@ fn setups(flush: Flush) -> Vec<Setup> {
         new,
         room,
         pebble,
+        packed,
+        #[cfg(feature = "zstd")]
+        zstd,
         old(Content::LevelDb),
         nearly_full,
         foreign(Content::Wandb),

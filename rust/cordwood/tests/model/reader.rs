@@ -3,9 +3,13 @@
 //! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. A log with
 //! log numbers (RocksDB's recycled logs, Pebble) ends at anything that is not a fragment of it.
 //! A run file of Weights & Biases is recognised by its first bytes; the log number is the first
-//! complete fragment's.
+//! complete fragment's. The records of a container of a packed log are returned with the place of the
+//! whole container.
 
 const BLOCK_LEN: usize = 32_768;
+/// FULL, FIRST, MIDDLE and LAST of a container. The mark of a packed log is of another type, and no part
+/// of a record.
+const CONTAINER_KINDS: [u8; 4] = [0x40, 0x42, 0x44, 0x46];
 pub(crate) const WANDB_HEADER: &[u8] = b":W&B\xe1\xbe\x00";
 
 const CRC_32C: [u32; 256] = table(0x82f6_3b78);
@@ -87,6 +91,46 @@ fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u
     (stored == checksum(is_wandb, rest)).then_some((end, kind, number, &block[header_len..end]))
 }
 
+/// A varint, and what follows it.
+fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (&byte, rest) = bytes.split_first()?;
+    if byte < 0x80 {
+        return Some((usize::from(byte), rest));
+    }
+    let (more, rest) = varint(rest)?;
+    Some((usize::from(byte & 0x7f) | more << 7, rest))
+}
+
+/// The records of a container, joined from its fragments.
+fn records_of(container: &Found) -> Option<Vec<Found>> {
+    let (&codec, rest) = container.payload.split_first()?;
+    let (count, stored) = varint(rest)?;
+    let body = match codec {
+        0 => stored.to_vec(),
+        _ => {
+            let len = zstd_safe::get_frame_content_size(stored).ok()??;
+            let mut body = Vec::with_capacity(len as usize);
+            zstd_safe::decompress(&mut body, stored).ok()?;
+            body
+        }
+    };
+    let (mut lens, mut data) = (Vec::new(), &body[..]);
+    for _ in 0..count {
+        let len;
+        (len, data) = varint(data)?;
+        lens.push(len);
+    }
+    let records = lens.into_iter().map(|len| {
+        let payload;
+        (payload, data) = data.split_at_checked(len)?;
+        Some(Found {
+            payload: payload.to_vec(),
+            ..*container
+        })
+    });
+    records.collect()
+}
+
 /// All records of a file.
 pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
     let is_wandb = file.starts_with(WANDB_HEADER);
@@ -134,6 +178,8 @@ pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
             }
             tail = if tail == Tail::Whole { tail } else { Tail::Other };
             at += len;
+            let place = CONTAINER_KINDS.iter().position(|own| *own == kind);
+            let kind = place.map_or(kind, |place| place as u8 + 1);
             pending = match (kind, pending) {
                 (1 | 2, _) => Some(Found {
                     begin,
@@ -146,9 +192,15 @@ pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
                 }
                 _ => None,
             };
-            if let (1 | 4, Some(found)) = (kind, &mut pending) {
+            if let (1 | 4, Some(mut found)) = (kind, pending.take_if(|_| matches!(kind, 1 | 4))) {
                 found.end = block_begin + at;
-                records.extend(pending.take());
+                match place {
+                    None => records.push(found),
+                    Some(_) => match records_of(&found) {
+                        Some(found) => records.extend(found),
+                        None => tail = Tail::Other,
+                    },
+                }
             }
         }
     }

@@ -183,8 +183,8 @@ pub(crate) enum Flush {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) content: Content,
-    /// If set, a log is created in Pebble's dialect with this log number.
-    pub(crate) pebble: Option<u32>,
+    /// The format in which a log is created. A packed log is also opened in it.
+    pub(crate) format: LogFormat,
     pub(crate) flush: Flush,
     pub(crate) sync: SyncPolicy,
     pub(crate) preallocate_len: u64,
@@ -201,8 +201,8 @@ impl fmt::Display for Setup {
             content, flush, sync, ..
         } = self;
         write!(f, "content {content:?}, flush {flush:?}, sync {sync:?}")?;
-        if let Some(number) = self.pebble {
-            write!(f, ", created in Pebble's dialect with log number {number}")?;
+        if self.format != LogFormat::new(Dialect::LEVELDB) {
+            write!(f, ", created as {:?}", self.format)?;
         }
         if self.preallocate_len > 0 {
             write!(f, ", preallocate_len {}", self.preallocate_len)?;
@@ -224,11 +224,13 @@ impl Setup {
     }
 
     fn create_options(&self) -> LogFileOptions {
-        match self.pebble {
-            Some(number) => self
-                .options()
-                .with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(number)),
-            None => self.options(),
+        self.options().with_format(self.format)
+    }
+
+    fn open_options(&self) -> LogFileOptions {
+        match self.format.dialect == Dialect::PACKED {
+            true => self.create_options(),
+            false => self.options(),
         }
     }
 }
@@ -600,14 +602,16 @@ impl World {
         let mut synced = self.records.iter().filter(|record| record.status == Status::Durable);
         let record = if is_last { synced.next_back() } else { synced.next() };
         let record = record.expect("a record that is known to be on the disk");
-        let header_len = record.end - record.begin - record.data.bytes(0).len();
+        // A container may be shorter than its records.
+        let len = record.end - record.begin;
+        let header_len = len.checked_sub(record.data.bytes(0).len()).unwrap_or(7);
         let (index, bit) = match part {
             Part::Checksum => (0, 0),
             Part::LengthLow => (4, 1),
             Part::LengthHigh => (5, 6),
             Part::Type => (6, 1),
             Part::FirstByte => (header_len, 3),
-            Part::LastByte => (record.end - record.begin - 1, 7),
+            Part::LastByte => (len - 1, 7),
         };
         let index = record.begin + index;
         self.file().flip(index, bit);
@@ -721,7 +725,8 @@ impl World {
             };
             // A text is not a log, and stays unchanged. So does a log with log numbers, which may
             // consist of only a torn record.
-            let may_refuse = may_refuse || self.setup.content == Content::Text || self.setup.pebble.is_some();
+            let may_refuse =
+                may_refuse || self.setup.content == Content::Text || self.setup.format.log_number.is_some();
             if result.is_err() && fault.is_none() && !may_refuse && !self.has_flipped {
                 return Err(broken(Rule::UndamagedLogsOpen, "a log without damage is refused"));
             }
@@ -960,7 +965,7 @@ impl World {
 impl Setup {
     fn open(&self, call: Call, port: &Port) -> Result<LogFile, Error> {
         match call {
-            Call::Open(policy) => LogFile::append_in(port.boxed(), self.options().with_on_torn_tail(policy)),
+            Call::Open(policy) => LogFile::append_in(port.boxed(), self.open_options().with_on_torn_tail(policy)),
             _ => LogFile::create_in(port.boxed(), self.create_options()).map_err(Error::from),
         }
     }
