@@ -1,17 +1,18 @@
-//! Raw-memory access for buffers, `bytes`, text and numbers.
+//! Raw-memory access for buffers, `bytes`, text and numbers; and C functions that make objects.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use cordwood::read::RecordBatch;
+use pyo3::PyTypeInfo;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyMemoryError;
+use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple, PyType};
 
 use super::batch_pool::PooledBatch;
 
@@ -180,6 +181,40 @@ pub(crate) fn new_tuple<'py, const N: usize>(
             ffi::PyTuple_SetItem(tuple.as_ptr(), index, item.into_ptr());
         }
         Ok(tuple.cast_into_unchecked())
+    }
+}
+
+/// A named tuple: an object of `class`, which derives from `tuple` and nothing else, with these items.
+///
+/// The function of `tuple` that makes it is called without looking for `tuple.__new__`, which would
+/// check the class again. The class's own `__new__` does the same, but it is written in Python:
+/// it takes several times as long, and a handler of a signal may run in it.
+///
+/// # Errors
+///
+/// `MemoryError`; `TypeError` if it is another class.
+pub(crate) fn new_named_tuple<'py>(
+    class: &Bound<'py, PyType>,
+    items: Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = class.py();
+    let arguments = new_tuple(py, [items.into_any()])?;
+    let tuple = PyTuple::type_object_raw(py);
+    // SAFETY:
+    // - The thread is attached, and both are types. `PyType_GetSlot` returns null or what is in a
+    //   slot, which has the type given here.
+    // - `tuple` makes objects of any class that derives from it, has no other base, and so has its
+    //   layout: that is checked first. It is given a tuple of arguments and no keywords.
+    // - The result is a new reference, or null with an exception set.
+    unsafe {
+        if ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_base) != tuple.cast() {
+            return Err(PyTypeError::new_err("the class of a named tuple has another base"));
+        }
+        let slot = ffi::PyType_GetSlot(tuple, ffi::Py_tp_new);
+        let new = std::mem::transmute::<*mut c_void, Option<ffi::newfunc>>(slot);
+        let new = new.ok_or_else(|| PyTypeError::new_err("`tuple` makes no objects"))?;
+        let made = new(class.as_type_ptr(), arguments.as_ptr(), std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(py, made)
     }
 }
 

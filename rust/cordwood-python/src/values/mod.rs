@@ -15,9 +15,7 @@ use cordwood::damage::{Finding, Findings, Reason};
 use cordwood::ops;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use self::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASON};
@@ -36,11 +34,11 @@ macro_rules! named_tuple {
     ) => {
         impl<'py> crate::values::IntoField<'py> for $type {
             fn into_field(self, $py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                static CLASS: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+                static CLASS: pyo3::sync::PyOnceLock<Py<pyo3::types::PyType>> = pyo3::sync::PyOnceLock::new();
                 let $value = self;
                 $(let $part = $from;)*
                 let fields = $crate::memory::buffer::new_tuple($py, [$($field.into_field($py)?),+])?;
-                $crate::values::named(CLASS.import($py, $module, $name)?, fields)
+                $crate::memory::buffer::new_named_tuple(CLASS.import($py, $module, $name)?, fields)
             }
         }
 
@@ -57,14 +55,6 @@ macro_rules! named_tuple {
 }
 
 pub(crate) use named_tuple;
-
-/// A named tuple of this class, by `tuple.__new__`: the class's own `__new__` is written in Python
-/// and does the same, but takes twice as long, and a handler of a signal may run in it.
-pub(crate) fn named<'py>(class: &Bound<'py, PyAny>, fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    NEW.import(class.py(), "builtins", "tuple")?
-        .call_method1(intern!(class.py(), "__new__"), (class, fields))
-}
 
 /// The field of a named tuple. Without enough memory, converting one is a `MemoryError`; PyO3's own
 /// conversions would panic.
@@ -329,22 +319,34 @@ pub(crate) struct Fragment(pub(crate) ops::Fragment);
 
 named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
     let Fragment(fragment) = fragment;
+    // Making an object for a number takes as long as finding a short fragment, and most fragments
+    // have some numbers twice.
+    let offset = fragment.offset.into_field(py)?;
+    let stored_crc = fragment.stored_crc.into_field(py)?;
+    let computed_crc = match fragment.computed_crc {
+        crc if crc == fragment.stored_crc => stored_crc.clone(),
+        crc => crc.into_field(py)?,
+    };
+    let record_offset = match fragment.record_offset {
+        Some(begin) if begin == fragment.offset => offset.clone(),
+        begin => begin.into_field(py)?,
+    };
     [
-        fragment.offset,
+        offset,
         fragment.end_offset,
         FRAGMENT_KIND.member(py, fragment.kind.as_str())?,
         fragment.block,
         fragment.type_byte,
         fragment.payload_len,
-        fragment.stored_crc,
-        fragment.computed_crc,
+        stored_crc,
+        computed_crc,
         fragment.log_number,
         fragment.synced_offset,
         fragment
             .reason
             .map(|reason| REASON.member(py, reason.as_str()))
             .transpose()?,
-        fragment.record_offset,
+        record_offset,
         fragment.is_salvaged,
     ]
 });
