@@ -3,3 +3,13 @@
 pub(crate) mod fast_call;
 pub(crate) mod kept_exception;
 pub(crate) mod python_code;
+
+/// The object with this name in a module of Python, which is imported once.
+macro_rules! imported {
+    ($py:expr, $module:literal, $name:literal) => {{
+        static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
+        OBJECT.import($py, $module, $name)
+    }};
+}
+
+pub(crate) use imported;

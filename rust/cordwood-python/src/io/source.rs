@@ -11,9 +11,9 @@ use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, P
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
+use crate::interpreter::imported;
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::copy_from_buffer;
@@ -186,11 +186,10 @@ pub(crate) fn range_file<'py>(
     source: &Bound<'py, PyAny>,
     options: &ReadOptions,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static FILE_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if is_path_or_buffer(source)? {
         return Ok(None);
     }
-    let file_of = FILE_OF.import(source.py(), "cordwood._remote", "file_of")?;
+    let file_of = imported!(source.py(), "cordwood._remote", "file_of")?;
     let file = file_of.run((source, options.start, options.end))?;
     Ok((!file.is_none()).then_some(file))
 }
@@ -198,11 +197,10 @@ pub(crate) fn range_file<'py>(
 /// The source as an object with `read_range`, which can be opened any number of times; `None` if it
 /// is read in another way.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static SOURCE_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if is_path_or_buffer(source)? {
         return Ok(None);
     }
-    let source_of = SOURCE_OF.import(source.py(), "cordwood._remote", "source_of")?;
+    let source_of = imported!(source.py(), "cordwood._remote", "source_of")?;
     let ranges = source_of.run((source,))?;
     Ok((!ranges.is_none()).then_some(ranges))
 }
@@ -230,10 +228,10 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
 
 /// A file that we opened.
 pub(crate) struct FileInput {
-    file: FileReader,
+    pub(crate) file: FileReader,
     /// Whether the consumer of an Arrow stream reads it, which runs no Python code. A hole in a file
     /// may take hours to read and contains no record: at each read, the main thread looks for Ctrl-C.
-    is_streamed: bool,
+    pub(crate) is_streamed: bool,
 }
 
 impl FileInput {
@@ -241,13 +239,6 @@ impl FileInput {
         FileInput {
             file,
             is_streamed: false,
-        }
-    }
-
-    pub(crate) fn streamed(file: FileReader) -> Self {
-        FileInput {
-            file,
-            is_streamed: true,
         }
     }
 }

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use cordwood::ReadOptions;
 use cordwood::ops::DETECT_LEN;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
+use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{OpenedReader, open_reader};
 use crate::values::error::to_python;
@@ -38,7 +37,6 @@ use crate::values::options::{compression_name, dialect_name};
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static LOG_FORMAT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
     let options = ReadOptions::default().with_range(..DETECT_LEN as u64);
     let OpenedReader { reader, options, .. } = open_reader(source, options)?;
@@ -50,7 +48,7 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let Some(format) = detected.map_err(|error| to_python(py, error, path))? else {
         return Ok(None);
     };
-    let class = LOG_FORMAT.import(py, "cordwood.types", "LogFormat")?;
+    let class = imported!(py, "cordwood.types", "LogFormat")?;
     let values = (
         dialect_name(py, format.dialect)?,
         format.log_number,

@@ -3,9 +3,9 @@
 
 use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple};
 
+use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{new_text, try_bytes};
 use crate::values::arguments::bytes_of;
@@ -33,18 +33,14 @@ pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'
     entity_object(py, &entity)
 }
 
-/// The object with this name in `cordwood.payload.entity`.
-fn named<'py>(py: Python<'py>, cell: &'static PyOnceLock<Py<PyAny>>, name: &str) -> PyResult<&'py Bound<'py, PyAny>> {
-    let object = cell.get_or_try_init(py, || {
-        let module = py.import("cordwood.payload.entity")?;
-        Ok::<_, PyErr>(module.getattr(name)?.unbind())
-    })?;
-    Ok(object.bind(py))
+/// The class or function with this name in `cordwood.payload.entity`.
+macro_rules! named {
+    ($py:expr, $name:literal) => {
+        imported!($py, "cordwood.payload.entity", $name)
+    };
 }
 
 fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'py, PyAny>> {
-    static ENTITY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static OTHER_FIELD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let properties = PyDict::new(py);
     let meanings = PyDict::new(py);
     let mut unindexed = Vec::new();
@@ -64,10 +60,10 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
     for field in &entity.other_fields {
         let bytes = try_bytes(py, field.bytes)?;
         let fields = (field.message, field.number, field.offset, bytes);
-        other_fields.append(named(py, &OTHER_FIELD, "OtherField")?.run(fields)?)?;
+        other_fields.append(named!(py, "OtherField")?.run(fields)?)?;
     }
     let unindexed = PyFrozenSet::new(py, unindexed)?;
-    named(py, &ENTITY, "Entity")?.run((key, properties, meanings, unindexed, other_fields.to_tuple()))
+    named!(py, "Entity")?.run((key, properties, meanings, unindexed, other_fields.to_tuple()))
 }
 
 fn property_object<'py>(py: Python<'py>, property: &Property<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -84,19 +80,16 @@ fn property_object<'py>(py: Python<'py>, property: &Property<'_>) -> PyResult<Bo
 }
 
 fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound<'py, PyAny>> {
-    static TIMESTAMP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static POINT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static USER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     Ok(match value {
         EntityValue::Boolean(value) => value.into_pyobject(py)?.to_owned().into_any(),
         EntityValue::Integer(value) => value.into_pyobject(py)?.into_any(),
         EntityValue::Double(value) => value.into_pyobject(py)?.into_any(),
         EntityValue::Text(text) => new_text(py, text)?.into_any(),
         EntityValue::Bytes(bytes) => try_bytes(py, bytes)?.into_any(),
-        EntityValue::Timestamp(microseconds) => named(py, &TIMESTAMP, "_timestamp")?.run((microseconds,))?,
-        EntityValue::Point { latitude, longitude } => named(py, &POINT, "GeoPoint")?.run((latitude, longitude))?,
+        EntityValue::Timestamp(microseconds) => named!(py, "_timestamp")?.run((microseconds,))?,
+        EntityValue::Point { latitude, longitude } => named!(py, "GeoPoint")?.run((latitude, longitude))?,
         EntityValue::Reference(key) => key_object(py, key)?,
-        EntityValue::User(user) => named(py, &USER, "User")?.run((
+        EntityValue::User(user) => named!(py, "User")?.run((
             new_text(py, user.email)?,
             new_text(py, user.auth_domain)?,
             optional_text(py, user.nickname)?,
@@ -116,7 +109,6 @@ fn optional_text<'py>(py: Python<'py>, text: Option<&str>) -> PyResult<Option<Bo
 }
 
 fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, PyAny>> {
-    static KEY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let path = PyList::empty(py);
     for element in &key.path {
         let kind = new_text(py, element.kind)?;
@@ -126,7 +118,7 @@ fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, 
             PathId::Name(name) => (kind, new_text(py, name)?).into_pyobject(py)?,
         })?;
     }
-    named(py, &KEY, "Key")?.run((
+    named!(py, "Key")?.run((
         new_text(py, key.app)?,
         path.to_tuple(),
         optional_text(py, key.namespace)?,

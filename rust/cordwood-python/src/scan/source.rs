@@ -7,11 +7,11 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PySet, PyString};
 
 use crate::arrow::Failure;
 use crate::arrow::failure::{attached, failure};
+use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
 use crate::values::arguments::{path_of, refuse_text};
@@ -100,14 +100,13 @@ impl Source {
 
     /// The identity of the file that `object` names; Python's `None` if it names none.
     fn identity<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        static IDENTITY_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = object.py();
         let name = match self {
             Source::Path(path) => path.as_os_str().into_bound_py_any(py)?,
             Source::Content { .. } if object.is_instance_of::<PyString>() => object.clone(),
             Source::Content { .. } | Source::Object { .. } => return Ok(py.None().into_bound(py)),
         };
-        let identity_of = IDENTITY_OF.import(py, "cordwood._identity", "identity_of")?;
+        let identity_of = imported!(py, "cordwood._identity", "identity_of")?;
         identity_of.run((name,))
     }
 
@@ -141,7 +140,12 @@ impl Source {
                     options = options.with_format(format);
                 }
                 let another = FileInput::new(reader.get_ref().get_ref().clone()).another();
-                let input = |file| Box::new(FileInput::streamed(file)) as Box<dyn Input>;
+                let input = |file| {
+                    Box::new(FileInput {
+                        file,
+                        is_streamed: true,
+                    }) as Box<dyn Input>
+                };
                 let source = reader.into_inner().map(input);
                 Ok(OpenedReader {
                     reader: cordwood::Reader::with_source(source, options.clone()),

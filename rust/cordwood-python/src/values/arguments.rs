@@ -6,17 +6,16 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
+use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{copy_from_buffer, copy_of, copy_of_array, vec_for};
 
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if object.is_instance(TEXT.import(object.py(), "io", "TextIOBase")?)? {
+    if object.is_instance(imported!(object.py(), "io", "TextIOBase")?)? {
         return Err(PyTypeError::new_err(
             "a text file was given; open it in binary mode ('rb' or 'wb')",
         ));
@@ -26,10 +25,9 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// Whether `object` is a `str` that is a URL, not a path.
 pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static IS_URL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     match object.cast::<PyString>() {
         Ok(text) if text.to_string_lossy().contains("://") => {
-            let is_url = IS_URL.import(object.py(), "cordwood._remote", "is_url")?;
+            let is_url = imported!(object.py(), "cordwood._remote", "is_url")?;
             is_url.run((object,))?.extract()
         }
         _ => Ok(false),
@@ -54,12 +52,11 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if !is_path(object)? {
         return Ok(None);
     }
-    static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let path: PathBuf = if object.is_instance_of::<PyString>() {
         object.extract()?
     } else {
         // `__fspath__` may return bytes, as that of an entry of `os.scandir(b".")` does.
-        let decode = DECODE.import(object.py(), "os", "fsdecode")?;
+        let decode = imported!(object.py(), "os", "fsdecode")?;
         decode.run((object,))?.extract()?
     };
     if path.as_os_str().as_encoded_bytes().contains(&0) {

@@ -14,10 +14,10 @@ use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use super::enums::{HINT, PAYLOAD_REASON, REASON};
+use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::no_memory;
 
@@ -366,9 +366,6 @@ fn placed(path: Option<&Path>, message: &str) -> String {
 
 /// An `io.UnsupportedOperation`.
 pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let error = CLASS
-        .import(py, "io", "UnsupportedOperation")
-        .and_then(|class| class.call1((message,)));
+    let error = imported!(py, "io", "UnsupportedOperation").and_then(|class| class.call1((message,)));
     error.map_or_else(|error| error, PyErr::from_value)
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use cordwood::{Compression, Dialect, LogFormat, SyncPolicy, UnknownName};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::PyString;
+
+use crate::interpreter::imported;
 
 /// The value of an option with this name.
 pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
@@ -45,15 +46,15 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
 
 /// The argument with this name, a time in seconds. One beyond the range of any clock means forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
-    if seconds.is_nan() || seconds < 0.0 {
-        return Err(PyValueError::new_err(format!(
+    if seconds >= 1e15 {
+        Ok(Duration::MAX)
+    } else if seconds >= 0.0 {
+        Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    } else {
+        Err(PyValueError::new_err(format!(
             "{name} must be a number of seconds, 0 or more, not {seconds:?}"
-        )));
+        )))
     }
-    Ok(Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|_| seconds < 1e15)
-        .unwrap_or(Duration::MAX))
 }
 
 /// A time as Python shows it.
@@ -66,10 +67,8 @@ pub(crate) fn in_seconds(time: Duration) -> f64 {
 }
 
 /// The class of the names of detected dialects: see its docstring.
-static DETECTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-
-fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    DETECTED.import(py, "cordwood.types", "DetectedDialect")
+fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    imported!(py, "cordwood.types", "DetectedDialect")
 }
 
 /// The name of a dialect for Python, which [`dialect_of`] turns into the same dialect.

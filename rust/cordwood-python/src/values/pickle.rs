@@ -4,8 +4,9 @@ use std::path::Path;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+
+use crate::interpreter::imported;
 
 /// What `__reduce__` returns: `pickle` and `copy` call the constructor with these arguments. Unlike
 /// `__getnewargs_ex__`, it works with every protocol of `pickle`.
@@ -32,9 +33,8 @@ pub(crate) fn reduced_to<'py>(
     args: Bound<'py, PyTuple>,
     keywords: Bound<'py, PyDict>,
 ) -> PyResult<Reduced<'py>> {
-    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     // For which `pickle` has a short form.
-    let new = NEW.import(value.py(), "copyreg", "__newobj_ex__")?;
+    let new = imported!(value.py(), "copyreg", "__newobj_ex__")?;
     Ok((new.clone(), (value.get_type(), args, keywords)))
 }
 
