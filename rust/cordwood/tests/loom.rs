@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cordwood_log::parallel::{Next, Queue};
 use cordwood_log::write::Storage;
-use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions};
+use cordwood_log::{Dialect, Error, FlushPolicy, LogFile, LogFileOptions};
 
 /// A file that knows its length, and how much of it is on the disk.
 #[derive(Debug, Default)]
@@ -82,16 +82,15 @@ fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
         first_sync_fails,
         ..File::default()
     };
-    check_file(file, flush, closes);
+    check_file(file, LogFileOptions::default().with_flush(flush), closes);
 }
 
 /// As [`check`], with a file that fails as described in it.
-fn check_file(file: impl Fn() -> File + Send + Sync + 'static, flush: FlushPolicy, closes: bool) {
+fn check_file(file: impl Fn() -> File + Send + Sync + 'static, options: LogFileOptions, closes: bool) {
     loom::model(move || {
         let file = Arc::new(file());
         let fails = file.first_sync_fails || file.second_write_fails;
-        let options = LogFileOptions::default().with_flush(flush);
-        let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), options).expect("an empty file");
+        let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), options.clone()).expect("an empty file");
         let log = loom::sync::Arc::new(log);
         let threads: Vec<_> = (0..2)
             .map(|_| {
@@ -135,6 +134,15 @@ fn two_threads_share_a_sync() {
     check(false, FlushPolicy::OnClose, false);
 }
 
+/// What a thread appends before it syncs is in no container with what another one appends.
+#[test]
+fn two_threads_share_a_sync_of_a_packed_log() {
+    let packed = LogFileOptions::default().with_dialect(Dialect::PACKED);
+    for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
+        check_file(File::default, packed.clone().with_flush(flush), false);
+    }
+}
+
 #[test]
 fn a_sync_that_fails_fails_for_all_that_waited_for_it() {
     check(true, FlushPolicy::EveryAppend, false);
@@ -149,7 +157,7 @@ fn a_sync_that_fails_for_a_cut_fails_for_all() {
         second_write_fails: true,
         ..File::default()
     };
-    check_file(file, FlushPolicy::EveryAppend, false);
+    check_file(file, LogFileOptions::default(), false);
 }
 
 #[test]
