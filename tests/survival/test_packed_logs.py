@@ -13,8 +13,8 @@ import cordwood
 from cordwood.types import DetectedDialect
 
 FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
-FILES = 1_000 if FULL else 70
-PARTS = range(10 if FULL else 1)
+FILES = 200 if FULL else 70
+PARTS = range(50 if FULL else 1)
 ORIGINS = {
     "written by cordwood": random_packed.written_by_cordwood,
     "written by the reference": random_packed.written_by_reference,
@@ -80,6 +80,7 @@ def test_a_damaged_log_is_read_as_the_reference_reads_it(origin, part):
         # As where the mark was lost, and a log begins with ordinary records.
         expected = by_reference(file, "skip", dialect=reference.DETECTED)
         assert by_cordwood(file, "skip", dialect=DetectedDialect("leveldb")) == expected, index
-    assert {"checksum_mismatch", "torn_tail"} <= seen
-    if "right" in origin:
-        assert {"bad_container", "bad_compression", "missing_end", "refused"} <= seen
+    if part == 0:
+        assert {"checksum_mismatch", "torn_tail"} <= seen
+        if "right" in origin:
+            assert {"bad_container", "bad_compression", "missing_end", "refused"} <= seen
