@@ -200,6 +200,16 @@ def test_a_good_log_and_one_that_is_torn_are_ok():
     assert report.outcome.kind == "torn_tail"
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_dialect_that_nothing_shows_is_not_known_whatever_the_number_of_threads(threads, tmp_path):
+    path = tmp_path / "000003.log"
+    path.write_bytes(written([b"one"]))
+    assert cordwood.verify(path, threads=threads).dialect_known
+    path.write_bytes(b"XY" + written([b"one"])[2:])
+    assert not cordwood.verify(path, threads=threads).dialect_known
+    assert cordwood.verify(path, threads=threads, dialect="leveldb").dialect_known
+
+
 def test_verify_refuses_a_number_of_threads_that_makes_no_sense():
     with pytest.raises(ValueError, match="threads"):
         cordwood.verify(b"", threads=0)

@@ -115,13 +115,17 @@ fn readers(
     let OpenedReader {
         reader: mut whole,
         mut options,
-        another,
+        mut another,
         ..
     } = open_reader(source, options)?;
     let path = whole.path().map(Path::to_owned);
     if threads > 1 && options.dialect.is_none() {
-        let format = py.detach(|| whole.format());
-        options = options.with_format(format.map_err(|error| to_python(py, error, path.as_deref()))?);
+        let detected = py.detach(|| whole.detect());
+        match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
+            Some(format) => options = options.with_format(format),
+            // Options that name a dialect would say that it is known.
+            None => another = None,
+        }
     }
     let parts = Parts::for_threads(&options, whole.file_len(), threads, Parts::LENS);
     let Some(another) = another.filter(|_| parts.are_worth(threads)) else {

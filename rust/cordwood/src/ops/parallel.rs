@@ -169,7 +169,11 @@ pub(super) fn in_parts_of_file<T: Send>(
     join: impl Fn(T, T) -> T,
 ) -> Result<T, Error> {
     let mut whole = Reader::open_with(path, options.clone())?;
-    let options = options.clone().with_format(whole.format()?);
+    // If nothing shows the dialect, options that name one would say that it is known.
+    let Some(format) = whole.detect()? else {
+        return work(&mut whole);
+    };
+    let options = options.clone().with_format(format);
     let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
     if parts.are_worth(threads.get()) {
         let readers = (0..threads.get()).map(|_| whole.another(options.clone()));
