@@ -8,6 +8,7 @@ mod made;
 mod wire;
 
 use std::fs;
+use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood_log::follow::Poll;
@@ -377,6 +378,41 @@ fn a_follower_that_starts_at_any_offset_continues_there() {
                 }
             }
         }
+    }
+}
+
+/// It does not go back to the beginning of the block, where the same damage is.
+#[test]
+fn a_follower_continues_after_damage_in_the_same_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.log");
+    let unknown = Wire::Plain.fragment(0x34, b"unknown");
+    let container = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
+    let file = [&mark(1, 0)[..], &unknown, &container, &unknown, &container].concat();
+    fs::write(&path, &file).unwrap();
+    let [first, second] = [17 + 14, 17 + 28 + container.len() as u64];
+    for start in [0, 17, first, first + 2, second, second + 1] {
+        let options = FollowOptions::default()
+            .with_start(start)
+            .with_dialect(Dialect::PACKED)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_retry(0, Duration::ZERO);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        let mut found = Vec::new();
+        loop {
+            match follower.poll().unwrap() {
+                Poll::Record(record) => found.push(record.offset),
+                Poll::Skipped(_) => {}
+                Poll::NotYet(_) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        let offsets = (first..first + 3).chain(second..second + 3);
+        assert_eq!(
+            found,
+            offsets.filter(|offset| *offset >= start).collect::<Vec<_>>(),
+            "{start}"
+        );
     }
 }
 

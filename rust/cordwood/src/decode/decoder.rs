@@ -239,7 +239,12 @@ impl Decoder {
     /// after it is. In a packed log, where the record may be in a container, the window must contain
     /// the bytes from the beginning of its block on: see [`offset`](Self::offset).
     pub fn seek(&mut self, offset: u64) {
-        let begin = self.begin_of(offset);
+        self.seek_from(self.begin_of(offset), offset);
+    }
+
+    /// As [`seek`](Self::seek), but reading begins at `begin`: at `offset`, or where the container
+    /// begins in which it is.
+    pub(crate) fn seek_from(&mut self, begin: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(begin);
         self.run.clear();

@@ -202,6 +202,22 @@ impl Decoder {
         }
     }
 
+    /// Where the first header of a record that was just found begins: that of its container, if it is in
+    /// one.
+    pub(crate) fn begin_of_record(&self, span: RecordSpan) -> u64 {
+        match span.data_at {
+            DataAt::Container { .. } => self.opened.begin,
+            DataAt::Window { .. } | DataAt::Joined | DataAt::Unpacked => span.offset,
+        }
+    }
+
+    /// The same of a region: only a record of a container can be too long without its container.
+    pub(crate) fn begin_of_region(&self, region: SkippedRegion) -> u64 {
+        let container = self.container_at(region.begin);
+        let container = container.filter(|_| region.reason == Reason::RecordTooLarge);
+        container.map_or(region.begin, |container| container.start)
+    }
+
     /// The file offsets of the opened container, if `offset` is in it.
     pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
         let range = self.opened.begin..self.opened.end;

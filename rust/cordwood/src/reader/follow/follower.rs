@@ -452,12 +452,15 @@ impl Follower {
         // extend into the zeros that stand for bytes still to be written: it is read again, from
         // the file.
         let after = match step {
-            Step::Record(span) => Some(span.offset),
-            Step::Skipped(region) => Some(region.begin).filter(|&begin| begin > at),
+            Step::Record(span) => Some((self.decoder.begin_of_record(span), span.offset)),
+            Step::Skipped(region) => {
+                Some((self.decoder.begin_of_region(region), region.begin)).filter(|&(_, offset)| offset > at)
+            }
             Step::NeedMore | Step::End(_) => None,
         };
-        if let Some(offset) = after {
-            self.decoder.seek(offset);
+        if let Some((begin, offset)) = after {
+            // Not from the beginning of the block, where the same damage would be waited for again.
+            self.decoder.seek_from(begin, offset);
             return (Step::NeedMore, None);
         }
         let (end, block_end) = (at + there as u64, self.decoder.offset());
