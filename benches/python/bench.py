@@ -246,7 +246,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender, default 9")
     parser.add_argument("--only", action="append", help="only contenders with this word in their name; may be repeated")
-    parser.add_argument("--size", action="append", choices=workload.SIZES, help="only this size; may be repeated")
+    parser.add_argument(
+        "--size", action="append", choices=(*workload.SIZES, workload.JSON), help="only this size; may be repeated"
+    )
     arguments = parser.parse_args()
 
     load_before = round(os.getloadavg()[0], 2)

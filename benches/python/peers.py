@@ -6,8 +6,10 @@ the records is long enough to hide the cost.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 Read = Callable[[Path], Iterable[object]]
@@ -79,6 +81,22 @@ def cordwood_extend(path: Path, records: list[bytes]) -> None:
         writer.extend(records)
 
 
+def packed_append(path: Path, records: list[bytes], compression: str | None = None) -> None:
+    import cordwood
+
+    with cordwood.open(path, "w", flush="close", dialect="packed", compression=compression) as writer:
+        append = writer.append
+        for record in records:
+            append(record)
+
+
+def packed_extend(path: Path, records: list[bytes], compression: str | None = None) -> None:
+    import cordwood
+
+    with cordwood.open(path, "w", flush="close", dialect="packed", compression=compression) as writer:
+        writer.extend(records)
+
+
 def cordwood_append_each(path: Path, records: Iterable[bytes]) -> None:
     import cordwood
 
@@ -131,6 +149,25 @@ def file_append(path: Path, records: Iterable[bytes]) -> None:
         for record in records:
             write(len(record).to_bytes(4, "little") + record)
             flush()
+
+
+def zstd_read(path: Path) -> Iterator[bytes]:
+    import zstandard
+
+    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+        lines = io.BufferedReader(stream, 1 << 18)
+        while header := lines.read(4):
+            yield lines.read(int.from_bytes(header, "little"))
+
+
+def zstd_write(path: Path, records: Iterable[bytes]) -> None:
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
+    with path.open("wb") as file, compressor.stream_writer(file) as stream, io.BufferedWriter(stream, 1 << 18) as lines:
+        write = lines.write
+        for record in records:
+            write(len(record).to_bytes(4, "little") + record)
 
 
 def leveldb_export_read(path: Path) -> Iterator[bytes]:
@@ -265,6 +302,20 @@ def bagz_read_ranges(path: Path) -> Iterator[list[bytes]]:
         yield reader.read_range(begin, min(step, count - begin))
 
 
+def bagz_zstd_read(path: Path) -> Iterable[bytes]:
+    import bagz
+
+    return bagz.Reader(path, bagz.Reader.Options(compression=bagz.CompressionZstd()))
+
+
+def bagz_zstd_write(path: Path, records: list[bytes]) -> None:
+    import bagz
+
+    with bagz.Writer(path, bagz.Writer.Options(compression=bagz.CompressionZstd())) as writer:
+        for record in records:
+            writer.write(record)
+
+
 def bagz_write(path: Path, records: list[bytes]) -> None:
     import bagz
 
@@ -333,10 +384,10 @@ def mcap_read(path: Path) -> Iterator[bytes]:
             yield message.data
 
 
-def mcap_write(path: Path, records: list[bytes]) -> None:
+def mcap_write(path: Path, records: list[bytes], compression: str = "NONE") -> None:
     from mcap.writer import CompressionType, Writer
 
-    writer = Writer(str(path), compression=CompressionType.NONE)
+    writer = Writer(str(path), compression=CompressionType[compression])
     writer.start()
     channel = writer.register_channel(topic="records", message_encoding="", schema_id=0)
     for index, record in enumerate(records):
@@ -387,6 +438,7 @@ CRC32C = ("crc32c==2.9.post0",)
 LEVELDB_EXPORT = ("leveldb-export==0.1.1",)
 ARRAY_RECORD = ("array-record==0.8.6",)
 BAGZ = ("bagz==0.3.8",)
+MCAP = ("mcap==1.6.0",)
 CHROMIUM_READER = ("chromium-reader==0.1.1",)
 
 PEERS = (
@@ -420,6 +472,39 @@ PEERS = (
         gives="batches",
         read=cordwood_read,
         note="what the readers of WriteBatches are compared with",
+    ),
+    Peer(
+        name="cordwood packed",
+        read=cordwood_read,
+        write=packed_append,
+        note="as the first, in the dialect `packed`",
+    ),
+    Peer(
+        name="cordwood packed, batches, extend",
+        read=cordwood_read_batches,
+        in_batches=True,
+        write=packed_extend,
+        note="as the second, in the dialect `packed`",
+    ),
+    Peer(
+        name="cordwood packed, zstd",
+        read=cordwood_read,
+        write=partial(packed_append, compression="zstd"),
+        note="in the dialect `packed`, compressed",
+    ),
+    Peer(
+        name="cordwood packed, zstd, batches, extend",
+        read=cordwood_read_batches,
+        in_batches=True,
+        write=partial(packed_extend, compression="zstd"),
+        note="in the dialect `packed`, compressed",
+    ),
+    Peer(
+        name="one zstd stream",
+        requires=("zstandard==0.25.0",),
+        read=zstd_read,
+        write=zstd_write,
+        note="a length and the record, all compressed as one frame: nothing of it can be read alone",
     ),
     Peer(
         name="plain Python + crc32c",
@@ -518,6 +603,14 @@ PEERS = (
         note="about 1 MiB a call, at most 1,000 records",
     ),
     Peer(
+        name="bagz, zstd",
+        requires=BAGZ,
+        verifies=False,
+        read=bagz_zstd_read,
+        write=bagz_zstd_write,
+        note="each record is a frame of its own",
+    ),
+    Peer(
         name="array-record",
         requires=ARRAY_RECORD,
         read=array_record_read,
@@ -544,10 +637,17 @@ PEERS = (
     ),
     Peer(
         name="mcap",
-        requires=("mcap==1.6.0",),
+        requires=MCAP,
         read=mcap_read,
         write=mcap_write,
         note="no compression, checksums asked for",
+    ),
+    Peer(
+        name="mcap, zstd",
+        requires=MCAP,
+        read=mcap_read,
+        write=partial(mcap_write, compression="ZSTD"),
+        note="compressed chunks, checksums asked for",
     ),
     Peer(
         name="sqlite3",

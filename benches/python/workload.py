@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
 from collections.abc import Iterable
 
 SIZES = ("16", "100", "1024", "10240", "102400", "mix")
 """Bytes per record; the mix is log-normal: most records are short, but most bytes are in long ones."""
+
+JSON = "json"
+"""Lines of a log of requests, about 100 bytes each: what compression is measured on. Only on request."""
 
 CHECKSUM_LENS = (0, 16, 64, 100, 256, 1024, 4096, 10_240, 32_761)
 """The checksum of no bytes shows what the call costs."""
@@ -25,10 +29,25 @@ BATCH_HEADER = (1).to_bytes(8, "little") + (1).to_bytes(4, "little") + b"\x01" +
 def records(size: str) -> list[bytes]:
     """At most `COUNT_MAX` records, and about `TOTAL_LEN` bytes."""
     source = random.Random(size)
+    if size == JSON:
+        return [json_line(source, index) for index in range(COUNT_MAX)]
     noise = source.randbytes(2 << 20)
     lens = mixed_lens(source) if size == "mix" else [int(size)] * min(COUNT_MAX, TOTAL_LEN // int(size))
     begins = (source.randrange(1 << 20) for _ in lens)
     return [noise[begin : begin + length] for begin, length in zip(begins, lens, strict=False)]
+
+
+def json_line(source: random.Random, index: int) -> bytes:
+    """A line of a log of requests."""
+    line = {
+        "time": 1_700_000_000_000 + 7 * index,
+        "level": source.choice(("info", "info", "info", "warning", "error")),
+        "user": source.randrange(5000),
+        "path": f"/api/v1/{source.choice(('items', 'orders', 'users'))}/{source.randrange(100_000)}",
+        "status": 200,
+        "ms": source.randrange(2000),
+    }
+    return json.dumps(line, separators=(",", ":")).encode()
 
 
 def mixed_lens(source: random.Random) -> list[int]:

@@ -57,6 +57,22 @@ pub fn noise(len: usize) -> Vec<u8> {
         .collect()
 }
 
+/// Lines of a log of requests, about 100 bytes each, the same each time.
+pub fn json_lines(count: usize) -> Vec<String> {
+    let mut x = 0x9e37_79b9_u32;
+    let mut below = |max| xorshift(&mut x) % max;
+    let line = |index: usize| {
+        let level = ["info", "info", "info", "warning", "error"][below(5) as usize];
+        let path = ["items", "orders", "users"][below(3) as usize];
+        let (user, id, ms) = (below(5000), below(100_000), below(2000));
+        format!(
+            r#"{{"time":{},"level":"{level}","user":{user},"path":"/api/v1/{path}/{id}","status":200,"ms":{ms}}}"#,
+            1_700_000_000_000 + 7 * index
+        )
+    };
+    (0..count).map(line).collect()
+}
+
 /// The data, cut into records of this size.
 pub fn records(size: Size, data: &[u8]) -> Vec<&[u8]> {
     let mut x = 0x9e37_79b9_u32;

@@ -4,8 +4,9 @@
 use std::hint::black_box;
 
 use cordwood::codec::Encoder;
-use cordwood::{ReadOptions, Reader};
-use cordwood_bench::{SIZES, noise, records};
+use cordwood::read::RecordBatch;
+use cordwood::{Compression, Dialect, LogFormat, ReadOptions, Reader, Writer, WriterOptions};
+use cordwood_bench::{SIZES, json_lines, noise, records};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const TOTAL: usize = 4 << 20;
@@ -57,5 +58,76 @@ fn log(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(name = benches; config = cordwood_bench::config(); targets = log);
+/// The file that a writer makes of the records, all at once.
+fn extended(records: &[&[u8]], format: LogFormat) -> Vec<u8> {
+    let mut writer = Writer::with_options(Vec::new(), WriterOptions::default().with_format(format))
+        .expect("a format that can be written");
+    writer.extend(records).expect("a write to memory");
+    writer.finish().expect("a write to memory")
+}
+
+/// The same, one record after another.
+fn appended(records: &[&[u8]], format: LogFormat) -> Vec<u8> {
+    let mut writer = Writer::with_options(Vec::new(), WriterOptions::default().with_format(format))
+        .expect("a format that can be written");
+    for record in records {
+        writer.append(record).expect("a write to memory");
+    }
+    writer.finish().expect("a write to memory")
+}
+
+/// Reads all records in batches, whose memory is reused; returns how many there are, and their
+/// length.
+fn read_batches(file: &[u8], batch: &mut RecordBatch) -> (usize, usize) {
+    let mut reader = Reader::from_slice(file, ReadOptions::default());
+    let (mut count, mut len) = (0, 0);
+    while reader.record_batch(batch, 1 << 20).expect("a valid log") {
+        (count, len) = (count + batch.len(), len + batch.data().len());
+        batch.clear();
+    }
+    (count, len)
+}
+
+/// Packed logs beside plain ones, of the same records: short ones without structure, and lines of
+/// JSON.
+fn packed(criterion: &mut Criterion) {
+    let stored = LogFormat::new(Dialect::PACKED);
+    let formats = [
+        ("plain", LogFormat::new(Dialect::LEVELDB)),
+        ("packed", stored),
+        ("packed, zstd", stored.with_compression(Compression::Zstd)),
+    ];
+    let data = noise(TOTAL);
+    let short: Vec<&[u8]> = data.chunks_exact(16).collect();
+    let lines = json_lines(TOTAL / 100);
+    let lines: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
+    for (of, records) in [("16", &short), ("json", &lines)] {
+        let len: usize = records.iter().map(|record| record.len()).sum();
+        let sum: usize = records.iter().map(|record| usize::from(record[0])).sum();
+        let mut group = criterion.benchmark_group(format!("packed, {of}"));
+        group.throughput(Throughput::Elements(records.len() as u64));
+        for (name, format) in formats {
+            let mut batch = RecordBatch::default();
+            let file = extended(records, format);
+            assert!(appended(records, format) == file, "{name}");
+            assert_eq!(read(&file, true), (records.len(), len + sum), "{name}");
+            assert_eq!(read_batches(&file, &mut batch), (records.len(), len), "{name}");
+            group.bench_function(BenchmarkId::new("extend", name), |bencher| {
+                bencher.iter(|| black_box(extended(black_box(records), format)));
+            });
+            group.bench_function(BenchmarkId::new("append", name), |bencher| {
+                bencher.iter(|| black_box(appended(black_box(records), format)));
+            });
+            group.bench_function(BenchmarkId::new("next_record", name), |bencher| {
+                bencher.iter(|| read(black_box(&file), true));
+            });
+            group.bench_function(BenchmarkId::new("record_batch", name), |bencher| {
+                bencher.iter(|| read_batches(black_box(&file), &mut batch));
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(name = benches; config = cordwood_bench::config(); targets = log, packed);
 criterion_main!(benches);
