@@ -199,7 +199,7 @@ fn end_of(file: &[u8]) -> u64 {
         Found::Record { end_offset, .. } => Some(end_offset),
         Found::Skipped(_) => None,
     };
-    events_of(file).into_iter().filter_map(end).last().unwrap_or(0)
+    events_of(file).into_iter().filter_map(end).next_back().unwrap_or(0)
 }
 
 // What a crash leaves ---------------------------------------------------------------------------
