@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 use cordwood_log::crc32c::{crc32c, mask};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, Header, Kind};
-use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Writer, ops};
+use cordwood_log::{Dialect, LogFile, LogFileOptions, ReadOptions, Writer, ops};
 
 const MIB: u64 = 1 << 20;
 
@@ -74,4 +74,21 @@ fn a_long_record_is_not_held() {
     writer.finish().unwrap();
     let grown = peak() - before;
     assert!(grown < 4 * MIB, "{grown}");
+
+    // Nor are short records held until they are all packed, or salvaged.
+    let mut writer = Writer::new(File::create(&path).unwrap());
+    writer.extend(std::iter::repeat_n([7; 1000], 64_000)).unwrap();
+    writer.finish().unwrap();
+    let before = peak();
+    let stored = ops::PackOptions::default().with_format(Dialect::PACKED);
+    let report = ops::pack_file(&path, folder.path().join("packed.log"), &stored).unwrap();
+    assert_eq!(report.record_count, 64_000);
+    ops::salvage_file(
+        &path,
+        folder.path().join("salvaged.log"),
+        &ops::SalvageOptions::default(),
+    )
+    .unwrap();
+    let grown = peak() - before;
+    assert!(grown < 16 * MIB, "{grown}");
 }

@@ -60,7 +60,8 @@ impl<'a> NewLog<'a> {
             .try_reserve_frame(data.len())
             .map_err(|_| reader.out_of_memory())?;
         encoder.encode_in_pieces(data, out, |out| write(file, out, WRITE_LEN, destination))?;
-        Ok(())
+        // Of a record that joins a container, no piece was offered.
+        self.write()
     }
 
     /// Writes `out` if it is long.
