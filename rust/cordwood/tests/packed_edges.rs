@@ -14,7 +14,7 @@ use common::{Found, read_all};
 use cordwood_log::follow::Poll;
 use cordwood_log::ops::{SalvageOptions, salvage_file, verify};
 use cordwood_log::read::{RecordBatch, SliceSource};
-use cordwood_log::{Dialect, End, ErrorKind, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
+use cordwood_log::{Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
 use made::{body, container, frame, mark};
 use wire::Wire;
 
@@ -413,6 +413,52 @@ fn a_follower_continues_after_damage_in_the_same_block() {
             offsets.filter(|offset| *offset >= start).collect::<Vec<_>>(),
             "{start}"
         );
+    }
+}
+
+/// Under every policy, a fragment of an unknown type costs itself and not the rest of its block.
+#[test]
+fn seeking_into_a_container_after_damage_in_the_same_block_returns_the_rest() {
+    let unknown = Wire::Plain.fragment(0x34, b"unknown");
+    let container = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
+    let file = [&mark(1, 0)[..], &unknown, &container, &unknown, &container].concat();
+    let [first, second] = [17 + 14, 17 + 28 + container.len() as u64];
+    let offsets: Vec<u64> = (first..first + 3).chain(second..second + 3).collect();
+    for policy in [
+        OnCorruption::Fail,
+        OnCorruption::Skip,
+        OnCorruption::Salvage,
+        OnCorruption::Stop,
+    ] {
+        for &start in &offsets {
+            let mut reader = Reader::from_slice(&file, options().with_on_corruption(policy));
+            reader.seek(start).unwrap();
+            let is_before_damage = start < second;
+            let mut found = Vec::new();
+            loop {
+                match reader.next_event() {
+                    Ok(Some(Event::Record(record))) => found.push(record.offset),
+                    Ok(Some(Event::Skipped(_))) => {}
+                    Ok(None) => break,
+                    Err(Error {
+                        kind: ErrorKind::Corruption { .. },
+                        ..
+                    }) if policy == OnCorruption::Fail && is_before_damage => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            let end = if policy == OnCorruption::Stop && is_before_damage {
+                second
+            } else {
+                u64::MAX
+            };
+            let expected: Vec<u64> = offsets
+                .iter()
+                .copied()
+                .filter(|offset| (start..end).contains(offset))
+                .collect();
+            assert_eq!(found, expected, "{policy:?}, {start}");
+        }
     }
 }
 

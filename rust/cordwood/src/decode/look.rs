@@ -431,23 +431,18 @@ impl Decoder {
         {
             return Some(self.refuse(Refused::Unsupported(unsupported)));
         }
+        let passed = match found {
+            Found::Fault { reason, .. } if self.policy.on_corruption == OnCorruption::Salvage => {
+                self.lost_len(reason, bytes, len)
+            }
+            _ => len,
+        };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
-            // The rest of the block was read before, and is lost only up to what was sought.
-            let lost = match found {
-                Found::Fault { reason, len, .. } if self.policy.on_corruption == OnCorruption::Salvage => {
-                    self.lost_len(reason, bytes, len)
-                }
-                _ => bytes.len(),
-            };
-            self.offset = self.bounds.start.min(self.offset + lost as u64);
+            // These bytes were read before, and are lost only up to the offset that was sought.
+            self.offset = self.bounds.start.min(self.offset + passed as u64);
             return None;
         }
-        self.offset += match found {
-            Found::Fault { reason, .. } if self.policy.on_corruption == OnCorruption::Salvage => {
-                self.lost_len(reason, bytes, len) as u64
-            }
-            _ => len as u64,
-        };
+        self.offset += passed as u64;
         self.is_inside = matches!(
             found,
             Found::Fragment {
