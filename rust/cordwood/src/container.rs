@@ -28,6 +28,9 @@ pub(crate) const ZSTD_LEN_MAX: usize = 32 << 10;
 /// The longest varint.
 pub(crate) const VARINT_LEN_MAX: usize = 5;
 
+/// The greatest length that a varint can state.
+pub(crate) const STATED_MAX: u64 = (1 << (7 * VARINT_LEN_MAX)) - 1;
+
 /// The most bytes before the body of a container.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
 
@@ -233,10 +236,10 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Appends `value` as a varint, which must be less than 2^35.
+/// Appends `value` as a varint, which must be at most [`STATED_MAX`].
 #[inline]
 pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
-    debug_assert!(value < 1 << (7 * VARINT_LEN_MAX));
+    debug_assert!(value <= STATED_MAX);
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

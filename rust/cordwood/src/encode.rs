@@ -634,6 +634,41 @@ impl Drop for Taken<'_> {
 mod tests {
     use super::*;
 
+    /// Also where a container that is not compressed touches several blocks.
+    #[test]
+    fn a_container_needs_no_more_than_the_most_that_it_can_need() {
+        use crate::dialect::Compression;
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        let mut noise = |len: usize| -> Vec<u8> {
+            let mut next = || {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                random as u8
+            };
+            (0..len).map(|_| next()).collect()
+        };
+        let stored = LogFormat::new(Dialect::PACKED);
+        for format in [stored, stored.with_compression(Compression::Zstd)] {
+            for left in [7, 8, 9, 20, 5000, BLOCK_LEN as u64] {
+                for (count, record_len) in [(1, 4095), (8, 4095), (300, 100), (32_000, 1), (32_000, 0)] {
+                    let mut encoder = Encoder::unchecked(BLOCK_LEN as u64 - left, format);
+                    let mut out = Vec::new();
+                    for _ in 0..count {
+                        encoder.encode(&noise(record_len), &mut out);
+                    }
+                    let end_max = encoder.end_max();
+                    encoder.end_container(&mut out);
+                    assert_eq!(encoder.offset(), BLOCK_LEN as u64 - left + out.len() as u64);
+                    assert!(
+                        encoder.offset() <= end_max,
+                        "{format:?}, {left}, {count} of {record_len}"
+                    );
+                }
+            }
+        }
+    }
+
     /// Block boundaries are where they would be if offsets had more bits.
     #[test]
     fn offsets_continue_at_zero_after_the_greatest() {

@@ -5,11 +5,11 @@ use std::convert::Infallible;
 
 use super::{Encoder, Stopped, append_full};
 use crate::compression::{Compressor, lengthen};
-use crate::container::{Codec, HEAD_LEN_MAX, Head, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
+use crate::container::{Codec, HEAD_LEN_MAX, Head, STATED_MAX, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
 use crate::copy::append_short;
 use crate::dialect::{Form, LogFormat};
-use crate::format::{HEADER_LEN, encoded_len};
+use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
 /// The open container, or what is needed for the next one.
 #[derive(Debug, Clone)]
@@ -71,11 +71,14 @@ impl Packing {
 
     /// The most bytes that it needs in the file.
     pub(super) fn bound(&self) -> usize {
-        match self.count {
-            0 => 0,
-            // One that is not compressed after all may reach into the next block.
-            _ => 2 * HEADER_LEN + HEAD_LEN_MAX + self.body.len() + self.data.len(),
+        if self.count == 0 {
+            return 0;
         }
+        let len = HEAD_LEN_MAX + self.body.len() + self.data.len();
+        // One that is not compressed after all may be cut: at the end of the block in which it
+        // begins, and of each block that it fills.
+        let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
+        header_count * HEADER_LEN + len
     }
 
     /// Reserves room for a long record that may be compressed: for a copy of it, and for the frame.
@@ -221,11 +224,12 @@ impl Encoder {
         self.end_container(out);
         let offset = self.begin_container(out);
         let packing = self.packing.as_mut().expect(PACKS);
-        if packing.codec == Codec::Zstd {
+        let may_be_compressed = packing.codec == Codec::Zstd && record.len() as u64 <= STATED_MAX;
+        if may_be_compressed {
             push_varint(record.len() as u64, &mut packing.body);
             packing.body.extend_from_slice(record);
         }
-        if !packing.compress(1, offset, record.len()) {
+        if !(may_be_compressed && packing.compress(1, offset, record.len())) {
             return self.fragments(Form::Plain, record, out, take).map(|()| offset);
         }
         let closed = std::mem::take(&mut packing.closed);
