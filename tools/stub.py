@@ -36,8 +36,10 @@ def definitions(
 def docstring(path: Name) -> str | None:
     """The docstring of the object with this name, unless it is Python's own."""
     item = reduce(getattr, path, _native)
-    if path[-1] == "__new__" or isinstance(item, WrapperDescriptorType) or not item.__doc__:
+    if path[-1] == "__new__" or isinstance(item, WrapperDescriptorType):
         return None
+    if not item.__doc__:
+        sys.exit(f"{'.'.join(path)} has no docstring: it is written as `///` in the binding")
     return inspect.cleandoc(item.__doc__)
 
 

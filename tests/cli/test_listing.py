@@ -11,8 +11,7 @@ import pytest
 import reference
 from crc32c import crc32c
 
-import cordwood.cli.salvage
-from cordwood.cli import main
+from cordwood.cli import _new_logs, main
 from cordwood.cli._expansion import named_files
 
 COMMAND = [sys.executable, "-m", "cordwood"]
@@ -122,7 +121,7 @@ def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
         (folder / "000002.log").write_bytes(reference.encode([b"two"]))
         return files
 
-    monkeypatch.setattr(cordwood.cli.salvage, "named_files", listed)
+    monkeypatch.setattr(_new_logs, "named_files", listed)
     assert main(["salvage", str(folder), str(tmp_path / "saved")]) == 0
     assert [path.name for path in (tmp_path / "saved").iterdir()] == ["000001.log"]
     assert "total: 1 log, 0 damaged, 0 failed" in capsys.readouterr().out

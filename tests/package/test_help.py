@@ -98,6 +98,7 @@ def test_a_function_explains_its_parameters(name):
 
 
 CONSTRUCTED = [name for name, item in OWN.items() if isinstance(item, type) and item.__text_signature__]
+assert {"cordwood.Reader", "cordwood.Writer"} <= {*CONSTRUCTED}, "the signatures are not found"
 
 
 @pytest.mark.parametrize("name", CONSTRUCTED)

@@ -62,7 +62,7 @@ class NewLogs:
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # No log may have been written to it.
+        # A folder stays if a log was written to it.
         for folder in reversed(self._created):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)  # noqa: PTH106
@@ -134,7 +134,7 @@ def _check_replaced(destination: str) -> None:
 def _make_folder(path: str, source: str) -> list[str]:
     """Creates a folder and those above it. Returns those that did not exist, the topmost first.
 
-    They are as open to others as the folder of `source`, the log that is salvaged to it: a private folder protects the
+    They are as open to others as the folder of `source`, the log that is copied to it: a private folder protects the
     logs in it, whatever their own modes.
     """
     mode = 0o777

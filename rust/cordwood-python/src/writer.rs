@@ -171,7 +171,7 @@ impl Object {
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
 ///     DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
 ///         a kind that is never appended to: a log with a log number, or a compressed one.
-///     OverflowError: A number is negative or too large.
+///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
 ///     ValueError: An option has an invalid value, or makes no sense here, such as a log number or
 ///         a compression that the dialect does not have.

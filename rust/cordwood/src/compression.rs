@@ -25,6 +25,7 @@ const DEFAULT_LEVEL: i32 = 3;
 
 /// Containers gain little from a higher level, which takes several times as long.
 const CONTAINER_LEVEL: i32 = 1;
+
 /// What each zstd frame begins with. Source: RFC 8878, 3.1.1.
 #[cfg(feature = "zstd")]
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";

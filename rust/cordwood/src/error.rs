@@ -163,6 +163,27 @@ pub enum ErrorKind {
     Closed,
 }
 
+/// The error inside [`ErrorKind::Io`] if a file was cut while it was read.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// The length that the file had.
+    pub(crate) file_len: u64,
+    /// The length that it has.
+    pub(crate) end: u64,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cut { file_len, end } = self;
+        write!(
+            f,
+            "the file was cut while it was read: it had {file_len} bytes, and now nothing follows offset {end}"
+        )
+    }
+}
+
+impl std::error::Error for Cut {}
+
 /// What a failed write or sync left.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -314,8 +335,7 @@ impl ErrorKind {
             },
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
-            // The file was cut while it was read.
-            ErrorKind::Io { source } if source.kind() == io::ErrorKind::UnexpectedEof => Hint::Reopen,
+            ErrorKind::Io { source } if source.get_ref().is_some_and(|source| source.is::<Cut>()) => Hint::Reopen,
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
             | ErrorKind::NeverPacked { .. }

@@ -2,9 +2,9 @@
 //! record is lost, none appears that was never written, and everything appended afterwards is
 //! there.
 //!
-//! The same holds for packed logs, in which records share containers. A writer's operations on its file
-//! are recorded. For each prefix of them, the files that a crash
-//! may leave are built ([`crash_files`]), and each is opened for append in every possible way.
+//! The same holds for packed logs, in which records share containers. A writer's operations on its
+//! file are recorded. For each prefix of them, the files that a crash may leave are built
+//! ([`crash_files`]), and each is opened for append in every possible way.
 
 mod common;
 mod double;

@@ -71,7 +71,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, or is not a regular file.
-///     OverflowError: A number is negative or too large.
+///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `path` is not a path.
 ///     ValueError: An option has an invalid value.
 ///

@@ -229,7 +229,7 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
 /// A file that we opened.
 pub(crate) struct FileInput {
     pub(crate) file: FileReader,
-    /// Whether the consumer of an Arrow stream reads it, which runs no Python code. A hole in a file
+    /// Whether the consumer of an Arrow stream reads it. That runs no Python code, and a hole in a file
     /// may take hours to read and contains no record: at each read, the main thread looks for Ctrl-C.
     pub(crate) is_streamed: bool,
 }

@@ -184,7 +184,7 @@ pub(crate) fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// A named tuple: an object of `class`, which derives from `tuple` and nothing else, with these items.
+/// A named tuple: an object of `class`, whose layout is that of its base `tuple`, with these items.
 ///
 /// The function of `tuple` that makes it is called without looking for `tuple.__new__`, which would
 /// check the class again. The class's own `__new__` does the same, but it is written in Python:
@@ -203,8 +203,8 @@ pub(crate) fn new_named_tuple<'py>(
     // SAFETY:
     // - The thread is attached, and both are types. `PyType_GetSlot` returns null or what is in a
     //   slot, which has the type given here.
-    // - `tuple` makes objects of any class that derives from it, has no other base, and so has its
-    //   layout: that is checked first. It is given a tuple of arguments and no keywords.
+    // - `tuple` makes objects of any class whose layout is that of its base `tuple`: that is checked
+    //   first. It is given a tuple of arguments and no keywords.
     // - The result is a new reference, or null with an exception set.
     unsafe {
         if ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_base) != tuple.cast() {

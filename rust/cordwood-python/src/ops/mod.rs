@@ -55,7 +55,7 @@ use crate::values::{Report, Stat};
 /// Raises:
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     OverflowError: A number is negative or too large.
+///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: An option has an invalid value.
 ///
@@ -185,7 +185,7 @@ fn readers(
 ///         in the name of `destination` is not the one that the records carry.
 ///     OtherLogError: All of `source` belongs to a different log from the one that its name or
 ///         `log_number` states. Nothing is written.
-///     OverflowError: A number is negative or too large.
+///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
@@ -368,7 +368,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 /// Raises:
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     OverflowError: A number is negative or too large.
+///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` is not something that `Reader` accepts.
 ///     ValueError: An option has an invalid value.
 ///

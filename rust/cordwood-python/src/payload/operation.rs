@@ -104,6 +104,22 @@ impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
     }
 }
 
+type Field<'py> = Option<Bound<'py, PyAny>>;
+
+/// The number in a field, whose name is a note of the error if it has too many bits.
+fn number_of<T>(name: &str, given: Field<'_>) -> PyResult<Option<T>>
+where
+    T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    given.extract().map(Some).map_err(|error: PyErr| {
+        let noted = error.add_note(given.py(), format!("while processing '{name}'"));
+        noted.err().unwrap_or(error)
+    })
+}
+
 /// An operation that is to be written.
 pub(crate) struct NewOperation {
     kind: String,
@@ -113,29 +129,28 @@ pub(crate) struct NewOperation {
 impl NewOperation {
     /// From a named tuple, or any tuple with the same fields.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        type Field<'py> = Option<Bound<'py, PyAny>>;
         type Fields<'py> = (
             String,
             Field<'py>,
-            Option<u32>,
             Field<'py>,
             Field<'py>,
             Field<'py>,
             Field<'py>,
             Field<'py>,
-            Option<u64>,
+            Field<'py>,
+            Field<'py>,
         );
         let (kind, _sequence, column_family, key, end_key, value, xid, timestamp, write_unix_time): Fields<'_> =
             object.extract()?;
         let bytes = |name, given: Field<'_>| given.map(|given| bytes_of(name, &given)).transpose();
         let parts = Parts {
-            column_family,
+            column_family: number_of("column_family", column_family)?,
             key: bytes("key", key)?,
             end_key: bytes("end_key", end_key)?,
             value: bytes("value", value)?,
             xid: bytes("xid", xid)?,
             timestamp: bytes("timestamp", timestamp)?,
-            write_unix_time,
+            write_unix_time: number_of("write_unix_time", write_unix_time)?,
         };
         Ok(NewOperation { kind, parts })
     }

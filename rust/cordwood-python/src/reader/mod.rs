@@ -100,7 +100,7 @@ use crate::values::{Outcome, listed};
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
-///     OverflowError: A number is negative or too large.
+///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` is none of the above, or is a text file.
 ///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
 ///         not installed.

@@ -191,7 +191,7 @@ impl Scan {
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
-///     OverflowError: A number is negative or too large.
+///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: A source is none of the above, or is a text file.
 ///     ValueError: An option has an invalid value, or a column is unknown or named twice.
 ///

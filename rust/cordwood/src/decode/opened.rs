@@ -211,7 +211,7 @@ impl Decoder {
         }
     }
 
-    /// The same of a region: only a record of a container can be too long without its container.
+    /// The same for a region: only a record of a container can be too long without its container.
     pub(crate) fn begin_of_region(&self, region: SkippedRegion) -> u64 {
         let container = self.container_at(region.begin);
         let container = container.filter(|_| region.reason == Reason::RecordTooLarge);

@@ -289,8 +289,9 @@ impl<S: Source> Reader<S> {
     ///   further call continues after it.
     /// * [`ErrorKind::Truncated`] at the end of a file that ends before the start of the range, or
     ///   before the offset of a seek.
-    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], before the first event, as for
-    ///   [`format`](Self::format).
+    /// * [`ErrorKind::Foreign`], before the first event, as for [`format`](Self::format).
+    /// * [`ErrorKind::Unsupported`], likewise, and where a packed log continues in a later version or
+    ///   with an unknown compression; a further call returns the same error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),

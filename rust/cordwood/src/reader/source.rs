@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::FileReader;
 use crate::decode::Window;
+use crate::error::Cut;
 use crate::format::BLOCK_LEN;
 
 /// Bytes requested per read. They stay in the processor's cache, together with what is made from
@@ -287,12 +288,9 @@ impl<R: Read> StreamSource<R> {
     fn check_end(&self) -> io::Result<()> {
         let end = self.offset + self.filled as u64;
         match self.file_len {
-            Some(file_len) if end < file_len => Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                format!(
-                    "the file was cut while it was read: it had {file_len} bytes, and now nothing follows offset {end}"
-                ),
-            )),
+            Some(file_len) if end < file_len => {
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, Cut { file_len, end }))
+            }
             _ => Ok(()),
         }
     }

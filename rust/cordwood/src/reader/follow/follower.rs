@@ -222,6 +222,8 @@ impl Follower {
     /// * [`ErrorKind::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
     ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged
     ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
+    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
+    ///   [`Reader::next_event`](crate::Reader::next_event).
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         let reported = self.report()?;
         self.advance();

@@ -17,7 +17,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
-/// What is at that place.
+/// What is at the offset at which the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
     /// A later block begins with a valid fragment.
