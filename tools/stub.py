@@ -34,13 +34,11 @@ def definitions(
 
 
 def docstring(path: Name) -> str | None:
-    """The docstring of the object with this name, unless it is Python's own."""
+    """The docstring of the object with this name, empty if it has none; `None` if it is Python's own."""
     item = reduce(getattr, path, _native)
     if path[-1] == "__new__" or isinstance(item, WrapperDescriptorType):
         return None
-    if not item.__doc__:
-        sys.exit(f"{'.'.join(path)} has no docstring: it is written as `///` in the binding")
-    return inspect.cleandoc(item.__doc__)
+    return inspect.cleandoc(item.__doc__ or "")
 
 
 def with_docstrings(stub: str) -> str:
@@ -52,6 +50,10 @@ def with_docstrings(stub: str) -> str:
         if path in done or (text := docstring(path)) is None:
             continue
         done.add(path)
+        if not text:
+            if ast.get_docstring(node):
+                sys.exit(f"{'.'.join(path)} has a docstring in the stub, and none in the binding")
+            continue
         # The old docstring, or `...` at the end of a line.
         old = node.body[0]
         kept = lines[old.lineno - 1][: old.col_offset].rstrip()

@@ -164,7 +164,7 @@ class Reader:
 
     Raises:
         OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: `source` is none of the above, or is a text file.
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
             not installed.
@@ -526,7 +526,7 @@ class Follower:
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.
 
@@ -779,7 +779,7 @@ class Writer:
         CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
         DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
             a kind that is never appended to: a log with a log number, or a compressed one.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: `sink` is not a path and has no `write`, or is a text file.
         ValueError: An option has an invalid value, or makes no sense here, such as a log number or
             a compression that the dialect does not have.
@@ -1142,7 +1142,7 @@ def verify(
     Raises:
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 
@@ -1196,7 +1196,7 @@ def salvage(
             in the name of `destination` is not the one that the records carry.
         OtherLogError: All of `source` belongs to a different log from the one that its name or
             `log_number` states. Nothing is written.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
         ValueError: An option has an invalid value.
 
@@ -1361,7 +1361,7 @@ def scan(
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: A source is none of the above, or is a text file.
         ValueError: An option has an invalid value, or a column is unknown or named twice.
 
@@ -1468,7 +1468,7 @@ def stat(
     Raises:
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 
@@ -1744,7 +1744,7 @@ def fragments(
         DialectError: The source is not a log. Raised by the first step.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
-        OverflowError: A number is negative or too large.
+        OverflowError: An integer is negative or too large for its option.
         TypeError: `source` is not something that `Reader` accepts.
         ValueError: An option has an invalid value.
 

@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 spec = importlib.util.spec_from_file_location("stub", ROOT / "tools/stub.py")
@@ -71,3 +73,9 @@ def test_what_python_says_about_its_own_methods_is_not_copied():
     assert stub.docstring(("Reader", "__iter__")) is None
     assert stub.docstring(("Reader", "__new__")) is None
     assert stub.docstring(("Reader", "__arrow_c_stream__")).startswith("The rest of the log")
+
+
+def test_a_docstring_that_is_only_in_the_stub_is_reported(monkeypatch):
+    monkeypatch.setattr(stub, "docstring", lambda path: "" if path == ("Reader", "tell") else None)
+    with pytest.raises(SystemExit, match=r"Reader\.tell has a docstring in the stub"):
+        stub.with_docstrings(TYPES)
