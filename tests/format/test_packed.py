@@ -42,16 +42,18 @@ def plain(records):
 
 
 def by_reference(file):
-    return [(record.offset, record.end_offset, record.data) for record in packed_reference.read(file)]
+    records = packed_reference.read(file)
+    return records and [(record.offset, record.end_offset, record.data) for record in records]
 
 
 @given(groups, st.sampled_from([0, 1]))
 def test_a_reader_returns_what_the_reference_wrote(groups, codec):
     file = packed_reference.encode(groups, codec)
-    try:
-        expected = by_reference(file)
-    except AssertionError:
-        return  # A container so small that its records have no offsets.
+    expected = by_reference(file)
+    if expected is None:
+        # A container so small that its records have no offsets.
+        assert not cordwood.verify(file).ok
+        return
     with cordwood.open(file) as reader:
         assert plain(reader.records()) == expected
         assert reader.dialect == "packed"
@@ -66,10 +68,9 @@ def test_a_reader_returns_what_the_reference_wrote(groups, codec):
 @given(groups, st.sampled_from([0, 1]))
 def test_stat_counts_the_containers_of_the_reference(groups, codec):
     file = packed_reference.encode(groups, codec)
-    try:
-        packed_reference.read(file)
-    except AssertionError:
-        return  # As above.
+    if packed_reference.read(file) is None:
+        assert cordwood.stat(file).damaged_len > 0
+        return
     packed = [(records, own) for records, own in groups if own is not None]
     stat = cordwood.stat(file)
     assert (stat.dialect, stat.compression) == ("packed", "zstd" if codec else None)

@@ -35,9 +35,10 @@ def encode(groups: Iterable[tuple[list[bytes], int | None]], codec: int) -> byte
     return bytes(out)
 
 
-def read(file: bytes) -> list[Record]:
-    """The records of an intact log."""
+def read(file: bytes) -> list[Record] | None:
+    """The records of an intact log; `None` for a damaged one."""
     *events, end = reference.events(file, dialect=reference.PACKED)
-    assert end.kind == "clean"
-    assert {event.reason for event in events if isinstance(event, Skipped)} <= {"metadata"}
+    reasons = {event.reason for event in events if isinstance(event, Skipped)}
+    if end.kind != "clean" or reasons - {"metadata"}:
+        return None
     return [event for event in events if isinstance(event, Record)]
