@@ -1,125 +1,9 @@
-"""`--limit`, `--columns` and `--where`: cases that no console session shows."""
-
-import math
-from datetime import UTC, datetime
+"""`--limit` and `--columns`: cases that no console session shows."""
 
 import pytest
 
 import cordwood
 from cordwood.cli import main
-from cordwood.cli._conditions import Condition, parse
-from cordwood.payload import entity
-
-TIME = datetime(2026, 11, 21, 12, 0, 0, 500_000, tzinfo=UTC)
-
-# Conditions on values, and whether each is true.
-CASES = [
-    # Numbers compare as numbers: as texts, 10 is less than 9, and 1e1 is not 10.
-    (10, ">9", True),
-    (10, "=1e1", True),
-    (0.1, "=0.1", True),
-    (2**53 + 1, "=9007199254740993", True),
-    (2**53 + 1, "=9007199254740992", False),
-    (10, "<-1", False),
-    (10, "!=10", False),
-    # A number never equals what is not a number.
-    (10, "=ten", False),
-    (10, "!=ten", True),
-    (10, "<ten", False),
-    (10, ">ten", False),
-    (10, "~1", True),
-    (10, "~2", False),
-    # As they are written in cordwood's JSON.
-    (math.nan, "=NaN", True),
-    (math.nan, "!=NaN", False),
-    (math.nan, ">0", False),
-    (math.nan, "<0", False),
-    (math.inf, ">0", True),
-    (-math.inf, "=-Infinity", True),
-    # Texts compare as texts.
-    ("10", ">9", False),
-    ("10", "=10.0", False),
-    ("b", ">=b", True),
-    ("b", "<=a", False),
-    ("b", "!=a", True),
-    ("ERROR: x", "~ERROR", True),
-    ("error: x", "~ERROR", False),
-    ("", "=", True),
-    ("", "~", True),
-    ("a=b", "=a=b", True),
-    ("=b", "= =b", True),
-    # A number is neither less nor greater than a text, or than anything else that is not a number.
-    ("twohundredfifty", ">900", False),
-    ("10", "<9", False),
-    ("10", "<=10", False),
-    ("10", "=10", True),
-    ("2026-11-22", ">2026-11", True),
-    ([3], ">1", False),
-    (True, ">0", False),
-    # Truth values are written as in JSON.
-    (True, "=true", True),
-    (True, "=1", False),
-    (False, "!=true", True),
-    # Bytes compare as bytes, whether or not they are UTF-8.
-    (b"\xffabc", "~abc", True),
-    ("ä".encode(), "=ä", True),
-    (b"\xff", "=\udcff", True),
-    (b"b", "<c", True),
-    (b"a\0\xff", "~0x00fF", True),
-    (b"a\0\xff", "=0x6100ff", True),
-    (b"\0\2", ">=0x0001", True),
-    # An odd number of digits is not hexadecimal for bytes.
-    (b"a\0", "~0x0", False),
-    (b"0x0", "~0x0", True),
-    (7, "<8 ", True),
-    ("0x00", "=0x00", True),
-    # Times compare as times: as texts, 12:00:00.5Z is less than 12:00:00Z.
-    (TIME, ">2026-11-21T12:00:00Z", True),
-    (TIME, "=2026-11-21T13:00:00.500+01:00", True),
-    (TIME, ">=2026-11-22", False),
-    (TIME, "<2026-11-22", True),
-    (TIME, "~T12:", True),
-    (TIME, "<soon", False),
-    # Anything else compares as its JSON.
-    ([1, "a"], '=[1,"a"]', True),
-    (entity.Key("a", (("Task", 7),)), '~"Task",7', True),
-    # No condition is true of a missing value.
-    (None, "=", False),
-    (None, "!=1", False),
-    (None, "~", False),
-]
-
-
-@pytest.mark.parametrize(("value", "text", "expected"), CASES, ids=lambda part: repr(part)[:40])
-def test_a_condition(value, text, expected):
-    condition = parse(f"name{text}")
-    assert isinstance(condition, Condition)
-    assert (condition.column, condition.holds(value, entity.to_json)) == ("name", expected)
-
-
-@pytest.mark.parametrize(
-    ("value", "text", "expected"),
-    [
-        (5, "<abc", "name is a number, and abc is not"),
-        (0.5, "=", "name is a number, and nothing is not"),
-        (TIME, ">2021", "name is a time, such as 2026-11-21 or 2026-11-21T12:00:00Z, and 2021 is not"),
-        (5, "!=abc", None),
-        (5, "~a", None),
-        (5, "< 7 ", None),
-        (TIME, ">2021-01-01 ", None),
-        (True, "=yes", None),
-        ("5", "<abc", None),
-        (None, "=x", None),
-    ],
-)
-def test_a_condition_that_can_never_hold(value, text, expected):
-    assert parse(f"name{text}").misfit(value) == expected
-
-
-def test_names_of_conditions():
-    assert parse("a.b >= 1")[:3] == ("a.b", ">=", "1")
-    assert parse("a b=  c")[:3] == ("a b", "=", " c")
-    assert parse("a~x\ny")[:3] == ("a", "~", "x\ny")
 
 
 @pytest.fixture
@@ -151,18 +35,15 @@ def converted(tables, *options, status=0):
 
 
 def test_rows_of_several_logs(tables, capfd):
-    assert converted(tables, "--limit", "2", "--where", "loss>0") == "run_id,_step,loss\na,1,0.5\na,2,1.0\n"
+    assert converted(tables, "--limit", "2") == "run_id,_step,loss\na,0,0.0\na,1,0.5\n"
     path = tables / "run-a.wandb"
     with cordwood.open(path) as reader:
-        end = list(reader.records())[2].end_offset
+        end = list(reader.records())[1].end_offset
     assert capfd.readouterr().err == (
         f"cordwood: {path}: stopped at offset {end}, after 2 rows, as --limit says; what follows was not read\n"
     )
     # The limit is for all logs together.
     assert converted(tables, "--limit", "6", "--columns", "acc,run_id").splitlines()[-2:] == [",a", "high,b"]
-    assert converted(tables, "--where", "run_id=b", "--columns", "acc") == "acc\nhigh\n"
-    # The columns come from all rows that were read.
-    assert converted(tables, "--where", "loss>9") == "run_id,_step,loss,acc\n"
     assert converted(tables, "--columns", "los", status=2) is None
     assert "there is no column los, only run_id, _step, loss, acc; did you mean loss?" in capfd.readouterr().err
 
@@ -182,9 +63,7 @@ def test_files_of_one_run(tables, capfd):
     (tables / "copies").mkdir()
     for run in "ab":
         (tables / f"copies/run-{run}.wandb").write_bytes((tables / f"run-{run}.wandb").read_bytes())
-    assert (
-        converted(tables, "--where", "_step=0") == "run_id,_step,loss,acc\na,0,0.0,\nb,0,,high\na,0,0.0,\nb,0,,high\n"
-    )
+    assert converted(tables).count("\n") == 13
     assert capfd.readouterr().err.splitlines() == [
         *(
             f"cordwood: {tables}/copies/run-{run}.wandb and {tables}/run-{run}.wandb have the same run_id, as parts of "
@@ -193,8 +72,12 @@ def test_files_of_one_run(tables, capfd):
         ),
         "cordwood: the column __file__, if --columns names it, says which file a row is from",
     ]
-    text = converted(tables, "--where", "_step=0", "--where", "__file__~copies", "--columns", "acc,__file__")
-    assert text == f"acc,__file__\n,{tables}/copies/run-a.wandb\nhigh,{tables}/copies/run-b.wandb\n"
+    rows = converted(tables, "--columns", "acc,__file__").splitlines()
+    assert (rows[0], rows[1], rows[6]) == (
+        "acc,__file__",
+        f",{tables}/copies/run-a.wandb",
+        f"high,{tables}/copies/run-b.wandb",
+    )
     assert capfd.readouterr().err == ""
     to = str(tables.parent / "t.ndjson")
     assert main(["convert", "--as", "wandb-output", "--columns", "__file__,line", str(tables), to]) == 0
@@ -227,7 +110,7 @@ def test_fields_of_a_version_edit_can_be_anywhere(tmp_path, capfd):
     path = tmp_path / "MANIFEST-000001"
     with cordwood.open(path, "x") as writer:
         writer.extend([b"\x02\x04", b"\x02\x05", b"\x03\x09"])
-    command = ["convert", "--as", "version-edit", "--columns", "fields,offset", "--where", "fields~log_number"]
+    command = ["convert", "--as", "version-edit", "--columns", "fields,offset", "--limit", "2"]
     assert main([*command, str(path)]) == 0
     assert capfd.readouterr().out.splitlines() == [
         '{"fields":[{"kind":"log_number","tag":2,"value":4}],"offset":0}',
@@ -240,7 +123,7 @@ def test_the_limit_ends_a_follower(tmp_path, capfd):
     path = tmp_path / "live.log"
     with cordwood.open(path, "x") as writer:
         writer.extend([b"one", b"two", b"three"])
-    assert main(["follow", "--limit", "2", "--where", "len=3", str(path)]) == 0
+    assert main(["follow", "--limit", "2", str(path)]) == 0
     assert capfd.readouterr().out == "one\ntwo\n"
 
 

@@ -54,7 +54,6 @@ COMMANDS = {
     "info --json a.log": JSON,
     "cat a.log": set(),
     "cat --json a.log": JSON,
-    "cat --json --where len>1 a.log": {"datetime", "json"},
     "stat a.log": set(),
     "stat --json a.log": JSON,
     "verify a.log": set(),

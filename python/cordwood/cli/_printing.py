@@ -81,7 +81,7 @@ def selection_of(options: argparse.Namespace) -> Selection:
     data = [options.encoding] if options.encoding else ["text", "base64"]
     if options.payload:
         data = ["value", "error", *data]
-    return Selection(options, lambda value: value, known=(*_FIELDS, *data), nested=("value",))
+    return Selection(options, known=(*_FIELDS, *data), nested=("value",))
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -114,34 +114,25 @@ def end_selection(selection: Selection) -> None:
     """
     selection.check_names()
     print_held_back(selection)
-    selection.report_nothing()
 
 
 class DataPrinter:
-    """Prints the data of the wanted records of a source, as `--format` says.
+    """Prints the data of the records of a source, as `--format` says.
 
     Attributes:
         status: The exit status for the records so far.
     """
 
-    def __init__(self, options: argparse.Namespace, name: str, selection: Selection) -> None:
+    def __init__(self, options: argparse.Namespace, selection: Selection) -> None:
         self._out = sys.stdout.buffer if options.format == "raw" else stdout()
         self._format = options.format
-        self._name = name
         self._selection = selection
-        self._encode = _encoder(None)
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record, if it is wanted."""
-        if not self._selection.is_active or self._is_wanted(record):
-            self._out.write(framed([record.data], self._format))
-
-    def _is_wanted(self, record: cordwood.Record) -> bool:
-        if not self._selection.has_names:
-            return self._selection.take({}) is not None
-        row = _row(source_name(self._name), record, self._encode(record.data)[0])
-        return self._selection.take(row) is not None
+        """Prints a record."""
+        self._selection.take({})
+        self._out.write(framed([record.data], self._format))
 
     def close(self) -> None:
         """There is nothing left to report."""
@@ -172,7 +163,7 @@ class JsonPrinter:
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record, if it is of the kind that `--as` names and is wanted."""
+        """Prints a record, if it is of the kind that `--as` names."""
         if self._encode is None:
             if self._payload == AUTO:
                 self._payload = payload_by_content(self._name, record.data, self._dialect)
@@ -239,7 +230,7 @@ def printer(
     """Returns what prints the records of a source one by one."""
     if options.json or options.payload:
         return JsonPrinter(options, name, dialect, selection)
-    return DataPrinter(options, name, selection)
+    return DataPrinter(options, selection)
 
 
 def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:

@@ -1,4 +1,4 @@
-"""`--limit`, `--columns` and `--where`: which rows are wanted, and which parts of each."""
+"""`--limit` and `--columns`: how many rows are wanted, and which parts of each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import argparse
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from cordwood._text import quantity
 from cordwood.cli._messages import complain, escaped, guess
 from cordwood.cli._named import display_name
-
-if TYPE_CHECKING:
-    from cordwood.cli._conditions import Condition
 
 _LISTED_MAX = 50
 """A message names at most this many columns."""
@@ -25,7 +22,7 @@ _MISSING = object()
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
-    """`--limit`, `--columns` and `--where` of a verb whose output has such rows and columns."""
+    """`--limit` and `--columns` of a verb whose output has such rows and columns."""
     parser.add_argument(
         "--limit",
         type=_count,
@@ -34,16 +31,6 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
     )
     parser.add_argument(
         "--columns", type=_names, metavar="NAME,...", help=f"only these {column}, in this order, separated by commas"
-    )
-    parser.add_argument(
-        "--where",
-        type=_condition,
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help=f"only {row}s for which this is true: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); < and "
-        "> compare numbers with numbers and text with text; a time is 2026-11-21 or 2026-11-21T12:00:00Z; where a row "
-        "has bytes, 0x and hexadecimal digits stand for bytes; if given several times, all must be true",
     )
 
 
@@ -62,13 +49,6 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _condition(text: str) -> Condition:
-    # Rarely needed, and slow to import.
-    from cordwood.cli._conditions import parse
-
-    return parse(text)
-
-
 def fields_of_object(value: object) -> Mapping[str, Any] | None:
     """The fields of a JSON object; `None` for any other value."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
@@ -79,14 +59,12 @@ class Selection:
 
     Attributes:
         columns: The names of the columns, in their order; `None` for all.
-        has_names: Whether it looks into rows at all.
-        is_active: Whether it does, or counts rows.
+        is_active: Whether it chooses columns, or counts rows.
     """
 
     def __init__(
         self,
         options: argparse.Namespace,
-        to_json: Callable[[Any], object],
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
         *,
@@ -97,7 +75,6 @@ class Selection:
 
         Args:
             options: Those of `add_selection_arguments`.
-            to_json: Converts a value to JSON.
             known: The names of all columns, if they are known before the first row.
             nested: Those of `known` whose values contain further names, which are not known.
             always: If they are not known, the names of the columns that exist even if no row has a value.
@@ -107,22 +84,17 @@ class Selection:
             ValueError: A name is not among them.
         """
         self.columns: list[str] | None = options.columns
-        self._conditions: list[Condition] = options.where
         self._limit: int | None = options.limit
-        self._to_json = to_json
         self._nested = nested
         self._fields_of = fields_of
         self._count = self._held_count = 0
-        self._is_reported = self._has_rows = self._is_asked = False
-        # For each condition, why it has been true of no value so far.
-        self._misfits: dict[Condition, str | None] = {}
+        self._is_reported = self._has_rows = False
         # The requested names that were in no row yet, and the names that were.
-        self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
+        self._wanted = dict.fromkeys(self.columns or ())
         self._seen: dict[str, None] = dict.fromkeys(always)
         for name in always:
             self._wanted.pop(name, None)
-        self.has_names: bool = bool(self.columns or self._conditions)
-        self.is_active: bool = self.has_names or self._limit is not None
+        self.is_active: bool = self.columns is not None or self._limit is not None
         if known is not None:
             self._seen = dict.fromkeys(known)
             others = [name for name in self._wanted if name not in known]
@@ -136,25 +108,12 @@ class Selection:
 
     def names_any_with(self, beginning: str) -> bool:
         """Whether a requested name has this beginning."""
-        names = [*(self.columns or ()), *(condition.column for condition in self._conditions)]
-        return any(name.startswith(beginning) for name in names)
+        return any(name.startswith(beginning) for name in self.columns or ())
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """The wanted part of a row, which then counts; `None` if it is not wanted, or if `held_back` will return it."""
-        self._is_asked = True
+        """The wanted part of a row, which then counts; `None` if `held_back` will return it."""
         if self._wanted:
             self._learn(row)
-        for condition in self._conditions:
-            value = value_in(row, condition.column, self._fields_of)
-            if value is _MISSING:
-                return None
-            holds = condition.holds(value, self._to_json)
-            if value is not None and not self._count:
-                # This is the reason only if it applies to every value seen.
-                misfit = None if holds else condition.misfit(value)
-                self._misfits[condition] = self._misfits.get(condition, misfit) and misfit
-            if not holds:
-                return None
         self._count += 1
         wanted = self.in_columns(row)
         if self._wanted and not wanted:
@@ -205,17 +164,6 @@ class Selection:
         """
         if self._has_rows:
             self._check(self._wanted)
-
-    def report_nothing(self) -> None:
-        """Must be called after the last row. Reports that no row was as `--where` says, if there were any."""
-        if not self._conditions or not self._is_asked or self._count:
-            return
-        texts = [condition.text for condition in self._conditions]
-        quoted = [text for text in texts if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1]]
-        note = f"; the quotation marks are part of the value {escaped(quoted[0])}" if quoted else ""
-        misfit = next(filter(None, self._misfits.values()), None)
-        note = f": {misfit}{note}" if misfit else note
-        complain(f"--where selects nothing{note}")
 
     def _check(self, missing: Iterable[str]) -> None:
         if name := next(iter(missing), None):

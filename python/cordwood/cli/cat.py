@@ -30,7 +30,7 @@ EXAMPLES = """\
   cordwood cat app.log
   cordwood cat --json app.log | jq .offset
   cordwood cat --as write-batch 000003.log
-  cordwood cat --where 'text~ERROR' --limit 10 app.log
+  cordwood cat --limit 10 app.log
   cordwood cat --format nul old.log | cordwood write --format nul new.log
 """
 

@@ -26,7 +26,7 @@ from cordwood.cli._reports import other_log_parts
 
 EXAMPLES = """\
   cordwood follow live.log
-  cordwood follow --where 'text~ERROR' --limit 1 live.log
+  cordwood follow --limit 1 live.log
   cordwood follow --json --timeout 10 --start 65536 live.log
 """
 

@@ -35,7 +35,7 @@ columns.
 
 Several logs, or all logs in a folder, make one table, with the columns of all of them. Its first column says which log
 a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__ if
---columns or --where names it.
+--columns names it.
 
 Damaged records, and records of another kind than --as names, are reported on stderr and left out; if only a value of a
 run cannot be read, only that value is. The exit status is then 3, as it is if all of a file belongs to another log than

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cordwood._tables.rows import all_columns, json_of, known_columns, origin_of, shapes_of
+from cordwood._tables.rows import all_columns, known_columns, origin_of, shapes_of
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._messages import complain, escaped
 from cordwood.cli._selection import Selection
@@ -20,10 +20,9 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
     """The selection of rows, which begin with the columns `first`. Each pass needs its own."""
     known = known_columns(options.payload, options.on_corruption)
     if known is not None:
-        return Selection(options, json_of(options.payload), [*first, *known])
+        return Selection(options, [*first, *known])
     return Selection(
         options,
-        json_of(options.payload),
         always=[*first, *all_columns(options.payload, {})],
         fields_of=shapes_of(options.payload).fields_of,
     )

@@ -39,12 +39,12 @@ class Read(NamedTuple):
 
 
 class LogRows:
-    """The wanted rows of a log, many at a time. Records that are not of the form are left out, and reported.
+    """The rows of a log, many at a time. Records that are not of the form are left out, and reported.
 
     Attributes:
         source: The name of the log.
         reader: Where the records come from.
-        selection: Which rows are wanted.
+        selection: How many rows are wanted, and which of their columns.
         read: What was read, known after the last row.
         end: Where reading stopped because there were enough rows; `None` if it did not.
         is_other_kind: Whether it was reported that the log contains something else.
@@ -174,10 +174,9 @@ class LogRows:
                     if name in row:
                         raise _has_column(name)
                 row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
-            if selection.has_names:
+            if selection.columns is not None:
                 row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
             if found is not None:
-                # Which rows are wanted does not affect the columns.
                 try:
                     found.add(selection.in_columns(row))
                 except TooManyColumnsError as error:

@@ -89,8 +89,8 @@ class _Logs:
         self.firsts: dict[str, _First] = {}
         self._options = options
         self._form = form
-        names = [*(options.columns or ()), *(condition.column for condition in options.where)]
-        self._origins = [self.origin, FILE] if self.origin == "run_id" and FILE in names else [self.origin]
+        names_file = FILE in (options.columns or ())
+        self._origins = [self.origin, FILE] if self.origin == "run_id" and names_file else [self.origin]
         self.selection = selection_of(options, self._origins)
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
@@ -122,7 +122,6 @@ class _Logs:
             with contextlib.closing(open_table(options, form, file, columns)) as table:
                 status = self._write_logs(table, is_native=is_native)
                 write_held_back(table, self.selection, options.sources[-1])
-                self.selection.report_nothing()
                 if self._twice and self._origins == ["run_id"]:
                     _report_files_of_one_run(self._twice)
                 if self._unread is not None:

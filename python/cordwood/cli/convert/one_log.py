@@ -71,7 +71,6 @@ def _write_table(
                 position = log_rows.reader.tell()
             log_rows.selection.check_names()
             write_held_back(table, log_rows.selection, options.source)
-            log_rows.selection.report_nothing()
         if row_count and form in ("csv", "parquet"):
             # pyarrow writes 0 rows to Parquet if there is no column, and a line of CSV is a row only if there is one.
             name = {"csv": "CSV", "parquet": "Parquet"}[form]
