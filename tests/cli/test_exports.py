@@ -11,8 +11,8 @@ import pytest
 import reference
 from entities import field, varint
 
+from cordwood._inputs.exports import listed_files, stated
 from cordwood.cli import main
-from cordwood.cli._exports import listed_files, stated
 
 FILE_COUNT = 3
 ENTITY_COUNT = 5

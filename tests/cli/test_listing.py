@@ -12,7 +12,7 @@ import reference
 from crc32c import crc32c
 
 from cordwood.cli import _new_logs, main
-from cordwood.cli._expansion import named_files
+from cordwood.cli._sources import inputs_of
 
 COMMAND = [sys.executable, "-m", "cordwood"]
 
@@ -92,7 +92,7 @@ def test_all_of_a_pipe_is_read(name, tmp_path):
 def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "-").write_bytes(reference.encode([bytes(40_000)]) * 99)
-    stdin, file = named_files(["-", "./-"])
+    stdin, file = inputs_of(["-", "./-"])
     assert (stdin.name, stdin.file_len) == ("-", 0)
     assert (file.name, file.file_len) == ("./-", (tmp_path / "-").stat().st_size)
 
@@ -117,11 +117,11 @@ def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
     (folder / "000001.log").write_bytes(reference.encode([b"one"]))
 
     def listed(names, **options):
-        files = named_files(names, **options)
+        files = inputs_of(names, **options)
         (folder / "000002.log").write_bytes(reference.encode([b"two"]))
         return files
 
-    monkeypatch.setattr(_new_logs, "named_files", listed)
+    monkeypatch.setattr(_new_logs, "inputs_of", listed)
     assert main(["salvage", str(folder), str(tmp_path / "saved")]) == 0
     assert [path.name for path in (tmp_path / "saved").iterdir()] == ["000001.log"]
     assert "total: 1 log, 0 damaged, 0 failed" in capsys.readouterr().out
@@ -178,20 +178,20 @@ PATTERNS = ["**/*.log", "**", "./**/*.log", "a/**", "*/**/*.log", "s/**/u/*", "*
 def test_two_stars_match_what_is_in_folders(pattern, tree):
     matches = set(glob.glob(pattern, recursive=True))  # noqa: PTH207
     expected = sorted(name for name in matches if not (tree / name).is_dir())
-    assert [file.name for file in named_files([pattern])] == expected
+    assert [file.name for file in inputs_of([pattern])] == expected
     if not pattern.startswith("./"):
         absolute = sorted(str(tree / name) for name in expected)
-        assert [file.name for file in named_files([f"{tree}/{pattern}"])] == absolute
+        assert [file.name for file in inputs_of([f"{tree}/{pattern}"])] == absolute
 
 
 def test_two_stars_do_not_go_through_links(tree):
     """One that leads up would be followed 40 times, and one that leads elsewhere gives files strange names."""
-    before = {pattern: named_files([pattern]) for pattern in PATTERNS}
+    before = {pattern: inputs_of([pattern]) for pattern in PATTERNS}
     (tree.parent / "other").mkdir()
     (tree.parent / "other/ext.log").write_bytes(b"ext")
     (tree / "a/up").symlink_to("..")
     (tree / "s/t/link").symlink_to("../../../other")
-    assert {pattern: named_files([pattern]) for pattern in PATTERNS} == before
+    assert {pattern: inputs_of([pattern]) for pattern in PATTERNS} == before
     # Unless the link is named.
-    assert [file.name for file in named_files(["s/t/link/**"])] == ["s/t/link/ext.log"]
-    assert [file.name for file in named_files(["s/t/*/**/*.log"])] == ["s/t/link/ext.log", "s/t/u/d.log"]
+    assert [file.name for file in inputs_of(["s/t/link/**"])] == ["s/t/link/ext.log"]
+    assert [file.name for file in inputs_of(["s/t/*/**/*.log"])] == ["s/t/link/ext.log", "s/t/u/d.log"]

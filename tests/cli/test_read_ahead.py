@@ -12,8 +12,8 @@ import reference
 from support import PAYLOAD, written
 
 import cordwood
+from cordwood._inputs.expand import Input
 from cordwood.cli import main
-from cordwood.cli._named import Named
 from cordwood.cli._read_ahead import LEN_MIN, ReadAhead
 
 SECONDS = 60
@@ -90,7 +90,7 @@ def test_info_reads_them_as_well(folder, capsys, monkeypatch):
 
 
 def named(*lens):
-    return [Named(f"{number:06}.log", "", file_len=length) for number, length in enumerate(lens)]
+    return [Input(f"{number:06}.log", "", file_len=length) for number, length in enumerate(lens)]
 
 
 def results(files, threads):
@@ -134,7 +134,7 @@ def test_how_many_threads_read_a_file(lens, threads, expected):
 
 def test_what_need_not_be_a_log_is_read_in_turn():
     files = [file._replace(is_in_folder=True) for file in named(LEN_MIN, LEN_MIN)]
-    other = Named("Cookies", "", is_in_folder=True, file_len=LEN_MIN)
+    other = Input("Cookies", "", is_in_folder=True, file_len=LEN_MIN)
     assert [is_main for _, _, is_main in results([*files, other], 2)] == [False, False, True]
 
 

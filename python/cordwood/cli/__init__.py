@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._messages import Failure, Status, complain, escaped, guess
-from cordwood.cli._named import path_before_url
 from cordwood.cli._output import drop_pending, open_stdout
+from cordwood.cli._sources import path_before_url
 from cordwood.cli._terminal import terminal_width
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from types import TracebackType
 from typing import Self
 
 import cordwood
-from cordwood._identity import identity_of
+from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.identity import identity_of
+from cordwood._inputs.kind import may_be_log
 from cordwood._remote import local_path
-from cordwood.cli._expansion import is_one_file, named_files
-from cordwood.cli._named import Named, SourceFailure, is_stream
 from cordwood.cli._options import add_source_arguments, complete_file_names
 from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._progress import Progress
-from cordwood.cli._recognition import may_be_log
 from cordwood.cli._reports import sha256_of
-from cordwood.cli._sources import report_same
+from cordwood.cli._sources import SourceFailure, inputs_of, is_stream
+from cordwood.cli._tally import report_same
 
 
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ class NewLogs:
     def __init__(self, options: argparse.Namespace) -> None:
         if options.destination == "-":
             raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
-        self.files = named_files(options.sources, same=report_same)
+        self.files = inputs_of(options.sources, same=report_same)
         self._options = options
         self._destinations = _destinations(self.files, options)
         if options.overwrite and len(self.files) > 1:
@@ -166,7 +166,7 @@ def _sync_folder(path: str) -> None:
             os.close(folder)
 
 
-def _destinations(files: Sequence[Named], options: argparse.Namespace) -> dict[str, str]:
+def _destinations(files: Sequence[Input], options: argparse.Namespace) -> dict[str, str]:
     """The new log for each source. Its folder is not created here.
 
     Whether the destination is a folder depends on what is named, not on how many logs that turns out to be.
@@ -195,7 +195,7 @@ def _destinations(files: Sequence[Named], options: argparse.Namespace) -> dict[s
     return {file.name: os.path.join(destination, file.relative) for file in files}  # noqa: PTH118
 
 
-def _check_no_source(files: Sequence[Named], destinations: Iterable[str]) -> None:
+def _check_no_source(files: Sequence[Input], destinations: Iterable[str]) -> None:
     """Checks that no new log would replace a source, which might not have been read by then.
 
     Raises:

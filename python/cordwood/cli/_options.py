@@ -8,6 +8,8 @@ import re
 import sys
 from typing import Any, get_args
 
+import cordwood
+from cordwood._native import leave_out_salvaged
 from cordwood.typing import DialectName
 
 
@@ -60,6 +62,22 @@ def log_options(options: argparse.Namespace) -> dict[str, Any]:
 def reading_options(options: argparse.Namespace) -> dict[str, Any]:
     """The same and `--record-len-max`, as options of functions that read records."""
     return {**log_options(options), "record_len_max": options.record_len_max}
+
+
+def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
+    """A reader of the log `source`, as the options say, up to the file offset `end`.
+
+    By LevelDB's rule (`--on-corruption skip`), it leaves out the records after damage in their block, and counts them.
+    """
+    by_rule = options.on_corruption == "skip"
+    if by_rule:
+        options = argparse.Namespace(**vars(options) | {"on_corruption": "salvage"})
+    reader = cordwood.Reader(
+        source, on_corruption=options.on_corruption, start=options.start, end=end, **reading_options(options)
+    )
+    if by_rule:
+        leave_out_salvaged(reader)
+    return reader
 
 
 BYTES_HELP = (

@@ -11,9 +11,11 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
+import cordwood
+from cordwood._inputs.expand import Input
+from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._remote import is_url, local_path
 from cordwood.cli._messages import escaped
-from cordwood.cli._named import Named
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -169,8 +171,26 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
             raise ValueError(f"{destination} is the log that is read, and would be overwritten")
 
 
+def check_no_log(destination: str, what: str, advice: str = "") -> None:
+    """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
+
+    Raises:
+        ValueError: It is one, or may be one: a flipped bit explains why nothing at its beginning is valid, its only
+            record is incomplete, or it has the name of a log.
+    """
+    refusal = f"which --overwrite does not replace with a {what}{advice}"
+    # detect() raises for a file that is not a log or cannot be read; either may be replaced.
+    with contextlib.suppress(OSError, cordwood.CordwoodError):
+        if not os.path.isfile(destination):  # noqa: PTH113 - pathlib is slow to import
+            return
+        if cordwood.detect(destination) is not None:
+            raise ValueError(f"{destination} is a log, {refusal}")
+        if os.path.getsize(destination) and may_be_damaged_log(destination):  # noqa: PTH202
+            raise ValueError(f"{destination} may be a damaged log, {refusal}")
+
+
 @contextlib.contextmanager
-def new_file(name: str, sources: Iterable[Named], *, overwrite: bool = False) -> Generator[Output]:
+def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
     """The file to be written, which gets its name once it is complete; for `-`, stdout.
 
     Only those who can read all the `sources` can read a new file. With `overwrite`, an existing file is replaced, and
@@ -193,14 +213,14 @@ def new_file(name: str, sources: Iterable[Named], *, overwrite: bool = False) ->
             raise
 
 
-def _mode_of(sources: Iterable[Named]) -> int:
+def _mode_of(sources: Iterable[Input]) -> int:
     """The mode of a new file that is made from these, before the system clears the bits of the umask.
 
     It is that of a single file, as with `cp`; of several, what all of them allow.
     """
     allowed: int | None = None
     for source in sources:
-        if source.name != "-" and not source.what and (path := local_path(source.name)) is not None:
+        if source.name != "-" and not source.format and (path := local_path(source.name)) is not None:
             # What cannot be read is reported elsewhere.
             with contextlib.suppress(OSError, ValueError):
                 mode = os.stat(path).st_mode & _PERMISSIONS  # noqa: PTH116

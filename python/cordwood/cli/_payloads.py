@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import cordwood
-from cordwood.cli._expansion import named_files
+from cordwood._inputs.kind import is_engine_name
 from cordwood.cli._messages import complain
-from cordwood.cli._named import display_name
-from cordwood.cli._names import is_engine_name
 from cordwood.cli._options import reading_options
+from cordwood.cli._sources import display_name, inputs_of
 from cordwood.errors import PayloadError
 
 PAYLOADS = {
@@ -119,7 +118,7 @@ def hint_at_payload(options: argparse.Namespace) -> None:
     """On a terminal, says how to decode the records of the first log, if that is known; a script gets no hint."""
     if not sys.stderr.isatty():
         return
-    for file in named_files(options.sources):
+    for file in inputs_of(options.sources):
         # Opening a pipe again would wait for another writer.
         if not os.path.isfile(file.name):  # noqa: PTH113 - pathlib is slow to import
             continue

@@ -13,7 +13,6 @@ from cordwood._tables.json_text import Streamed, json_pieces, json_text
 from cordwood._text import base64_text
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
-from cordwood.cli._named import display_name, source_name
 from cordwood.cli._output import json_bytes, stdout
 from cordwood.cli._payloads import (
     AUTO,
@@ -25,6 +24,7 @@ from cordwood.cli._payloads import (
     wandb_values,
 )
 from cordwood.cli._selection import Selection, add_selection_arguments
+from cordwood.cli._sources import display_name, source_name
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cordwood._remote import is_url
 from cordwood.cli import _messages
-from cordwood.cli._named import display_name
+from cordwood.cli._sources import display_name
 
 
 class Progress:

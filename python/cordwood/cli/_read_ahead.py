@@ -13,7 +13,7 @@ from cordwood.cli._progress import Progress
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from cordwood.cli._named import Named
+    from cordwood._inputs.expand import Input
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class ReadAhead(Generic[T]):
 
     def __init__(
         self,
-        files: Sequence[Named],
+        files: Sequence[Input],
         read: Callable[[str, int, Callable[[int], object]], T],
         threads: int,
     ) -> None:
@@ -174,5 +174,5 @@ class _CancelledError(Exception):
     """The result is no longer needed."""
 
 
-def _is_read_ahead(file: Named) -> bool:
+def _is_read_ahead(file: Input) -> bool:
     return file.file_len >= LEN_MIN and (not file.is_in_folder or is_log_name(file.name))

@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import cordwood
+from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.kind import NO_FRAGMENT
+from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
 from cordwood._text import quantity
-from cordwood.cli._expansion import is_one_file
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
-from cordwood.cli._named import Named, display_name
 from cordwood.cli._output import print_json
-from cordwood.cli._recognition import NO_FRAGMENT
-from cordwood.cli._sources import Tally, for_each_source
-from cordwood.cli._summary import LogSummary
+from cordwood.cli._sources import display_name
+from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli._terminal import print_folded, red
-from cordwood.cli._zeros import ZerosAtEnd, zeros_inside_text
 
 
 def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
@@ -295,7 +294,7 @@ def for_each_source_with_totals(
     work: Callable[[str], Status],
     totals: Totals,
     *,
-    files: Iterable[Named] | None = None,
+    files: Iterable[Input] | None = None,
     names_others: bool = False,
     damaged: str = "damaged",
 ) -> Status:

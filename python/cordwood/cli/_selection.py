@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from cordwood._text import quantity
 from cordwood.cli._messages import complain, escaped, guess
-from cordwood.cli._named import display_name
+from cordwood.cli._sources import display_name
 
 _LISTED_MAX = 50
 """A message names at most this many columns."""

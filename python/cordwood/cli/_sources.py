@@ -1,180 +1,152 @@
-"""What is done for each source of a verb, and what became of all of them."""
+"""The sources of a command by their names: stdin, names as they are printed, and sources that are read twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable
+from typing import IO, TYPE_CHECKING, cast
 
-import cordwood
-from cordwood._remote import is_url, source_of
-from cordwood._text import quantity
-from cordwood.cli._expansion import named_files
-from cordwood.cli._messages import NO_MEMORY, Status, complain, reason_of
-from cordwood.cli._named import Named, SourceFailure, display_name, source_name
-from cordwood.cli._output import STDOUT, print_json
-from cordwood.cli._recognition import without_fragment
+from cordwood._inputs import expand
+from cordwood._inputs.expand import Input
+from cordwood._remote import is_url
+from cordwood.cli._messages import Failure, escaped
 
+if TYPE_CHECKING:
+    from io import BufferedReader
 
-class Tally:
-    """What became of the sources of a verb.
-
-    Attributes:
-        log_count: Logs that were read, damaged ones among them.
-        damaged_count: How many of those are damaged.
-        failed_count: Sources that could not be read.
-        others: How many files in folders are not logs, by what they are.
-        other_files: The name of each of those files, and what it is.
-        other_kinds: Logs in folders that contain something other than what was requested, by what that is.
-        status: The exit status: the worst of all, and a failure is worse than damage.
-    """
-
-    def __init__(self) -> None:
-        self.log_count = 0
-        self.damaged_count = 0
-        self.failed_count = 0
-        self.others: dict[str, int] = {}
-        self.other_files: list[tuple[str, str]] = []
-        self.other_kinds: dict[str, list[str]] = {}
-
-    @property
-    def status(self) -> Status:
-        if self.failed_count or not self.log_count:
-            return Status.FAILURE
-        return Status.DAMAGE if self.damaged_count else Status.CLEAN
-
-    def add_other(self, name: str, what: str) -> None:
-        """Counts a file in a folder that is not a log."""
-        self.others[what] = self.others.get(what, 0) + 1
-        self.other_files.append((name, what))
-
-    def others_text(self) -> str:
-        """The files in folders that are not logs."""
-        count = sum(self.others.values())
-        kinds = ", ".join(
-            what if len(self.others) == 1 else f"{what} ({count:,})" for what, count in sorted(self.others.items())
-        )
-        return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
+    from cordwood.typing import Source
 
 
-def report_same(name: str, first: str) -> None:
-    """Reports a file that is not read, because it is the same as one that is named before it."""
-    complain(f"{display_name(name)}: the same file as {display_name(first)}")
+class SourceFailure(Failure):
+    """One source fails, and others may not. The message does not name the source."""
 
 
-def for_each_source(
-    names: Sequence[str],
-    work: Callable[[str], Status],
-    *,
-    files: Iterable[Named] | None = None,
-    dialect: str | None = None,
-    other_kind: Callable[[str], str | None] | None = None,
-    as_json: bool = False,
-    has_totals: bool = False,
-) -> Tally:
-    """Does the work for each source that is named.
-
-    One that fails does not stop the others. Files in folders that are not logs are counted. With `dialect`, all named
-    files are read in it, and those files in folders that are logs.
-
-    Args:
-        names: Files, patterns and folders.
-        work: What to do with a file.
-        files: What `named_files` returned for the names, if it has been called.
-        dialect: The value of `--dialect`.
-        other_kind: Returns what a log in a folder contains if that is not what was requested: the log is then left out,
-            and reported. `None` if it is to be read.
-        as_json: A source that fails also has an object: its `source`, and the `error`.
-        has_totals: The caller says how many files are not logs. Otherwise that is reported on stderr.
-    """
-    tally = Tally()
-    for file in named_files(names, same=report_same) if files is None else files:
-        _attempt(file, work, tally, dialect=dialect, other_kind=other_kind, as_json=as_json)
-    for kind, (first, *more) in tally.other_kinds.items():
-        if more:
-            others = quantity(len(more), "more log")
-            complain(f"{display_name(first)} and {others} left out: the first record of each is {kind}")
-        else:
-            complain(f"{display_name(first)}: left out: its first record is {kind}")
-    if not (tally.log_count or tally.failed_count or tally.other_kinds):
-        found = tally.others_text() if tally.others else "there are no files"
-        complain(f"{' '.join(map(display_name, names))}: no log was found; {found}")
-    elif tally.others and not has_totals:
-        complain(tally.others_text())
-    return tally
+def inputs_of(names: Iterable[str], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
+    """The files that a command line names, as `expand` returns them; `-` is stdin."""
+    return expand.expand((Input(name, name) if name == "-" else name for name in names), same=same)
 
 
-def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], str | None] | None) -> str | None:
-    """What a log in a folder contains, if that is not what was requested.
+def stdin() -> BufferedReader:
+    """stdin, for data.
 
     Raises:
-        DialectError: It is not a log, which reading it in the `dialect` would not show.
+        OSError: It is closed, or a folder, or its reads do not block.
     """
-    if not file.is_in_folder:
-        return None
-    if dialect:
-        cordwood.detect(file.name)
-    return other_kind(file.name) if other_kind else None
-
-
-def check_url(name: str) -> None:
-    """Checks that a source, if it is a URL, can be read. Nothing is requested.
-
-    Raises:
-        SourceFailure: Its protocol is not known, or the package that reads it is not installed.
-    """
-    if is_url(name):
-        try:
-            source_of(name)
-        except (ValueError, ModuleNotFoundError) as error:
-            raise SourceFailure(getattr(error, "message", error)) from error
-
-
-def _attempt(
-    file: Named,
-    work: Callable[[str], Status],
-    tally: Tally,
-    *,
-    dialect: str | None,
-    other_kind: Callable[[str], str | None] | None,
-    as_json: bool,
-) -> None:
-    name = file.name
+    name = source_name("-")
     try:
-        if file.error:
-            raise file.error
-        check_url(name)
-        what = (file.not_decoded if other_kind else file.what) or without_fragment(file)
-        if not what and (kind := _other_kind(file, dialect, other_kind)):
-            tally.other_kinds.setdefault(kind, []).append(name)
-            return
-        status = Status.CLEAN if what else work(name)
-    except BrokenPipeError:
-        raise
+        os.read(sys.stdin.fileno(), 0)
     except OSError as error:
-        # The client of a store has classes of its own, and names no file.
-        is_of_client = error.filename is None and type(error).__module__ != "builtins"
-        # The output: the others would fail in the same way.
-        if error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client):
-            raise
-        complain(f"{source_name(name)}: {reason_of(error)}" if is_of_client else error)
-        # An error of `salvage` may be about the new log.
-        is_other = error.filename not in (None, source_name(name)) and error.strerror
-        text = f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)
-    except (cordwood.CordwoodError, MemoryError, SourceFailure) as error:
-        if file.is_in_folder and isinstance(error, cordwood.DialectError):
-            tally.add_other(name, error.format)
+        error.filename = name
+        raise
+    # Many readers, Python's among them, take a read that found nothing yet for the end.
+    if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
+        text = "it is in non-blocking mode, where a read may find nothing before the end"
+        raise OSError(errno.EAGAIN, text, name)
+    return cast("BufferedReader", sys.stdin.buffer)
+
+
+def stdin_or_path(name: str) -> Source:
+    """What to pass to a reader for a source that the user named."""
+    if name != "-":
+        return name
+    # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
+    # its system calls only when they are there.
+    return stdin().raw
+
+
+def path_before_url(name: str) -> str:
+    """The name of a source or destination, but `./` and the name for a file whose path looks like a URL.
+
+    Otherwise, a log from somebody else's archive, in a folder named `https:`, would be requested from a network.
+    """
+    return f".{os.sep}{name}" if is_url(name) and os.path.lexists(name) else name
+
+
+def is_stream(name: str) -> bool:
+    """Whether a source can be read only once: stdin, or a pipe or device, where reading more may take forever."""
+    return name == "-" or expand.is_stream(name)
+
+
+def first_stream(files: Iterable[Input]) -> str | None:
+    """The display name of the first of these that would be read and can be read only once."""
+    return next((display_name(file.name) for file in files if not file.format and is_stream(file.name)), None)
+
+
+def source_name(name: str) -> str:
+    """The name of a source in JSON: that of the file, character by character."""
+    return "<stdin>" if name == "-" else name
+
+
+def display_name(name: str) -> str:
+    """The name of a source in lines for people: what is not printable is escaped."""
+    return escaped(source_name(name))
+
+
+class Reopenable:
+    """A source that can be read several times.
+
+    A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is
+    copied, can have only one: the next begins when the previous one has ended.
+    """
+
+    def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
+        self._name = name
+        self._file = file
+        self._is_path = is_path
+        self._begin = 0 if is_path or not file else file.tell()
+
+    def open(self) -> Source:
+        """Returns the source, at its beginning."""
+        if self._is_path or not self._file:
+            return self._name
+        self._file.seek(self._begin)
+        return self._file
+
+    def check_same(self, end: int) -> None:
+        """Checks that a named file is still the same, and not shorter: must be called after it has been opened again.
+
+        Raises:
+            Failure: It is not. The original file stays open, so that no other file has its number.
+        """
+        if not self._is_path or not self._file:
             return
-        complain(error, place=source_name(name))
-        text = error.message if isinstance(error, cordwood.CordwoodError) else str(error)
-        text = NO_MEMORY if isinstance(error, MemoryError) else text
-    else:
-        if what:
-            tally.add_other(name, what)
-        elif status == Status.FAILURE:
-            tally.failed_count += 1
-        else:
-            tally.log_count += 1
-            tally.damaged_count += status == Status.DAMAGE
-        return
-    tally.failed_count += 1
-    if as_json:
-        print_json({"source": source_name(name), "error": text})
+        first = os.fstat(self._file.fileno())
+        try:
+            is_same = os.path.samestat(first, os.stat(self._name))  # noqa: PTH116 - keeps the name as given
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise changed_meanwhile(self._name, "replaced")
+        if first.st_size < end:
+            raise changed_meanwhile(self._name, "cut")
+
+
+def changed_meanwhile(name: str, what: str) -> Failure:
+    """The error for a file that was changed between two passes."""
+    return Failure(
+        f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
+        "one found different records: convert it again while no program writes to it"
+    )
+
+
+@contextlib.contextmanager
+def reopenable(name: str) -> Generator[Reopenable]:
+    """A source that can be read several times."""
+    with contextlib.ExitStack() as stack:
+        if is_url(name):
+            yield Reopenable(name, None, is_path=False)
+            return
+        is_path = name != "-" and os.path.isfile(name)  # noqa: PTH113 - pathlib is slow to import
+        file: IO[bytes] = stdin() if name == "-" else stack.enter_context(open(name, "rb"))  # noqa: PTH123
+        if not file.seekable():
+            import shutil
+            import tempfile
+
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            file = copy
+        yield Reopenable(name, file, is_path=is_path)

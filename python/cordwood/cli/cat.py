@@ -14,17 +14,17 @@ import stat
 import sys
 
 from cordwood._remote import is_url
+from cordwood._summary import summary_of_reader
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status
-from cordwood.cli._named import stdin_or_path
-from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range
+from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reader_of
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import report_left_out
-from cordwood.cli._sources import for_each_source
-from cordwood.cli._summary import reader_of, summary_of_reader
+from cordwood.cli._sources import stdin_or_path
+from cordwood.cli._tally import for_each_source
 
 EXAMPLES = """\
   cordwood cat app.log

@@ -13,7 +13,6 @@ import time
 
 import cordwood
 from cordwood.cli._messages import Failure, Status, complain, hint_of
-from cordwood.cli._named import is_stream
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
@@ -23,6 +22,7 @@ from cordwood.cli._options import (
 )
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._reports import other_log_parts
+from cordwood.cli._sources import is_stream
 
 EXAMPLES = """\
   cordwood follow live.log

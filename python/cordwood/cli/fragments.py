@@ -14,12 +14,11 @@ from itertools import chain, islice
 import cordwood
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._named import display_name, source_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import print_json
-from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import for_each_source
+from cordwood.cli._sources import display_name, reopenable, source_name
+from cordwood.cli._tally import for_each_source
 from cordwood.cli._terminal import red
 
 EXAMPLES = """\

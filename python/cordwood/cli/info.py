@@ -15,22 +15,21 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import cordwood
+from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.exports import Entities, overall_message, stated, total
+from cordwood._inputs.kind import METADATA, is_of_export
 from cordwood._native import decode_wandb
+from cordwood._summary import ZEROS_ARE, ZerosAtEnd, summary_of_report, zeros_inside_text
 from cordwood._text import quantity
-from cordwood.cli._expansion import is_one_file, named_files
-from cordwood.cli._exports import Entities, overall_message, stated, total
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._named import METADATA, Named, SourceFailure, display_name, is_stream, source_name
-from cordwood.cli._names import is_of_export
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
-from cordwood.cli._sources import Tally, for_each_source
-from cordwood.cli._summary import summary_of_report
+from cordwood.cli._sources import SourceFailure, display_name, inputs_of, is_stream, source_name
+from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli._terminal import print_folded, red
-from cordwood.cli._zeros import ZEROS_ARE, ZerosAtEnd, zeros_inside_text
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -75,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
-    files = {name: named_files([name]) for name in options.sources}
+    files = {name: inputs_of([name]) for name in options.sources}
     with ReadAhead(list(chain.from_iterable(files.values())), _verified, processor_count()) as read_ahead:
         statuses = [_describe(name, files[name], read_ahead, options) for name in options.sources]
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
@@ -187,7 +186,7 @@ def _count(counts: dict[str, int], name: str) -> None:
 
 
 def _describe(
-    name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace
+    name: str, files: Sequence[Input], read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace
 ) -> Status:
     as_json = options.json
     logs = _Logs(read_ahead)

@@ -24,14 +24,14 @@ from functools import partial
 from typing import get_args
 
 import cordwood
+from cordwood._summary import summary_of_report
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, escaped
-from cordwood.cli._named import SourceFailure, source_name, stdin_or_path
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import add_record_len_max_argument
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_text, sha256_of
-from cordwood.cli._summary import summary_of_report
+from cordwood.cli._sources import SourceFailure, source_name, stdin_or_path
 from cordwood.cli.verify import print_report
 from cordwood.typing import CompressionName, DialectName
 

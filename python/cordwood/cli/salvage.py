@@ -21,14 +21,14 @@ from collections.abc import Callable
 from functools import partial
 
 import cordwood
+from cordwood._summary import format_of, summary_of_report
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, escaped
-from cordwood.cli._named import SourceFailure, display_name, stdin_or_path
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import add_dialect_argument, add_record_len_max_argument, reading_options
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_parts, region_fields, sha256_of
-from cordwood.cli._summary import format_of, summary_of_report
+from cordwood.cli._sources import SourceFailure, display_name, stdin_or_path
 from cordwood.cli._terminal import print_folded
 from cordwood.cli.verify import print_report
 

@@ -18,10 +18,10 @@ import stat
 import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._messages import Status, complain, escaped
-from cordwood.cli._named import SourceFailure, display_name
 from cordwood.cli._options import BYTES_HELP, add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
-from cordwood.cli._sources import for_each_source
+from cordwood.cli._sources import SourceFailure, display_name
+from cordwood.cli._tally import for_each_source
 
 EXAMPLES = """\
   cordwood split --len 64MiB big.log

@@ -12,10 +12,9 @@ import argparse
 from collections.abc import Callable
 
 import cordwood
+from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import quantity
-from cordwood.cli._expansion import named_files
 from cordwood.cli._messages import Status
-from cordwood.cli._named import display_name, source_name, stdin_or_path
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
@@ -34,9 +33,9 @@ from cordwood.cli._reports import (
     salvaged_text,
     state_of_log,
 )
-from cordwood.cli._sources import report_same
+from cordwood.cli._sources import display_name, inputs_of, source_name, stdin_or_path
+from cordwood.cli._tally import report_same
 from cordwood.cli._terminal import print_folded, red
-from cordwood.cli._zeros import zeros_at_end, zeros_inside_text
 
 EXAMPLES = """\
   cordwood stat 000003.log
@@ -101,7 +100,7 @@ def run(options: argparse.Namespace) -> Status:
             _print_text(name, stat)
         return status
 
-    files = named_files(options.sources, same=report_same)
+    files = inputs_of(options.sources, same=report_same)
     with ReadAhead(files, read, options.threads) as read_ahead:
         return for_each_source_with_totals(options, count, totals, files=files)
 

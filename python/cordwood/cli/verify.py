@@ -23,10 +23,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import cordwood
+from cordwood._summary import LogSummary, summary_of_report
 from cordwood._text import quantity
-from cordwood.cli._expansion import named_files
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._named import display_name, source_name, stdin_or_path
 from cordwood.cli._options import (
     add_dialect_argument,
     add_range_arguments,
@@ -58,8 +57,8 @@ from cordwood.cli._reports import (
     state_of_log,
     zeros_text,
 )
-from cordwood.cli._sources import report_same
-from cordwood.cli._summary import LogSummary, summary_of_report
+from cordwood.cli._sources import display_name, inputs_of, source_name, stdin_or_path
+from cordwood.cli._tally import report_same
 from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
@@ -131,7 +130,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
-    files = named_files(options.sources, same=report_same)
+    files = inputs_of(options.sources, same=report_same)
     with ReadAhead(files, read, options.threads) as read_ahead:
         return for_each_source_with_totals(options, check, totals, files=files, names_others=True, damaged=damaged)
 

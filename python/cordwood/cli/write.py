@@ -18,9 +18,9 @@ import cordwood
 from cordwood._text import quantity
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._named import stdin
 from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
 from cordwood.cli._output import print_json
+from cordwood.cli._sources import stdin
 
 if TYPE_CHECKING:
     from io import BufferedReader

@@ -51,26 +51,24 @@ import os
 import sys
 
 import cordwood
-from cordwood._identity import identity_of
+from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.identity import identity_of
 from cordwood._tables.rows import ROW_KINDS, known_columns
 from cordwood._tables.schema import ColumnType
-from cordwood.cli._expansion import is_one_file, named_files
 from cordwood.cli._messages import Failure, Status
-from cordwood.cli._named import Named, display_name, first_stream, stdin_or_path
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,
     add_strict_argument,
     check_range,
     complete_file_names,
+    reader_of,
 )
-from cordwood.cli._output import check_destination
+from cordwood.cli._output import check_destination, check_no_log
 from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, report_payload
-from cordwood.cli._recognition import check_no_log
-from cordwood.cli._reopenable import reopenable
 from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import check_url, report_same
-from cordwood.cli._summary import reader_of
+from cordwood.cli._sources import display_name, first_stream, inputs_of, reopenable, stdin_or_path
+from cordwood.cli._tally import check_url, report_same
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed
@@ -181,11 +179,11 @@ def _convert(options: argparse.Namespace) -> Status:
         return convert_twice(options, form, source)
 
 
-def _files_to_convert(options: argparse.Namespace) -> list[Named]:
+def _files_to_convert(options: argparse.Namespace) -> list[Input]:
     """All named files. An earlier table at the destination, in a folder of logs, is not a source."""
     table = identity_of(options.destination)
 
-    def is_table(file: Named) -> bool:
+    def is_table(file: Input) -> bool:
         # By both names: otherwise a log could be replaced through a link with the name of a table.
         return (
             file.is_in_folder
@@ -193,7 +191,7 @@ def _files_to_convert(options: argparse.Namespace) -> list[Named]:
             and identity_of(file.name) == table is not None
         )
 
-    return [file for file in named_files(options.sources, same=report_same) if not is_table(file)]
+    return [file for file in inputs_of(options.sources, same=report_same) if not is_table(file)]
 
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:

@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 import cordwood
+from cordwood._inputs.kind import without_fragment
 from cordwood._remote import is_url
+from cordwood._summary import summary_of_reader
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord, NewColumnsError, is_native
 from cordwood._tables.rows import all_columns, json_of, shapes_of
 from cordwood._tables.schema import ColumnType, MisfitError, TooManyColumnsError
 from cordwood.cli._messages import complain
-from cordwood.cli._named import is_stream
+from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
-from cordwood.cli._recognition import without_fragment
-from cordwood.cli._sources import Tally
-from cordwood.cli._summary import reader_of, summary_of_reader
+from cordwood.cli._sources import is_stream
+from cordwood.cli._tally import Tally
 from cordwood.cli.convert.arrow_table import ArrowTable
 from cordwood.cli.convert.columns import origin_value, report_conflicts
 from cordwood.cli.convert.log_rows import BATCH_LEN
@@ -78,7 +79,7 @@ class _AtOnce:
             for file in options.files:
                 if file.error or (file.is_in_folder and options.dialect):
                     raise _Again
-                if not file.what and (is_stream(file.name) or is_url(file.name)):
+                if not file.format and (is_stream(file.name) or is_url(file.name)):
                     raise _Again
                 try:
                     what = file.not_decoded or without_fragment(file)

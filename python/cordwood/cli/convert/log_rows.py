@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import cordwood
+from cordwood._summary import LogSummary, summary_of_reader
 from cordwood._tables.json_text import Streamed
 from cordwood._tables.rows import Row, rows_as
 from cordwood._tables.schema import TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
-from cordwood.cli._named import display_name
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
 from cordwood.cli._reports import report_left_out
 from cordwood.cli._selection import Selection
-from cordwood.cli._summary import LogSummary, summary_of_reader
+from cordwood.cli._sources import display_name
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
+from cordwood._summary import LogSummary
 from cordwood._tables.rows import Row, origin_column
 from cordwood._tables.schema import ColumnType
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
-from cordwood.cli._named import display_name, first_stream, stdin_or_path
+from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import Progress
-from cordwood.cli._reopenable import changed_meanwhile
-from cordwood.cli._sources import Tally, for_each_source
-from cordwood.cli._summary import LogSummary, reader_of
+from cordwood.cli._sources import changed_meanwhile, display_name, first_stream, stdin_or_path
+from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli.convert.columns import (
     columns_found,
     columns_to_learn,

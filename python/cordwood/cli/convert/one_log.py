@@ -10,12 +10,11 @@ from typing import Any
 from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._named import display_name, source_name
+from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
-from cordwood.cli._reopenable import Reopenable, changed_meanwhile
 from cordwood.cli._selection import Selection
-from cordwood.cli._summary import reader_of
+from cordwood.cli._sources import Reopenable, changed_meanwhile, display_name, source_name
 from cordwood.cli.convert.columns import columns_found, columns_to_learn, is_native_table, selection_of, takes_records
 from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, report_damage
 from cordwood.cli.convert.writers import Table, open_table

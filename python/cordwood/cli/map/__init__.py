@@ -14,18 +14,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import cordwood
+from cordwood._inputs.expand import is_one_file
 from cordwood._map.cells import Cells, cells_of, damage_summary
-from cordwood.cli._expansion import is_one_file, named_files
+from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._named import display_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
-from cordwood.cli._output import check_destination, new_file
-from cordwood.cli._recognition import check_no_log
-from cordwood.cli._reopenable import reopenable
+from cordwood.cli._output import check_destination, check_no_log, new_file
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import for_each_source
+from cordwood.cli._sources import display_name, inputs_of, reopenable
+from cordwood.cli._tally import for_each_source
 from cordwood.cli._terminal import has_color, print_folded, terminal_width
-from cordwood.cli._zeros import zeros_at_end, zeros_inside_text
 from cordwood.cli.map import terminal
 
 if TYPE_CHECKING:
@@ -92,7 +90,7 @@ def _draw_svg(options: argparse.Namespace) -> Status:
     from cordwood._map import svg
     from cordwood._map.drawing import picture_of
 
-    files = named_files(options.sources)
+    files = inputs_of(options.sources)
     for file in files:
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Which files the names on a command line stand for: patterns and folders are expanded."""
+"""Which files the names of sources stand for: patterns and folders are expanded."""
 
 from __future__ import annotations
 
@@ -6,31 +6,55 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from cordwood._identity import Identity, file_identity, identity_of
+from cordwood._inputs.identity import Identity, file_identity, identity_of
+from cordwood._inputs.kind import EMPTY, METADATA, NO_FILE, is_of_export
 from cordwood._remote import is_url
-from cordwood.cli._named import EMPTY, Named, is_stream
-from cordwood.cli._names import is_of_export
+
+
+class Input(NamedTuple):
+    """A file that is named, directly or with a pattern or a folder."""
+
+    name: str
+    """Its path or URL."""
+    relative: str
+    """Its path below the folder, or below the part of the pattern without wildcards; else the last part of its name."""
+    is_in_folder: bool = False
+    """It was found in a folder: then it need not be a log."""
+    format: str | None = None
+    """The kind of file, if it is known not to be a log without reading it."""
+    error: OSError | None = None
+    """Why it cannot be read, if that is known: a folder cannot be listed, or a file of an export is missing."""
+    is_metadata: bool = False
+    """It is the log that describes an export. None of its records can be decoded."""
+    file_len: int = 0
+    """Its length in bytes, if it is a regular file."""
+
+    @property
+    def not_decoded(self) -> str | None:
+        """The kind of file, if no verb that decodes records reads it."""
+        return METADATA if self.is_metadata else self.format
 
 
 def is_one_file(names: Sequence[str]) -> bool:
-    """Whether a command line names a single file, rather than several, a pattern or a folder."""
+    """Whether these names are a single file, rather than several, a pattern or a folder."""
     return len(names) == 1 and not (_is_pattern(names[0]) or os.path.isdir(names[0]))  # noqa: PTH112
 
 
-def named_files(names: Iterable[str], *, same: Callable[[str, str], object] | None = None) -> list[Named]:
+def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
     """The named files, in the order in which they are named, each once, even if it has several names.
 
     A pattern is replaced by its matches, in sorted order, as in many shells, and a folder by all files in it and in its
     subfolders, in the order of their paths. A file that is named or matched as well as found in a folder counts as
-    named.
+    named. An `Input` among the names stands for itself.
 
     `same` is called for each file that is named, rather than matched or found, and left out because it is the same file
     as an earlier one with another name: with both names.
     """
     names = list(names)
-    own_names = set(names)
-    files: list[Named] = []
+    own_names = {name for name in names if isinstance(name, str)}
+    files: list[Input] = []
     places: dict[Identity, int] = {}
     for file, identity in _expanded(names):
         place = places.setdefault(identity, len(files)) if identity else len(files)
@@ -39,22 +63,25 @@ def named_files(names: Iterable[str], *, same: Callable[[str, str], object] | No
         elif not file.is_in_folder:
             if same and file.name in own_names and file.name != files[place].name:
                 same(file.name, files[place].name)
-            files[place] = files[place]._replace(is_in_folder=False, what=None)
+            files[place] = files[place]._replace(is_in_folder=False, format=None)
     return files
 
 
-_NO_FILE = "pipe, socket or device"
-"""It is opened only if it is named directly: opening it may take forever."""
+def is_stream(name: str) -> bool:
+    """Whether it is a pipe or a device: it can be read only once, and reading more may take forever."""
+    return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113
 
 
 def _is_pattern(name: str) -> bool:
     # A file of that name takes precedence.
-    return name != "-" and _has_magic(name) and not os.path.lexists(name) and not is_url(name)
+    return _has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
-def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, Identity | None]]:
+def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | None]]:
     for name in names:
-        if _is_pattern(name) and (matches := _matches(name)):
+        if isinstance(name, Input):
+            yield name, None
+        elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in matches:
                 relative = os.path.relpath(match, above)
@@ -62,10 +89,10 @@ def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, Identity | None]]:
                     # `**` also matches what is in the folder.
                     if "**" not in name:
                         yield from _in_folder(match, relative)
-                elif match != "-" and is_stream(match):
-                    yield Named(match, relative, is_in_folder=True, what=_NO_FILE), None
+                elif is_stream(match):
+                    yield Input(match, relative, is_in_folder=True, format=NO_FILE), None
                 else:
-                    # A file named `-` is not stdin.
+                    # Alone, `-` is the name of stdin to a command.
                     yield _named("./-" if match == "-" else match, relative)
         elif os.path.isdir(name):  # noqa: PTH112
             yield from _in_folder(name, "")
@@ -113,29 +140,26 @@ def _without_magic(pattern: str) -> str:
     return folder or os.curdir
 
 
-def _named(name: str, relative: str) -> tuple[Named, Identity | None]:
-    if name == "-":
-        # There may be a file of that name.
-        return Named(name, relative), None
+def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     try:
         status = os.stat(name)  # noqa: PTH116
     except (OSError, ValueError):
         # A file that is missing is reported when it is opened.
-        return Named(name, relative), identity_of(name)
+        return Input(name, relative), identity_of(name)
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return Named(name, relative, file_len=file_len), file_identity(status)
+    return Input(name, relative, file_len=file_len), file_identity(status)
 
 
-def _in_folder(folder: str, above: str) -> list[tuple[Named, Identity | None]]:
+def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
     """All files in a folder, and those that the metadata of an export in it lists.
 
     Links to folders are not followed, nor links to files that are found there anyway.
     """
-    found: list[tuple[Named, Identity | None]] = []
-    links: list[tuple[Named, Identity | None]] = []
+    found: list[tuple[Input, Identity | None]] = []
+    links: list[tuple[Input, Identity | None]] = []
 
     def unreadable(error: OSError) -> None:
-        found.append((Named(error.filename, "", is_in_folder=True, error=error), None))
+        found.append((Input(error.filename, "", is_in_folder=True, error=error), None))
 
     for path, folders, names in os.walk(folder, onerror=unreadable):
         linked = [name for name in folders if os.path.islink(os.path.join(path, name))]  # noqa: PTH114, PTH118
@@ -150,21 +174,21 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, Identity | None]]:
             except OSError:
                 found.append((_file_in(folder, above, path, name, None), None))
                 continue
-            what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else EMPTY
-            file = _file_in(folder, above, path, name, what)
-            if not what:
+            format_ = NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else EMPTY
+            file = _file_in(folder, above, path, name, format_)
+            if not format_:
                 file = file._replace(file_len=status.st_size)
             (links if os.path.islink(full) else found).append((file, file_identity(status)))  # noqa: PTH114
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
     if any(is_of_export(file.name) for file, _ in found):
         # Rarely needed.
-        from cordwood.cli._exports import compared
+        from cordwood._inputs.exports import compared
 
         found = compared(found)
     return sorted(found, key=lambda file: file[0].name)
 
 
-def _file_in(folder: str, above: str, path: str, name: str, what: str | None) -> Named:
+def _file_in(folder: str, above: str, path: str, name: str, format_: str | None) -> Input:
     relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder), name))  # noqa: PTH118
-    return Named(os.path.join(path, name), relative, is_in_folder=True, what=what)  # noqa: PTH118
+    return Input(os.path.join(path, name), relative, is_in_folder=True, format=format_)  # noqa: PTH118

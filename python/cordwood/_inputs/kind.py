@@ -1,26 +1,55 @@
-"""Whether a file in which detection finds no log may still be one."""
+"""What a file is: which files are no logs, and what the name of a log says about it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-import cordwood
-from cordwood._native import is_log_name
-from cordwood.cli._named import Named
+from cordwood._native import detect, fragments, is_log_name, verify
+from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
+
+if TYPE_CHECKING:
+    from cordwood._inputs.expand import Input
+
+EMPTY = "empty"
+"""A file in a folder without a byte."""
+
+METADATA = "metadata of an export"
+"""A file of an export that describes the export and contains no entities."""
+
+NO_FILE = "pipe, socket or device"
+"""It is opened only if it is named directly: opening it may take forever."""
 
 NO_FRAGMENT = "no valid fragment"
 """A file in a folder that may be a log, but in which nothing can be read, and whose name is not that of a log."""
 
-
 ONLY_ZEROS = "only zeros"
 """Such a file that contains nothing else."""
 
+LIST_SUFFIX = ".export_metadata"
+"""The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
 
-def without_fragment(file: Named) -> str | None:
+OVERALL_SUFFIX = ".overall_export_metadata"
+"""The end of the name of the log that describes a whole export."""
+
+_ENGINE_NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}
+"""How databases name their logs, by what their records are."""
+
+
+def is_engine_name(path: str, payload: str) -> bool:
+    """Whether a file has the name that a database gives to its logs with this payload."""
+    name = _ENGINE_NAMES.get(payload)
+    return name is not None and re.fullmatch(name, os.path.basename(path)) is not None  # noqa: PTH119 - slow to import
+
+
+def is_of_export(path: str) -> bool:
+    """Whether a file is named like one that describes an export."""
+    return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))
+
+
+def without_fragment(file: Input) -> str | None:
     """`NO_FRAGMENT` or `ONLY_ZEROS`, if a file in a folder has no valid fragment, nor the name of a log.
 
     Raises:
@@ -29,39 +58,21 @@ def without_fragment(file: Named) -> str | None:
     name = file.name
     if not file.is_in_folder or file.error or is_log_name(name):
         return None
-    if cordwood.detect(name) is not None:
+    if detect(name) is not None:
         return None
     # Detection looks only at the beginning of a file, and at the beginnings of its blocks.
     is_valid = any(
         fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
         for dialect in get_args(DialectName)
-        for fragment in cordwood.fragments(name, dialect=dialect)
+        for fragment in fragments(name, dialect=dialect)
     )
     # A flipped bit in the only record of a log must not hide that it is one.
     if is_valid:
         return None
-    report = cordwood.verify(name)
+    report = verify(name)
     if report.outcome.zeros_offset == 0:
         return ONLY_ZEROS
     return None if _has_flipped_bit(report) else NO_FRAGMENT
-
-
-def check_no_log(destination: str, what: str, advice: str = "") -> None:
-    """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
-
-    Raises:
-        ValueError: It is one, or may be one: a flipped bit explains why nothing at its beginning is valid, its only
-            record is incomplete, or it has the name of a log.
-    """
-    refusal = f"which --overwrite does not replace with a {what}{advice}"
-    # detect() raises for a file that is not a log or cannot be read; either may be replaced.
-    with contextlib.suppress(OSError, cordwood.CordwoodError):
-        if not os.path.isfile(destination):  # noqa: PTH113 - pathlib is slow to import
-            return
-        if cordwood.detect(destination) is not None:
-            raise ValueError(f"{destination} is a log, {refusal}")
-        if os.path.getsize(destination) and _may_be_damaged_log(destination):  # noqa: PTH202
-            raise ValueError(f"{destination} may be a damaged log, {refusal}")
 
 
 def may_be_log(path: str) -> bool:
@@ -70,18 +81,18 @@ def may_be_log(path: str) -> bool:
     Raises:
         DialectError: It is known to be something else.
     """
-    return cordwood.detect(path) is not None or not os.path.getsize(path) or _may_be_damaged_log(path)  # noqa: PTH202
+    return detect(path) is not None or not os.path.getsize(path) or may_be_damaged_log(path)  # noqa: PTH202
 
 
-def _may_be_damaged_log(path: str) -> bool:
+def may_be_damaged_log(path: str) -> bool:
     """Whether a file that nothing was detected in may be a log.
 
     It has the name of a log, its only record is incomplete, or one bit is wrong.
     """
     if is_log_name(path):
         return True
-    report = cordwood.verify(path)
-    if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:
+    report = verify(path)
+    if report.outcome.kind == OutcomeKind.TORN_TAIL:
         # A short text can look like one, but the header of a record is hardly ever text.
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
             return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
@@ -95,6 +106,6 @@ _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
 """Bytes that no text has."""
 
 
-def _has_flipped_bit(report: cordwood.Report) -> bool:
+def _has_flipped_bit(report: Report) -> bool:
     """Whether one flipped bit explains a skipped region: by chance, that is rare."""
     return any(region.bit_flip for region in report.skipped)

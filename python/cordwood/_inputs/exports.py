@@ -14,11 +14,11 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import cordwood
-from cordwood._identity import Identity
-from cordwood.cli._messages import REPORTED_MAX
-from cordwood.cli._named import EMPTY, METADATA, Named, SourceFailure
-from cordwood.cli._names import LIST_SUFFIX, is_of_export
+from cordwood._inputs.expand import Input
+from cordwood._inputs.identity import Identity
+from cordwood._inputs.kind import EMPTY, LIST_SUFFIX, METADATA, is_of_export
+from cordwood._native import Reader, detect
+from cordwood.errors import CordwoodError, DialectError
 
 _VERSION = b"3"
 """The first record of `*.overall_export_metadata`."""
@@ -26,14 +26,17 @@ _VERSION = b"3"
 _LEN_MAX = 1 << 20
 """The longest message that is read, in bytes: it lists about 50,000 files."""
 
+_MISSING_MAX = 10
+"""At most this many of the files that a list names, and that are missing, have an error each."""
 
-def compared(found: list[tuple[Named, Identity | None]]) -> list[tuple[Named, Identity | None]]:
+
+def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
     """The files in a folder, compared with the metadata of the exports among them.
 
     A file that is listed must be there, and must be a log: it is like one that the command line names. Those that are
     missing are added, each with an error. A list that cannot be read has an error, too: it cannot show what is missing.
     """
-    files: list[tuple[Named, Identity | None]] = []
+    files: list[tuple[Input, Identity | None]] = []
     # For each listed file, by its real path: the index of the list, and the path as it is reported.
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
@@ -49,25 +52,25 @@ def compared(found: list[tuple[Named, Identity | None]]) -> list[tuple[Named, Id
     for real, (by, path) in listed.items():
         if not os.path.isfile(path):  # noqa: PTH113
             count = missing_counts[by] = missing_counts.get(by, 0) + 1
-            if count <= REPORTED_MAX:
+            if count <= _MISSING_MAX:
                 text = f"missing, and {os.path.basename(files[by][0].name)} lists it"  # noqa: PTH119
                 error = FileNotFoundError(errno.ENOENT, text, path)
                 # It has no identity of its own.
-                files.append((Named(path, "", is_in_folder=True, error=error), real))
-        elif (place := places.get(real)) is not None and files[place][0].what in (None, EMPTY):
+                files.append((Input(path, "", is_in_folder=True, error=error), real))
+        elif (place := places.get(real)) is not None and files[place][0].format in (None, EMPTY):
             file, identity = files[place]
-            files[place] = file._replace(is_in_folder=False, what=None), identity
+            files[place] = file._replace(is_in_folder=False, format=None), identity
     for by, count in missing_counts.items():
-        if count > REPORTED_MAX:
+        if count > _MISSING_MAX:
             file, identity = files[by]
-            failure = SourceFailure(f"{count - REPORTED_MAX:,} more files that it lists are missing")
-            files[by] = file._replace(error=failure), identity
+            text = f"{count - _MISSING_MAX:,} more files that it lists are missing"
+            files[by] = file._replace(error=FileNotFoundError(errno.ENOENT, text, file.name)), identity
     return files
 
 
-def _judged(file: Named) -> tuple[Named, list[str]]:
+def _judged(file: Input) -> tuple[Input, list[str]]:
     """A file in a folder, with what is known about it if it is metadata, and the paths that it lists."""
-    if not is_of_export(file.name) or file.what not in (None, EMPTY):
+    if not is_of_export(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
         names = listed_files(file.name)
@@ -75,11 +78,11 @@ def _judged(file: Named) -> tuple[Named, list[str]]:
         return file._replace(error=error), []
     except ValueError as error:
         text = f"not a list of the files of an export ({error}), so missing files cannot be detected"
-        return file._replace(error=SourceFailure(text)), []
+        return file._replace(error=OSError(errno.EINVAL, text, file.name)), []
     if names is None:
         return file, []
     is_list = file.name.endswith(LIST_SUFFIX)
-    return file._replace(what=METADATA if is_list else None, is_metadata=not is_list), names
+    return file._replace(format=METADATA if is_list else None, is_metadata=not is_list), names
 
 
 def listed_files(path: str) -> list[str] | None:
@@ -100,8 +103,8 @@ def listed_files(path: str) -> list[str] | None:
     try:
         return _listed(message)
     except ValueError:
-        with contextlib.suppress(cordwood.DialectError):
-            if cordwood.detect(path) is not None:
+        with contextlib.suppress(DialectError):
+            if detect(path) is not None:
                 return None
         raise
 
@@ -149,14 +152,14 @@ def overall_message(path: str) -> bytes | None:
         OSError: The file cannot be read.
     """
     try:
-        with cordwood.Reader(path, on_corruption="skip", record_len_max=_LEN_MAX) as reader:
+        with Reader(path, on_corruption="skip", record_len_max=_LEN_MAX) as reader:
             if next(reader, None) != _VERSION:
                 return None
             message = next(reader, None)
             if message is not None:
                 stated(message)
             return message
-    except (cordwood.CordwoodError, ValueError):
+    except (CordwoodError, ValueError):
         return None
 
 

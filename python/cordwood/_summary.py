@@ -1,0 +1,148 @@
+"""What one reading of a log says about it: everything that a verb prints, and what `--strict` and the status need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cordwood._native import Reader, left_out_count
+from cordwood._text import quantity
+from cordwood.types import (
+    BLOCK_LEN,
+    FragmentPart,
+    LogFormat,
+    Outcome,
+    OutcomeKind,
+    Reason,
+    Report,
+    SkippedRegion,
+    Stat,
+)
+
+_HEADER_LEN_MIN = 7
+"""No record is shorter than the shortest header. Between two regions, fewer bytes are the trailer of a block."""
+
+
+def zeros_inside(regions: Sequence[SkippedRegion], end: int) -> list[SkippedRegion]:
+    """The zeros, among the regions skipped up to the file offset `end`, that a record follows."""
+    found: list[SkippedRegion] = []
+    has_record = False
+    # Each region is an object that is made when it is looked at, so each is looked at once.
+    for region in reversed(regions):
+        has_record = has_record or end - region.end_offset >= _HEADER_LEN_MIN
+        end = region.offset
+        if has_record and region.reason == Reason.ZERO_FILL:
+            found.append(region)
+    return found[::-1]
+
+
+def zeros_inside_text(length: int) -> str:
+    """How many zeros a record follows, and what they may be."""
+    return f"{quantity(length, 'byte')} of zeros before more records: never written, or lost"
+
+
+ZEROS_ARE = "space that was never written, or data that was lost"
+"""What zeros at the end of a file may be."""
+
+
+class ZerosAtEnd(NamedTuple):
+    """The zeros at the end of a file."""
+
+    offset: int
+    length: int
+    is_padding: bool
+    """Whether they fill the block of the last record, in a file of whole blocks, as App Engine's writer leaves it."""
+    is_all: bool
+    """Whether the file consists of nothing else."""
+
+    def __str__(self) -> str:
+        what = "padding" if self.is_padding else ZEROS_ARE
+        return f"at {self.offset:,}: {quantity(self.length, 'zero')} at the end: {what}"
+
+
+def zeros_at_end(end: Outcome, *, has_records: bool) -> ZerosAtEnd | None:
+    """The zeros at the end of a log, if there are any."""
+    offset, file_len = end.zeros_offset, end.offset
+    if offset is None:
+        return None
+    length = file_len - offset
+    is_padding = has_records and length < BLOCK_LEN and file_len % BLOCK_LEN == 0
+    return ZerosAtEnd(offset, length, is_padding, is_all=offset == 0)
+
+
+class LogSummary(NamedTuple):
+    """What was found in a log."""
+
+    log: LogFormat
+    end: Outcome
+    ok: bool
+    """Whether nothing is damaged."""
+    record_count: int
+    """How many records were returned."""
+    left_out_count: int
+    """How many records after damage in their block were found, and left out by LevelDB's rule."""
+    regions: Sequence[SkippedRegion]
+    """The skipped regions: the first 100,000."""
+    skipped_len: int
+    """Bytes in all regions, listed or not."""
+    zeros_inside: Sequence[SkippedRegion]
+    """The listed regions of zeros that a record follows."""
+    zeros_at_end: ZerosAtEnd | None
+    other_log_number: int | None
+    """The number of another log, if the whole file belongs to that."""
+    has_no_dialect: bool
+    """Whether it is damaged, and nothing in it shows its dialect: it may be another than the one it was read in."""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether it ends with an incomplete record."""
+        return self.end.kind == OutcomeKind.TORN_TAIL
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether `--strict` fails on it, damaged or not."""
+        has_zeros = self.zeros_at_end is not None and not self.zeros_at_end.is_padding
+        return self.is_torn or bool(self.zeros_inside) or has_zeros
+
+
+def summary_of_report(report: Report) -> LogSummary:
+    """What a report says about its log."""
+    return _summary(report, report.record_count, 0)
+
+
+def summary_of_reader(reader: Reader, record_count: int) -> LogSummary:
+    """What a reader of `reader_of`, which has returned this many records, says about its log."""
+    return _summary(reader, record_count, left_out_count(reader))
+
+
+def _summary(read: Report | Reader, record_count: int, left_out_count: int) -> LogSummary:
+    regions, end, ok = read.skipped, read.outcome, read.ok
+    has_records = record_count + left_out_count > 0
+    return LogSummary(
+        log=format_of(read),
+        end=end,
+        ok=ok,
+        record_count=record_count,
+        left_out_count=left_out_count,
+        regions=regions,
+        skipped_len=read.skipped_len,
+        zeros_inside=zeros_inside(regions, end.offset),
+        zeros_at_end=zeros_at_end(end, has_records=has_records),
+        other_log_number=read.other_log_number,
+        has_no_dialect=not (ok or has_records or read.dialect_known or _shows_flip(regions)),
+    )
+
+
+def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
+    """Whether a flipped bit outside of a length explains a region.
+
+    In another dialect, headers have other lengths, and the same bytes can look as if a bit of a length had been
+    flipped. A flipped bit elsewhere shows the dialect.
+    """
+    flips = (region.bit_flip for region in regions)
+    return any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
+
+
+def format_of(read: Reader | Report | Stat) -> LogFormat:
+    """Which log was read."""
+    return LogFormat(read.dialect, read.log_number, read.compression)
