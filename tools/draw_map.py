@@ -1,4 +1,4 @@
-"""Draws `docs/map.svg`: the picture that `cordwood map --svg` makes of a damaged log, always the same one.
+"""Draws `docs/cli/map.svg`: the picture that `cordwood map --svg` makes of a damaged log, always the same one.
 
 python tools/draw_map.py            writes it
 python tools/draw_map.py --check    fails if it differs from what the command makes
@@ -14,7 +14,7 @@ from pathlib import Path
 import cordwood
 from cordwood.cli import main
 
-PICTURE = Path(__file__).parents[1] / "docs" / "map.svg"
+PICTURE = Path(__file__).parents[1] / "docs" / "cli" / "map.svg"
 
 
 def damaged_log() -> bytes:

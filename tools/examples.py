@@ -9,10 +9,10 @@ ROOT = Path(__file__).parents[1]
 
 # The examples of these pages import packages without types.
 UNTYPED = {
-    "docs/arrow.md": "pandas and pyarrow",
+    "docs/reference/arrow.md": "pandas and pyarrow",
     "docs/guides/tables.md": "pyarrow",
-    "docs/remote.md": "fsspec",
-    "docs/wandb.md": "wandb.proto",
+    "docs/reference/remote.md": "fsspec",
+    "docs/reference/wandb.md": "wandb.proto",
 }
 
 

@@ -1,4 +1,4 @@
-"""The output of `--json` has the fields that docs/cli.md lists, in their order and with their types."""
+"""The output of `--json` has the fields that docs/cli lists, in their order and with their types."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from support import PAYLOAD, written
 from cordwood import open as writer_of
 from cordwood.cli import VERBS
 
-DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs/cli"
 TYPES = {
     "string": str,
     "integer": int,
@@ -25,13 +25,11 @@ TYPES = {
     "array": list,
     "null": type(None),
 }
-REPORTS = "verify, salvage, pack"
 
 
-def fields(heading, table=0):
-    """The fields in a table below a heading, each with its types."""
-    section = re.split(r"^### ", DOCS, flags=re.MULTILINE)
-    [section] = [part for part in section if part.startswith(f"{heading}\n")]
+def fields(page, table=0):
+    """The fields in a table of the section "JSON" on a page, each with its types."""
+    section = (DOCS / f"{page}.md").read_text(encoding="utf-8").split("\n## JSON\n")[1]
     rows = re.split(r"^\| field.*\n\|[-|]+\|\n", section, flags=re.MULTILINE)[1 + table]
     return {
         name: tuple(TYPES[word] for word in words.split(" or "))
@@ -67,8 +65,8 @@ def log(tmp_path):
 def test_records(log, verb, options, data):
     more = ("--on-corruption", "salvage") if verb == "cat" else ("--timeout", "0.3")
     values, status = cordwood(verb, "--json", *options, *more, log)
-    documented = fields("cat, follow")
-    kinds = fields("cat, follow", 1)
+    documented = fields("cat")
+    kinds = fields("cat", 1)
     assert kinds.keys() == {"text", "base64", "hex", "value"}
     data = "text" if (verb, options) == ("follow", ()) else data  # It prints only the first record, which is text.
     check(values[-1], documented | {data: kinds[data]})
@@ -81,8 +79,8 @@ def test_records(log, verb, options, data):
 def test_verify(log):
     [value], status = cordwood("verify", "--json", log)
     assert status == 3
-    check(value, fields(REPORTS))
-    documented = fields(REPORTS, 3)
+    check(value, fields("verify"))
+    documented = fields("verify", 1)
     for region in value["skipped"]:
         check(region, documented)
     assert value["skipped"][0]["bit_flip"] == {"offset": 17, "bit": 5, "part": "payload"}
@@ -101,7 +99,7 @@ def test_salvage(log, tmp_path):
     new = tmp_path / "new"
     [value], status = cordwood("salvage", "--json", log, str(new))
     assert status == 3
-    check(value, {**fields(REPORTS), **fields(REPORTS, 1), **fields(REPORTS, 2)})
+    check(value, {**fields("verify"), **fields("salvage"), **fields("salvage", 1)})
     assert value["sha256"] == hashlib.sha256(Path(log).read_bytes()).hexdigest()
     assert value["destination"] == str(new)
     assert value["destination_len"] == new.stat().st_size
@@ -113,7 +111,7 @@ def test_pack(tmp_path):
     log.write_bytes(written([b"one", b"two"]))
     [value], status = cordwood("pack", "--json", str(log), str(new))
     assert status == 0
-    check(value, {**fields(REPORTS), **fields(REPORTS, 1)})
+    check(value, {**fields("verify"), **fields("pack")})
     assert (value["source"], value["destination"]) == (str(log), str(new))
     assert value["destination_len"] == new.stat().st_size
     assert value["destination_sha256"] == hashlib.sha256(new.read_bytes()).hexdigest()
@@ -136,7 +134,7 @@ def test_totals(log, tmp_path, verb):
     *values, last = cordwood(verb, "--json", str(tmp_path), str(tmp_path / "none"))[0]
     assert [value["source"] for value in values] == [log, str(tmp_path / "whole"), str(tmp_path / "none")]
     assert list(last) == ["totals"]
-    check(last["totals"], fields("totals"))
+    check(last["totals"], fields("index", 1))
     sums = ("record_count", "payload_len", "skipped_len", "file_len")
     assert {name: last["totals"][name] for name in sums} == {
         name: sum(value[name] for value in values[:2]) for name in sums
@@ -148,7 +146,7 @@ def test_totals(log, tmp_path, verb):
 def test_totals_of_what_was_salvaged(log, tmp_path):
     (tmp_path / "whole").write_bytes(written([b"one", b"two"]))
     *_, last = cordwood("salvage", "--json", log, str(tmp_path / "whole"), str(tmp_path / "new"))[0]
-    check(last["totals"], fields("totals"))
+    check(last["totals"], fields("index", 1))
     assert [last["totals"][name] for name in ("log_count", "damaged_count", "record_count")] == [2, 1, 4]
 
 
@@ -161,8 +159,7 @@ def test_what_cannot_be_read(verb, log, tmp_path):
             verb, "--json", str(name), *([str(tmp_path / "new")] if verb in {"salvage", "pack"} else [])
         )
         assert (len(values), status) == (1, 1)
-        # The fields of files that fail are in the last table.
-        check(values[0], fields("stat", 1))
+        check(values[0], fields("index"))
         assert values[0]["source"] == str(name)
         assert ("not a log, but text" if name == text else "No such file or directory") in values[0]["error"]
 
@@ -178,7 +175,7 @@ def test_what_salvage_refuses(tmp_path):
     logs = [str(tmp_path / name) for name in ("000014.log", "a.log", "old/a.log")]
     [other, _, second, totals], status = cordwood("salvage", "--json", *logs, str(tmp_path / "new"))
     for value, log, text in (other, logs[0], "all of it belongs to log 12"), (second, logs[2], "copy it on its own"):
-        check(value, fields("stat", 1))
+        check(value, fields("index"))
         assert value["source"] == log
         assert text in value["error"]
     assert (totals["totals"]["failed_count"], status) == (2, 1)
@@ -186,12 +183,12 @@ def test_what_salvage_refuses(tmp_path):
 
 def test_each_verb_with_json_is_documented_and_tested():
     tests = Path(__file__).read_text(encoding="utf-8")
-    headings = {verb for words in re.findall(r"^### (.*)$", DOCS, flags=re.MULTILINE) for verb in words.split(", ")}
     for verb in VERBS:
         takes_json = "[--json]" in subprocess.run(
             [sys.executable, "-m", "cordwood", verb, "--help"], capture_output=True, check=True, text=True
         ).stdout.replace("\n", " ")
-        assert (verb in headings) == takes_json, verb
+        page = (DOCS / f"{verb}.md").read_text(encoding="utf-8")
+        assert ("\n## JSON\n" in page) == takes_json, verb
         assert (f'"{verb}"' in tests) == takes_json, verb
 
 

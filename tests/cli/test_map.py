@@ -148,7 +148,7 @@ def test_the_picture_in_the_documentation_is_what_the_command_draws():
 
 
 def test_the_picture_in_the_documentation_is_a_document_of_its_own():
-    drawn = (ROOT / "docs" / "map.svg").read_text(encoding="utf-8")
+    drawn = (ROOT / "docs" / "cli" / "map.svg").read_text(encoding="utf-8")
     root = parsed(drawn)
     assert not list(root.iter(f"{SVG}script"))
     links = re.findall(r'(?:href|src|url)\s*[=(]\s*["\']?([^"\')]*)', drawn)

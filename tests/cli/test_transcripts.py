@@ -11,16 +11,21 @@ import pytest
 import transcript
 
 HERE = Path(__file__).parent
-DOCS = HERE.parents[1] / "docs"
+ROOT = HERE.parents[1]
 SESSIONS = [
     *sorted(HERE.glob("*.md")),
-    *(path for path in sorted(DOCS.glob("*.md")) if "```console" in path.read_text()),
+    *(
+        path
+        for folder in ("cli", "reference")
+        for path in sorted((ROOT / "docs" / folder).glob("*.md"))
+        if "```console" in path.read_text()
+    ),
 ]
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the sessions are those of a POSIX shell")
 
 
-@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_session(path, tmp_path):
     assert transcript.replayed(path, tmp_path) == path.read_text(encoding="utf-8")
 

@@ -29,7 +29,7 @@ def names_in(text):
 
 
 def test_the_page_lists_what_the_modules_list():
-    page = (Path(__file__).parents[2] / "docs/compat.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/reference/compat.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     for title, module in MODULES.items():
         assert bullets(sections[title].strip()) == bullets(module.__doc__.strip())

@@ -1,4 +1,4 @@
-"""Every example in the documentation prints what is shown below it."""
+"""Every example in the documentation prints what is shown below it, and every link leads somewhere."""
 
 import ast
 import doctest
@@ -15,15 +15,15 @@ PACKAGE = Path(cordwood.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
-    "docs/arrow.md",
-    "docs/compat.md",
-    "docs/exports.md",
+    "docs/reference/arrow.md",
+    "docs/reference/compat.md",
+    "docs/reference/exports.md",
     "docs/guides/own-log.md",
     "docs/guides/rescue.md",
     "docs/guides/tables.md",
-    "docs/payload.md",
-    "docs/remote.md",
-    "docs/wandb.md",
+    "docs/reference/payload.md",
+    "docs/reference/remote.md",
+    "docs/reference/wandb.md",
 ]
 # Whoever tries these examples a second time, in the same folder, gets no error.
 RUN_TWICE = ["README.md", "docs/guides/own-log.md"]
@@ -90,3 +90,41 @@ def printed_by(code, names):
     with redirect_stdout(printed):
         exec(code, names)  # noqa: S102 - the page's own code
     return printed.getvalue()
+
+
+DOCUMENTS = sorted(
+    path
+    for folder in ("", "docs", "rust", "tests")
+    for path in (ROOT / folder).glob("**/*.md" if folder else "*.md")
+    if "target" not in path.parts
+)
+
+
+def prose(page):
+    """The text of a page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def anchors(page):
+    """The anchors of the headings, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_headings(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if not re.match(r"https?:", target):
+            name, _, anchor = target.partition("#")
+            linked = page.parent / name if name else page
+            assert linked.exists(), target
+            assert not anchor or anchor in anchors(linked), target
+
+
+def test_paths_of_documents_in_sources_exist():
+    """Comments, docstrings and messages name pages by their paths from the root."""
+    for folder, suffix in (("python", "py*"), ("rust", "rs"), ("tests", "py"), ("tools", "py"), ("benches", "py")):
+        for path in (ROOT / folder).rglob(f"*.{suffix}"):
+            if "target" not in path.parts and path.suffix != ".pyc":
+                for name in re.findall(r"\bdocs/[\w./-]+\.(?:md|svg)\b", path.read_text(encoding="utf-8")):
+                    assert (ROOT / name).is_file(), f"{path}: {name}"

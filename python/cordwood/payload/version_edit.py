@@ -30,7 +30,7 @@ __all__ = [
 
 
 class FieldKind(StrEnum):
-    """What a field of a version edit says, and what its value is. `docs/payload.md` lists the tags.
+    """What a field of a version edit says, and what its value is. `docs/reference/payload.md` lists the tags.
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.

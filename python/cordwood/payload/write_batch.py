@@ -13,7 +13,7 @@ __all__ = ["Operation", "OperationKind", "WriteBatch", "to_dict"]
 
 
 class OperationKind(StrEnum):
-    """What an operation does. `docs/payload.md` lists the tags, and the attributes of each kind.
+    """What an operation does. `docs/reference/payload.md` lists the tags, and the attributes of each kind.
 
     Attributes:
         PUT: The key has this value from now on.
