@@ -11,7 +11,7 @@ from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName
 
 if TYPE_CHECKING:
-    from cordwood._inputs.identity import Identity
+    from cordwood._identity import Identity
 
 
 class Split(NamedTuple):
@@ -92,7 +92,7 @@ def plan_splits(
     >>> [len(list(cordwood.open(split))) for split in splits]
     [1, 1]
     """
-    from cordwood._inputs.identity import identity_of
+    from cordwood._identity import identity_of
 
     if isinstance(sources, str | bytes | PathLike):
         raise TypeError("sources must be several paths, such as [path], not one")

@@ -14,8 +14,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from cordwood._identity import Identity
 from cordwood._inputs.expand import Input
-from cordwood._inputs.identity import Identity
 from cordwood._inputs.kind import EMPTY, LIST_SUFFIX, METADATA, is_of_export
 from cordwood._native import Reader, detect
 from cordwood.errors import CordwoodError, DialectError

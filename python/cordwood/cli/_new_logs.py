@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 
 import cordwood
+from cordwood._identity import identity_of
 from cordwood._inputs.expand import Input, is_one_file
-from cordwood._inputs.identity import identity_of
 from cordwood._inputs.kind import may_be_log
 from cordwood._remote import local_path
 from cordwood.cli._options import add_source_arguments, complete_file_names

@@ -51,8 +51,8 @@ import os
 import sys
 
 import cordwood
+from cordwood._identity import identity_of
 from cordwood._inputs.expand import Input, is_one_file
-from cordwood._inputs.identity import identity_of
 from cordwood._tables.rows import ROW_KINDS, known_columns
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._messages import Failure, Status
