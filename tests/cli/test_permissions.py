@@ -68,6 +68,14 @@ def test_a_new_file_has_the_mode_of_its_source(command, mode, umask, expected, f
     assert mode_of(new) == expected
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_a_file_of_skipped_bytes_has_the_mode_of_its_source(mode, folder):
+    log(folder / "a.log", mode).write_bytes(LOG[:-1])
+    assert main(["fragments", "--bytes", "lost", "a.log"]) == 0
+    [new] = (folder / "lost").iterdir()
+    assert (new.read_bytes(), mode_of(new)) == (LOG[15:-1], mode)
+
+
 def test_a_file_made_from_several_is_as_private_as_each(folder):
     log(folder / "a.log", 0o640)
     log(folder / "b.log", 0o604)

@@ -98,7 +98,7 @@ class NewLogs:
         if overwrite:
             _check_replaced(destination)
         if destination != self._options.destination:
-            self._created.extend(_make_folder(os.path.dirname(destination), name))  # noqa: PTH120 - pathlib is slow to import
+            self._created.extend(make_folder(os.path.dirname(destination), name))  # noqa: PTH120 - pathlib is slow to import
         with unfinished(destination, overwrite=overwrite) as new, Progress(name) as progress:
             report = copy(new, progress)
         _sync_folder(destination)
@@ -131,7 +131,7 @@ def _check_replaced(destination: str) -> None:
     )
 
 
-def _make_folder(path: str, source: str) -> list[str]:
+def make_folder(path: str, source: str) -> list[str]:
     """Creates a folder and those above it. Returns those that did not exist, the topmost first.
 
     They are as open to others as the folder of `source`, the log that is copied to it: a private folder protects the
@@ -175,24 +175,36 @@ def _destinations(files: Sequence[Input], options: argparse.Namespace) -> dict[s
         ValueError: Several logs would go to one file, or into the folder that they are from.
     """
     destination: str = options.destination
-    folders = [name for name in options.sources if os.path.isdir(name)]  # noqa: PTH112 - pathlib is slow to import
     is_several = not is_one_file(options.sources)
     # A trailing slash is that of a folder, and hides a file that has the name without it.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
     is_folder = is_several or bare != destination or os.path.isdir(destination)  # noqa: PTH112
     if not destination or not is_folder:
         return dict.fromkeys((file.name for file in files), destination)
-    if bare and os.path.lexists(bare) and not os.path.isdir(destination):  # noqa: PTH112
-        why = ", and several logs, or a pattern, need one" if is_several else ""
-        raise ValueError(f"{destination} is not a folder{why}")
-    new = os.path.realpath(destination)
-    for folder in folders:
-        old = os.path.realpath(folder)
-        if os.path.commonpath([new, old]) == old:
-            raise ValueError(f"{destination} is in {folder}: the new logs would be among the old ones")
+    check_new_folder(
+        destination, options.sources, why=", and several logs, or a pattern, need one" if is_several else ""
+    )
     if any(file.name == "-" for file in files):
         raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
     return {file.name: os.path.join(destination, file.relative) for file in files}  # noqa: PTH118
+
+
+def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:
+    """Checks that a folder can get the new files: it is a folder or does not exist, and is not in one that is read.
+
+    Raises:
+        ValueError: It cannot, and `why` says what needs a folder.
+    """
+    if not folder:
+        raise ValueError("the name of the folder is empty")
+    bare = folder.rstrip(os.sep + (os.altsep or ""))
+    if bare and os.path.lexists(bare) and not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow to import
+        raise ValueError(f"{folder} is not a folder{why}")
+    new = os.path.realpath(folder)
+    for source in sources:
+        old = os.path.realpath(source)
+        if os.path.isdir(source) and os.path.commonpath([new, old]) == old:  # noqa: PTH112
+            raise ValueError(f"{folder} is in {source}: the new files would be among those that are read")
 
 
 def _check_no_source(files: Sequence[Input], destinations: Iterable[str]) -> None:

@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, cast
 
 from cordwood._inputs import expand
 from cordwood._inputs.expand import Input
-from cordwood._remote import is_url
+from cordwood._remote import is_url, source_of
 from cordwood.cli._messages import Failure, escaped
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
-    from cordwood.typing import Source
+    from cordwood.typing import RangeReadable, Source
 
 
 class SourceFailure(Failure):
@@ -104,6 +104,20 @@ class Reopenable:
             return self._name
         self._file.seek(self._begin)
         return self._file
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Returns the bytes between two file offsets. A reader of stdin or a pipe must have ended.
+
+        Raises:
+            SourceFailure: The file has become shorter.
+        """
+        if not self._file:
+            return bytes(cast("RangeReadable", source_of(self._name)).read_range(begin, end))
+        self._file.seek(self._begin + begin)
+        data = self._file.read(end - begin)
+        if len(data) < end - begin:
+            raise SourceFailure("the file was cut while it was read: read it again while no program writes to it")
+        return data
 
     def check_same(self, end: int) -> None:
         """Checks that a named file is still the same, and not shorter: must be called after it has been opened again.

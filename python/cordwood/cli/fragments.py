@@ -4,30 +4,49 @@ One line for each fragment, and for each part of a block that is not one; togeth
 the reader skips, the line ends with the reason. The payload length is the one that the header states, right or wrong,
 and the checksum is that of the header, without its mask: --json also has the computed one, and more. Exit status 3 if
 there is damage.
+
+With --bytes, the skipped bytes are also written to a folder: a file for each skipped region, except zeros, or with
+--damaged for each damaged one. The name of the file is that of the log with the first and the end offset of the region.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from itertools import chain, islice
+from typing import NamedTuple
 
 import cordwood
+from cordwood._inputs.expand import Input
 from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Status, complain, escaped
+from cordwood.cli._new_logs import check_new_folder, make_folder
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
-from cordwood.cli._output import print_json
+from cordwood.cli._output import new_file, print_json
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import display_name, reopenable, source_name
-from cordwood.cli._tally import for_each_source
+from cordwood.cli._sources import Reopenable, SourceFailure, display_name, inputs_of, reopenable, source_name
+from cordwood.cli._tally import for_each_source, report_same
 from cordwood.cli._terminal import red
 
 EXAMPLES = """\
   cordwood fragments 000003.log | less
   cordwood fragments --damaged database/
+  cordwood fragments --bytes lost/ --damaged database/
   cordwood fragments --json *.log | jq -c 'select(.severity == "corruption")'
 """
 
 HEADING = "       offset  bytes kind              payload checksum reason"
+
+PIECE_LEN = 1 << 20
+"""How many skipped bytes are copied at a time."""
+
+
+class Region(NamedTuple):
+    """Skipped bytes next to each other, with one reason."""
+
+    begin: int
+    end: int
+    reason: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,14 +54,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     parser.add_argument("--damaged", action="store_true", help="only what is damaged")
+    parser.add_argument(
+        "--bytes", metavar="FOLDER", help="also write the bytes of each skipped region to a new file in this folder"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object for each fragment")
 
 
 def run(options: argparse.Namespace) -> Status:
     """Lists the fragments of each source."""
+    folder: str | None = options.bytes
+    if folder is not None:
+        check_new_folder(folder, options.sources)
+    files = inputs_of(options.sources, same=report_same)
+    logs = {file.name: file for file in files}
+    written_count = written_len = 0
 
     def list_fragments(name: str) -> Status:
+        nonlocal written_count, written_len
         damaged_len = 0
+        regions: list[Region] = []
         with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **log_options(options))
             # What cannot be read has no heading.
@@ -65,15 +95,47 @@ def run(options: argparse.Namespace) -> Status:
                 else:
                     line = _line(fragment)
                     print(red(line) if is_damage else line)
+                if folder is not None:
+                    _add_to(regions, fragment)
             _, own, _, other, salvaged_count = fragments.found
             report_other_log(name, own, other, options)
-        if not damaged_len:
-            return Status.CLEAN
-        rule = f"; {salvaged_text(salvaged_count)}" if salvaged_count else ""
-        complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged{rule}")
-        return Status.DAMAGE
+            if damaged_len:
+                rule = f"; {salvaged_text(salvaged_count)}" if salvaged_count else ""
+                complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged{rule}")
+            for region in regions:
+                _write(region, source, logs[name], options.bytes)
+                written_count += 1
+                written_len += region.end - region.begin
+        return Status.DAMAGE if damaged_len else Status.CLEAN
 
-    return for_each_source(options.sources, list_fragments, dialect=options.dialect).status
+    status = for_each_source(options.sources, list_fragments, files=files, dialect=options.dialect).status
+    if folder is not None:
+        skipped = quantity(written_len, "skipped byte")
+        complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(folder)}")
+    return status
+
+
+def _add_to(regions: list[Region], fragment: cordwood.Fragment) -> None:
+    """Adds a fragment to the skipped regions, unless its bytes were returned or are zeros."""
+    if fragment.reason in (None, cordwood.Reason.ZERO_FILL):
+        return
+    begin = fragment.offset
+    if regions and regions[-1].end == begin and regions[-1].reason == fragment.reason:
+        begin = regions.pop().begin
+    regions.append(Region(begin, fragment.end_offset, fragment.reason))
+
+
+def _write(region: Region, source: Reopenable, log: Input, folder: str) -> None:
+    """Writes the bytes of a region to a new file, which is as private as the log."""
+    stem = os.path.join(folder, "stdin" if log.name == "-" else log.relative)  # noqa: PTH118 - pathlib is slow to import
+    path = f"{stem}.{region.begin}-{region.end}"
+    make_folder(os.path.dirname(path), log.name)  # noqa: PTH120
+    try:
+        with new_file(path, [log]) as file:
+            for begin in range(region.begin, region.end, PIECE_LEN):
+                file.write(source.read(begin, min(region.end, begin + PIECE_LEN)))
+    except FileExistsError:
+        raise SourceFailure(f"{path} exists: name another folder") from None
 
 
 def _print_heading(name: str) -> None:
