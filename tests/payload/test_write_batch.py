@@ -480,3 +480,85 @@ def test_blocks_in_the_wrong_order_join_records_that_only_the_payload_shows(tmp_
         for record in joined:
             with pytest.raises(PayloadError):
                 list(WriteBatch(record))
+
+
+# Missing sequence numbers -------------------------------------------------------------------------
+
+
+def batch_of(first, count):
+    """A batch whose operations have the numbers from `first` on, and keys that name them."""
+    puts = [(judge.PUT, b"k%d" % number, b"v") for number in range(first, first + count)]
+    return WriteBatch(judge.write_batch(first, puts))
+
+
+def gaps_of(batches):
+    return [tuple(gap) for gap in write_batch.sequence_numbers(batches).gaps]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_gaps_are_the_numbers_that_no_batch_has_in_any_order_of_the_batches(seed):
+    choice = random.Random(seed)
+    batches, number = [], choice.randrange(1, 100)
+    for _ in range(choice.randrange(1, 30)):
+        count = choice.randrange(4)
+        batches.append((number, count))
+        number += count + choice.choice([0, 0, 1, 5])
+    numbers = {number for first, count in batches for number in range(first, first + count)}
+    if seed % 2:
+        choice.shuffle(batches)
+    missing = sorted(set(range(min(numbers, default=0), max(numbers, default=0))) - numbers)
+    begins = [number for number in missing if number - 1 in numbers]
+    ends = [number + 1 for number in missing if number + 1 in numbers]
+    found = write_batch.sequence_numbers(batch_of(*batch) for batch in batches)
+    assert found.gaps == tuple((begin, end, b"k%d" % (begin - 1)) for begin, end in zip(begins, ends, strict=True))
+    assert (found.missing_count, found.gap_count, found.has_shared) == (len(missing), len(begins), False)
+    assert (found.begin, found.end) == ((min(numbers), max(numbers) + 1) if numbers else (None, None))
+
+
+def test_numbers_that_several_batches_have_are_noticed():
+    for batches in [(1, 2), (2, 2)], [(1, 1), (1, 1)], [(5, 3), (3, 3)], [(1, 1), (9, 1), (4, 1), (4, 1)]:
+        assert write_batch.sequence_numbers(batch_of(*batch) for batch in batches).has_shared, batches
+    # One number for a whole batch: the second batch has the number after that of the first.
+    assert write_batch.sequence_numbers([batch_of(7, 3), batch_of(8, 3)]).has_shared
+
+
+def test_log_data_has_no_number_and_is_not_the_operation_before_a_gap():
+    data = Operation(OperationKind.LOG_DATA, value=b"x")
+    first = WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"a", value=b""), data])
+    assert gaps_of([first, WriteBatch.build(9, [data]), batch_of(4, 1)]) == [(2, 4, b"a")]
+
+
+def test_more_gaps_than_are_kept_are_counted(monkeypatch):
+    monkeypatch.setattr(write_batch, "GAPS_MAX", 3)
+    found = write_batch.sequence_numbers(batch_of(number, 1) for number in range(1, 20, 2))
+    assert (len(found.gaps), found.gap_count, found.missing_count) == (3, 9, 9)
+    # A gap that is not kept may be filled.
+    assert not write_batch.sequence_numbers(batch_of(number, 1) for number in [*range(1, 20, 2), 18]).has_shared
+
+
+def test_a_log_of_leveldb_without_two_of_its_records_lacks_their_numbers(tmp_path):
+    database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True)
+    for number in range(100):
+        with database.write_batch() as batch:
+            for part in range(number % 3 + 1):
+                batch.put(b"user:%06d.%d" % (number, part), b"v")
+    database.close()
+    records = records_of(the_log_of(tmp_path / "db"))
+    whole = [WriteBatch(record) for record in records]
+    assert gaps_of(whole) == []
+    assert gaps_of([*whole[:10], *whole[11:50], *whole[51:]]) == [
+        (whole[10].sequence, whole[11].sequence, b"user:000009.0"),
+        (whole[50].sequence, whole[51].sequence, b"user:000049.1"),
+    ]
+
+
+def test_writes_of_rocksdb_without_a_log_leave_gaps(tmp_path):
+    logged, unlogged = rocksdict.WriteOptions(), rocksdict.WriteOptions()
+    unlogged.disable_wal = True
+    database = Rdict(str(tmp_path / "db"), Options(raw_mode=True))
+    for number in range(1, 10):
+        database.put(b"k%d" % number, b"v", write_opt=unlogged if number in (4, 5, 8) else logged)
+    shutil.copytree(tmp_path / "db", tmp_path / "copy")
+    database.close()
+    batches = map(WriteBatch, records_of(the_log_of(tmp_path / "copy")))
+    assert gaps_of(batches) == [(4, 6, b"k3"), (8, 9, b"k7")]

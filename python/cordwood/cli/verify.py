@@ -12,6 +12,9 @@ then 3. Zeros that fill the block of the last record, in a file of whole blocks,
 After damage, records in the same block are found and counted, too: what is listed is the damage itself. LevelDB drops
 these records, and so do cat and convert, unless --on-corruption says otherwise; a line says how many there are.
 
+With --as write-batch, the log is read again, and the sequence numbers that no batch in it has are listed. They may be
+lost, in another log of the database, or of writes without a log. Batches that cannot be decoded are damage, too.
+
 In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
 totals are printed.
 """
@@ -20,11 +23,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import cordwood
 from cordwood._summary import LogSummary, summary_of_report
 from cordwood._text import quantity
+from cordwood.cli._batches import Batches, read_batches
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
     add_dialect_argument,
@@ -57,7 +62,7 @@ from cordwood.cli._reports import (
     state_of_log,
     zeros_text,
 )
-from cordwood.cli._sources import display_name, inputs_of, source_name, stdin_or_path
+from cordwood.cli._sources import display_name, inputs_of, reopenable, source_name, stdin_or_path
 from cordwood.cli._tally import report_same
 from cordwood.cli._terminal import print_folded, red
 
@@ -65,6 +70,7 @@ EXAMPLES = """\
   cordwood verify 000003.log
   cordwood verify database/
   cordwood verify --strict exports/
+  cordwood verify --as write-batch database/000003.log
   cordwood verify --json database/ |
     jq -r 'select(.ok != true and has("source")).source'
 """
@@ -79,6 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_threads_argument(parser)
     add_strict_argument(parser)
     parser.add_argument(
+        "--as",
+        dest="payload",
+        choices=("write-batch",),
+        help="also decode the records of a write-ahead log, and list the sequence numbers that no batch has",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
     )
 
@@ -89,6 +101,8 @@ class _Read(NamedTuple):
     report: cordwood.Report
     sha256: str | None
     """The SHA-256 of what was read, for JSON."""
+    batches: Batches | None
+    """With `--as write-batch`, what its write batches show."""
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -97,19 +111,22 @@ def run(options: argparse.Namespace) -> Status:
     totals = Totals()
 
     def read(name: str, threads: int, progress: Callable[[int], object]) -> _Read:
-        report = cordwood.verify(
-            stdin_or_path(name),
-            threads=threads,
-            start=options.start,
-            end=options.end,
-            progress=progress,
-            **reading_options(options),
-        )
+        # What the batches show needs a second reading.
+        with reopenable(name) if options.payload else nullcontext() as again:
+            report = cordwood.verify(
+                again.open() if again else stdin_or_path(name),
+                threads=threads,
+                start=options.start,
+                end=options.end,
+                progress=progress,
+                **reading_options(options),
+            )
+            batches = read_batches(name, again.open(), report, options, progress) if again else None
         sha256 = sha256_of(name, report.file_len, lambda _: progress(0)) if options.json else None
-        return _Read(report, sha256)
+        return _Read(report, sha256, batches)
 
     def check(name: str) -> Status:
-        report, sha256 = read_ahead.result(name)
+        report, sha256, batches = read_ahead.result(name)
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
         summary = summary_of_report(report)
         print_report(
@@ -121,8 +138,11 @@ def run(options: argparse.Namespace) -> Status:
             # Nothing is wrong with a range that contains only an older log.
             names_other_log=not options.start,
             must_be_complete=options.strict,
+            fields=batches.fields() if batches else None,
         )
-        if not report.ok or (options.strict and summary.is_incomplete):
+        if batches and not options.json:
+            batches.print()
+        if not report.ok or (batches and batches.fault_count) or (options.strict and summary.is_incomplete):
             return Status.DAMAGE
         if report.other_log_number is None or options.start:
             return Status.CLEAN

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from cordwood._jsonable import jsonable
 from cordwood._native import WriteBatch
 
-__all__ = ["Operation", "OperationKind", "WriteBatch", "to_dict"]
+__all__ = [
+    "Operation",
+    "OperationKind",
+    "SequenceGap",
+    "SequenceNumbers",
+    "WriteBatch",
+    "sequence_numbers",
+    "to_dict",
+]
 
 
 class OperationKind(StrEnum):
@@ -128,6 +137,133 @@ def _short(value: int | bytes) -> str:
     if isinstance(value, bytes) and len(value) > 64:
         return f"<{len(value)} bytes: {value[:32]!r}...>"
     return repr(value)
+
+
+class SequenceGap(NamedTuple):
+    """Sequence numbers that no batch of a log has, between two that batches have.
+
+    Attributes:
+        begin: The first missing number.
+        end: The number after the last missing one.
+        after: The key of the operation before the gap.
+    """
+
+    begin: int
+    end: int
+    after: bytes | None = None
+
+
+class SequenceNumbers(NamedTuple):
+    """The sequence numbers of the batches of a log, and those that are missing between them.
+
+    Attributes:
+        begin: The lowest number; `None` if no operation has one.
+        end: The number after the highest one.
+        missing_count: How many numbers between them no batch has.
+        gap_count: How many gaps these are.
+        gaps: The gaps in ascending order, at most the first 100,000 that were found.
+        has_shared: Whether several batches have the same number. Then a gap may be hidden.
+    """
+
+    begin: int | None
+    end: int | None
+    missing_count: int
+    gap_count: int
+    gaps: tuple[SequenceGap, ...]
+    has_shared: bool
+
+
+GAPS_MAX = 100_000
+"""At most this many gaps are kept."""
+
+
+def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
+    """Finds the sequence numbers that are missing between the batches of one log.
+
+    A missing number is a fact, not necessarily a loss. A batch that was in a damaged part of the log leaves a gap, and
+    so do writes without a log (`disableWAL`), writes that are in another log of the same database, and tables that were
+    ingested. Batches may be in any order, as RocksDB writes them with `unordered_write` or two write queues. RocksDB's
+    write policies WritePrepared and WriteUnprepared assign one number to all operations of a batch, so that batches
+    seem to share numbers.
+
+    Args:
+        batches: The batches of a log that can be decoded.
+
+    Returns:
+        The lowest and the highest number, and the gaps between them.
+
+    Raises:
+        PayloadError: A batch before a gap is damaged.
+
+    >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+    >>> from cordwood.payload.write_batch import sequence_numbers
+    >>> batches = (WriteBatch.build(n, [Operation(OperationKind.DELETE, key=b"k%d" % n)]) for n in (1, 2, 5))
+    >>> sequence_numbers(batches).gaps
+    (SequenceGap(begin=3, end=5, after=b'k2'),)
+    """
+    begin = end = 0
+    highest: WriteBatch | None = None
+    missing_count = unlisted_count = 0
+    gaps: list[SequenceGap] = []
+    has_shared = False
+
+    def add(place: int, gap: SequenceGap) -> None:
+        nonlocal missing_count, unlisted_count
+        missing_count += gap.end - gap.begin
+        if len(gaps) < GAPS_MAX:
+            gaps.insert(place, gap)
+        else:
+            unlisted_count += 1
+
+    for batch in batches:
+        first, last = batch.sequence, batch.sequence + batch.count
+        if first == last:
+            continue
+        if highest is None:
+            begin, end, highest = first, last, batch
+        elif first >= end:
+            if first > end:
+                add(len(gaps), SequenceGap(end, first, _last_key(highest)))
+            end, highest = last, batch
+        elif last < begin:
+            add(0, SequenceGap(last, begin, _last_key(batch)))
+            begin = first
+        else:
+            # It lies, at least in part, between others, where it fills gaps.
+            filled_count = 0
+            place = bisect_right(gaps, first, key=lambda gap: gap.end)
+            while place < len(gaps) and gaps[place].begin < last:
+                gap = gaps.pop(place)
+                filled_count += min(last, gap.end) - max(first, gap.begin)
+                before = [gap._replace(end=first)] if gap.begin < first else []
+                after = [SequenceGap(last, gap.end, _last_key(batch))] if last < gap.end else []
+                gaps[place:place] = before + after
+                place += len(before)
+                if after:
+                    break
+            missing_count -= filled_count
+            if filled_count < min(last, end) - max(first, begin) and not unlisted_count:
+                has_shared = True
+            begin = min(begin, first)
+            if last > end:
+                end, highest = last, batch
+    is_empty = highest is None
+    return SequenceNumbers(
+        None if is_empty else begin,
+        None if is_empty else end,
+        missing_count,
+        len(gaps) + unlisted_count,
+        tuple(gaps),
+        has_shared,
+    )
+
+
+def _last_key(batch: WriteBatch) -> bytes | None:
+    key = None
+    for operation in batch:
+        if operation.sequence is not None:
+            key = operation.key
+    return key
 
 
 def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:

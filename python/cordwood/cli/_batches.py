@@ -1,0 +1,125 @@
+"""What `verify --as write-batch` adds to a report: batches that cannot be decoded, and missing sequence numbers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import cordwood
+from cordwood._jsonable import jsonable
+from cordwood._summary import format_of
+from cordwood._text import quantity
+from cordwood.cli._messages import REPORTED_MAX, escaped
+from cordwood.cli._payloads import payload_by_content
+from cordwood.cli._reports import LISTED_MAX
+from cordwood.cli._terminal import print_folded
+from cordwood.errors import PayloadError
+
+if TYPE_CHECKING:
+    from cordwood.payload import WriteBatch
+    from cordwood.payload.write_batch import SequenceGap, SequenceNumbers
+    from cordwood.typing import Source
+
+
+class Batches(NamedTuple):
+    """What the batches of a log show."""
+
+    numbers: SequenceNumbers
+    fault_count: int
+    """How many records are not write batches, or damaged ones."""
+    faults: list[str]
+    """The first of them."""
+    notes: list[str]
+    """What is uncertain."""
+
+    def fields(self) -> dict[str, Any]:
+        """The same as JSON."""
+        numbers = self.numbers
+        return {
+            "faulty_batch_count": self.fault_count,
+            "first_sequence": numbers.begin,
+            "last_sequence": None if numbers.end is None else numbers.end - 1,
+            "missing_sequence_count": numbers.missing_count,
+            "sequence_gap_count": numbers.gap_count,
+            "sequence_gaps": [{**gap._asdict(), "after": jsonable(gap.after)} for gap in numbers.gaps],
+            "has_shared_sequences": numbers.has_shared,
+        }
+
+    def print(self) -> None:
+        """Prints them below a report."""
+        numbers = self.numbers
+        # One is enough if no record is a write batch.
+        faults = self.faults if numbers.begin else self.faults[:1]
+        for text in faults:
+            print_folded(f"  {text}", is_damage=True)
+        if self.fault_count > len(faults):
+            print_folded(f"  {self.fault_count:,} records in all cannot be decoded", is_damage=True)
+        for text in self.notes:
+            print_folded(f"  {text}")
+        if numbers.begin is None or numbers.end is None:
+            print("  no sequence numbers")
+            return
+        missing = f"{numbers.missing_count:,} missing" if numbers.missing_count else "none missing"
+        print(f"  sequence numbers {numbers.begin:,} to {numbers.end - 1:,}: {missing}")
+        for gap in numbers.gaps[:LISTED_MAX]:
+            print_folded(f"    {_gap_text(gap)}", indent=6)
+        if numbers.gap_count > LISTED_MAX:
+            more = quantity(numbers.gap_count - LISTED_MAX, "more place")
+            print(f"    and in {more}; to list them: cordwood verify --as write-batch --json")
+        if numbers.has_shared:
+            print_folded("  several batches have the same sequence number, so more numbers may be missing")
+
+
+def _gap_text(gap: SequenceGap) -> str:
+    last = gap.end - 1
+    numbers = f"{gap.begin:,}" if gap.begin == last else f"{gap.begin:,} to {last:,}"
+    if gap.after is None:
+        return numbers
+    key = gap.after[: 4 * _KEY_MAX].decode("utf-8", "backslashreplace")
+    return f"{numbers}, after {escaped(key[:_KEY_MAX])}{'...' if len(key) > _KEY_MAX else ''}"
+
+
+_KEY_MAX = 60
+"""How many characters of a key are printed."""
+
+
+def read_batches(
+    name: str,
+    source: Source,
+    report: cordwood.Report,
+    options: argparse.Namespace,
+    progress: Callable[[int], object],
+) -> Batches | None:
+    """Reads the write batches of a log of which `verify` has returned a report; `None` for a log of other records."""
+    from cordwood._tables.rows import write_batches
+    from cordwood.payload.write_batch import sequence_numbers
+
+    faults: list[str] = []
+    fault_count = 0
+    notes: list[str] = []
+    places = {"start": options.start, "end": options.end, "record_len_max": options.record_len_max}
+    with cordwood.Reader(source, on_corruption="salvage", **format_of(report)._asdict(), **places) as reader:
+        first = next(reader.records(), None)
+        if first and payload_by_content(name, first.data, reader.dialect) not in (None, "write-batch"):
+            return None
+        batch_of = write_batches(reader.dialect, notes.append)
+
+        def batch_in(record: bytes, offset: int) -> Iterator[WriteBatch]:
+            nonlocal fault_count
+            try:
+                yield batch_of(record)
+            except PayloadError as error:
+                fault_count += 1
+                if fault_count <= REPORTED_MAX:
+                    faults.append(f"the record at offset {offset:,}: {error}")
+
+        def batches() -> Iterator[WriteBatch]:
+            if first:
+                yield from batch_in(first.data, first.offset)
+            for records in reader.record_batches():
+                progress(0)
+                for offset, record in zip(records.record_offsets, records, strict=True):
+                    yield from batch_in(record, offset)
+
+        return Batches(sequence_numbers(batches()), fault_count, faults, notes)
