@@ -93,7 +93,7 @@ def body_len_max(record_len_max: int, count: int) -> int:
 def opened(
     container: bytes, begin: int, end: int, record_len_max: int, budget: Budget, *, is_trusted: bool
 ) -> str | list[bytes]:
-    """The table "What a reader does": the records of the container at `[begin, end)`, or why it is damage.
+    """The table "Reading a container": the records of the container at `[begin, end)`, or why it is damage.
 
     `is_trusted`: its checksums were verified, and no damage precedes it in its block.
     """

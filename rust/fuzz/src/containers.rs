@@ -67,7 +67,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, rest))
 }
 
-/// The table "What a reader does". The events of a container, which is joined from its fragments.
+/// The table "Reading a container". The events of a container, which is joined from its fragments.
 pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Budget) -> Result<Vec<Event>, Refused> {
     let Place { begin, end, is_trusted } = place;
     let whole = |reason| {

@@ -47,7 +47,7 @@ struct Place {
 /// The number of a line, whether it applies, and the answer if it does.
 type Line = (u8, fn(&Place) -> bool, Answer);
 
-/// The table of `docs/format/following.md`, "What a poll says": the first line that applies decides.
+/// The table of `docs/format/following.md`, "The answer of a poll": the first line that applies decides.
 /// Line 1 is decided before the place is read. Two exceptions, which the page states below its table
 /// and under "Dialects", precede the lines that they change.
 const TABLE: [Line; 11] = [
