@@ -120,6 +120,13 @@ def test_a_slow_one_elsewhere():
     assert stderr_of(2.5, is_terminal=False) == ""
 
 
+@pytest.mark.parametrize("arguments", [("verify", "-q", "-"), ("convert", "-q", "-", "a.csv")])
+def test_a_slow_one_that_is_quiet(arguments, tmp_path, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.chdir(tmp_path)
+    assert stderr_of(2.5, *arguments, is_terminal=True) == ""
+
+
 @pytest.mark.parametrize("arguments", [("verify", "-"), ("convert", "-", "a.csv"), ("salvage", "-", "a.log")])
 def test_a_slow_one_whose_stdout_is_the_terminal_too(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")

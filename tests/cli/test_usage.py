@@ -95,12 +95,6 @@ def test_a_lack_of_memory_in_pyarrow_is_no_misfit(monkeypatch, tmp_path, capfd):
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
-def test_shtab_may_be_looked_for_in_vain(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    (tmp_path / "log").touch()
-    assert main(["cat", str(tmp_path / "log")]) == 0
-
-
 @pytest.mark.parametrize(
     ("settings", "has_colors"),
     [

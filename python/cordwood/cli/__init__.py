@@ -17,10 +17,11 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import cordwood
-from cordwood.cli._messages import Failure, Status, complain, escaped, guess
+from cordwood.cli import _messages
+from cordwood.cli._messages import Failure, Status, complain, guess
 from cordwood.cli._output import drop_pending, open_stdout
 from cordwood.cli._sources import path_before_url
 from cordwood.cli._terminal import terminal_width
@@ -46,7 +47,22 @@ VERBS = (
     "completion",
 )
 
+SYNONYMS = {
+    "salvage": ("fix", "recover", "repair", "rescue"),
+    "verify": ("check", "fsck", "test", "validate"),
+    "cat": ("dump", "print", "read"),
+    "convert": ("export", "to-csv", "to-json", "to-parquet"),
+    "info": ("inspect", "ls", "show"),
+    "follow": ("tail", "watch"),
+    "pack": ("compress",),
+}
+"""Words that other tools have for a verb."""
+
 EPILOG = """\
+also:
+  cordwood help VERB  describes a verb, as `cordwood VERB --help` does
+  cordwood FILE       describes a file or folder, as `cordwood info` does
+
 exit status:
   0  success, and no damage
   1  failure: a file is missing or is not a log, a disk is full; also if one
@@ -74,7 +90,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"cordwood {cordwood.__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"cordwood {cordwood.__version__}")
     # Without `prog`, argparse would format the usage here, and import what only help needs.
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
     parser.is_verb = False
@@ -167,7 +183,7 @@ class _Parser(argparse.ArgumentParser):
             if hasattr(options, "sources"):
                 options.sources = [path_before_url(name) for name in options.sources]
         if unknown and self.is_verb:
-            self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options, unknown
 
     def _check_options(self, words: Sequence[str]) -> None:
@@ -177,7 +193,12 @@ class _Parser(argparse.ArgumentParser):
         unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known]
         if unknown:
             guesses = [guess(word.partition("=")[0], known) for word in unknown]
-            self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}{guesses[0]}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{guesses[0]}")
+
+    def error(self, message: str) -> NoReturn:
+        """Reports a wrong command line in two lines, and exits: argparse would print the whole usage."""
+        complain(message)
+        self.exit(Status.USAGE, f"  see: {self.prog} --help\n")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # argparse does not report that --help or --version cannot be written.
@@ -220,6 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    first = ""
     try:
         _open_closed_streams()
         open_stdout()
@@ -227,18 +249,22 @@ def _run(arguments: Sequence[str]) -> int:
         for stream in sys.stdout, sys.stderr:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        # Only one verb is imported: each takes a few milliseconds.
-        first = arguments[:1]
-        verbs = () if first == ["--version"] else first if first and first[0] in VERBS else VERBS
-        parser = make_parser(verbs)
         if not arguments:
             # Nothing was done, and a script that relies on this is wrong.
-            parser.print_help(sys.stderr)
+            make_parser().print_help(sys.stderr)
             return Status.USAGE
-        if verbs is VERBS and not arguments[0].startswith("-"):
-            verb = escaped(arguments[0])
-            parser.error(f"there is no verb {verb!r}{guess(verb, VERBS) or ': cordwood --help lists them'}")
+        if arguments[0] == "help":
+            arguments = [*(word for word in arguments if word != "help"), "--help"]
+        elif arguments[0] not in VERBS and _is_file(arguments[0]):
+            arguments = ["info", *arguments]
+        first = arguments[0]
+        # Only one verb is imported: each takes a few milliseconds.
+        verbs = [first] if first in VERBS else VERBS if first in {"-h", "--help"} else ()
+        parser = make_parser(verbs)
+        if not verbs and first not in {"-V", "--version"}:
+            parser.error(f"there is no verb {first!r}{_verb_like(first)}")
         options = parser.parse_args(arguments)
+        _messages.is_quiet = getattr(options, "quiet", False)
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -253,5 +279,19 @@ def _run(arguments: Sequence[str]) -> int:
     except ValueError as error:
         # Options that make no sense together, such as an end before the start.
         complain(error)
+        print(f"  see: cordwood {first} --help", file=sys.stderr)
         return Status.USAGE
     return status
+
+
+def _is_file(word: str) -> bool:
+    """Whether the first word of a command line is the name of a file, folder or pattern, or a URL."""
+    return not word.startswith("-") and (any(sign in word for sign in "/\\.*?[") or os.path.lexists(word))
+
+
+def _verb_like(word: str) -> str:
+    """The verb that may have been meant, as the end of a message."""
+    if _is_option(word):
+        return "; options come after the verb"
+    verb = next((verb for verb, words in SYNONYMS.items() if word in words), None)
+    return f"; did you mean {verb}?" if verb else guess(word, VERBS)

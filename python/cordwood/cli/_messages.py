@@ -39,6 +39,9 @@ NO_MEMORY = "not enough memory"
 REPORTED_MAX = 10
 """At most this many faults of a file are reported one by one on stderr, and the rest in one line."""
 
+is_quiet = False
+"""Whether progress and hints are not wanted: `--quiet`."""
+
 before_message: Callable[[], None] | None = None
 """Called before a message is printed, to remove a progress bar."""
 

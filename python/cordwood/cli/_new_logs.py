@@ -14,7 +14,7 @@ from cordwood._identity import identity_of
 from cordwood._inputs.expand import Input, is_one_file
 from cordwood._inputs.kind import may_be_log
 from cordwood._remote import local_path
-from cordwood.cli._options import add_source_arguments, complete_file_names
+from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import sha256_of
@@ -25,10 +25,8 @@ from cordwood.cli._tally import report_same
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
     """The sources, the destination, and `--overwrite`."""
     add_source_arguments(parser)
-    complete_file_names(
-        parser.add_argument(
-            "destination", metavar="DESTINATION", help="the new log; for several or a pattern, the folder for them"
-        )
+    parser.add_argument(
+        "destination", metavar="DESTINATION", help="the new log; for several or a pattern, the folder for them"
     )
     parser.add_argument(
         "--overwrite",

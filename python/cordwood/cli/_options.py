@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from typing import Any, get_args
 
 import cordwood
@@ -13,11 +12,13 @@ from cordwood._native import leave_out_salvaged
 from cordwood.typing import DialectName
 
 
-def complete_file_names(action: argparse.Action) -> None:
-    """Marks an argument as a file, for the completion scripts of shtab, which reads its attribute `complete`."""
-    # None if it was searched for and is not installed.
-    if shtab := sys.modules.get("shtab"):
-        action.complete = shtab.FILE  # type: ignore[attr-defined]
+def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """`-q`, for verbs that may take long. `more` names what else is then not printed."""
+    parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
+
+
+ONLY_DAMAGED = ", no lines for logs without damage, and no totals: silence is success"
+"""What `-q` means for verbs whose output is a report."""
 
 
 def add_source_arguments(
@@ -25,7 +26,7 @@ def add_source_arguments(
     what: str = "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL; - for stdin",
 ) -> None:
     """Adds the sources of a verb that accepts several."""
-    complete_file_names(parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what))
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what)
 
 
 def add_dialect_argument(

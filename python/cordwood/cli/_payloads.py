@@ -11,6 +11,7 @@ from typing import Any
 
 import cordwood
 from cordwood._inputs.kind import is_engine_name
+from cordwood.cli import _messages
 from cordwood.cli._messages import complain
 from cordwood.cli._options import reading_options
 from cordwood.cli._sources import display_name, inputs_of
@@ -116,7 +117,7 @@ LOST_EDITS = (
 
 def hint_at_payload(options: argparse.Namespace) -> None:
     """On a terminal, says how to decode the records of the first log, if that is known; a script gets no hint."""
-    if not sys.stderr.isatty():
+    if _messages.is_quiet or not sys.stderr.isatty():
         return
     for file in inputs_of(options.sources):
         # Opening a pipe again would wait for another writer.

@@ -22,7 +22,7 @@ class Progress:
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:
         self._bar: Any = None
-        if not sys.stderr.isatty() or (prints_records and sys.stdout.isatty()):
+        if _messages.is_quiet or not sys.stderr.isatty() or (prints_records and sys.stdout.isatty()):
             return
         try:
             from tqdm import tqdm

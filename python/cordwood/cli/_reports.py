@@ -12,6 +12,7 @@ from cordwood._inputs.expand import Input, is_one_file
 from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
 from cordwood._text import quantity
+from cordwood.cli import _messages
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import display_name
@@ -302,6 +303,6 @@ def for_each_source_with_totals(
     tally = for_each_source(
         options.sources, work, files=files, dialect=options.dialect, as_json=options.json, has_totals=True
     )
-    if not is_one_file(options.sources):
+    if not (is_one_file(options.sources) or _messages.is_quiet):
         totals.print(tally, as_json=options.json, names_others=names_others, damaged=damaged)
     return tally.status

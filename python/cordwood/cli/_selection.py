@@ -24,6 +24,7 @@ _MISSING = object()
 def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
     """`--limit` and `--columns` of a verb whose output has such rows and columns."""
     parser.add_argument(
+        "-n",
         "--limit",
         type=_count,
         metavar="COUNT",

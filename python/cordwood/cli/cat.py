@@ -17,7 +17,13 @@ from cordwood._remote import is_url
 from cordwood._summary import summary_of_reader
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status
-from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reader_of
+from cordwood.cli._options import (
+    add_quiet_argument,
+    add_reading_arguments,
+    add_source_arguments,
+    check_range,
+    reader_of,
+)
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
@@ -40,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_output_arguments(parser)
     add_reading_arguments(parser)
+    add_quiet_argument(parser)
 
 
 def run(options: argparse.Namespace) -> Status:

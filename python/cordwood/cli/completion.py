@@ -1,13 +1,12 @@
 """Print a script that lets a shell complete the command line.
 
-It needs the package shtab: `pip install 'cordwood[cli]'`.
+The script asks `cordwood completion` itself, each time, for the words that complete a command line.
 """
 
 from __future__ import annotations
 
 import argparse
-
-from cordwood.cli._messages import Status, complain
+from typing import Any
 
 EXAMPLES = """\
   cordwood completion bash > ~/.local/share/bash-completion/completions/cordwood
@@ -15,20 +14,46 @@ EXAMPLES = """\
   cordwood completion fish > ~/.config/fish/completions/cordwood.fish
 """
 
+# Where no word begins as the user has typed, each shell completes file names.
+SCRIPTS = {
+    "bash": """\
+_cordwood() { COMPREPLY=($(cordwood completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}")); }
+complete -o bashdefault -o default -F _cordwood cordwood""",
+    "zsh": """\
+#compdef cordwood
+compadd -- $(cordwood completion words -- "${(@)words[2,CURRENT]}") || _files""",
+    "fish": """\
+complete -c cordwood -a '(cordwood completion words -- (commandline -opc)[2..] "$(commandline -ct)")'""",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `completion`."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.add_argument("script", choices=(*SCRIPTS, "words"), help="the shell; or words, to complete a command line")
+    parser.add_argument("typed", nargs="*", metavar="WORD", help="the words of that command line, without cordwood")
 
 
-def run(options: argparse.Namespace) -> Status:
-    """Prints the script."""
-    try:
-        import shtab
-    except ImportError:
-        complain("completion needs the package shtab: pip install 'cordwood[cli]'")
-        return Status.FAILURE
-    from cordwood.cli import make_parser
+def run(options: argparse.Namespace) -> int:
+    """Prints the script, or the words."""
+    print(SCRIPTS.get(options.script) or "\n".join(_words(options.typed)))
+    return 0
 
-    print(shtab.complete(make_parser(), shell=options.shell))
-    return Status.CLEAN
+
+def _words(typed: list[str]) -> list[str]:
+    """The verbs, options or values that the last word begins."""
+    from cordwood.cli import VERBS, make_parser
+
+    *before, last = typed or [""]
+    found: list[str] = []
+    if before in ([], ["help"]):
+        found = [*VERBS, "help"]
+    elif before[0] in VERBS:
+        # argparse lists the arguments of a parser only in private attributes.
+        parser: Any = make_parser(before[:1])
+        [verbs] = parser._subparsers._group_actions  # noqa: SLF001
+        for action in verbs.choices[before[0]]._actions:  # noqa: SLF001
+            if last.startswith("-"):
+                found += action.option_strings
+            elif before[-1] in action.option_strings or not action.option_strings:
+                found += action.choices or ()
+    return [word for word in found if word.startswith(last)]

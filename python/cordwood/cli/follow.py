@@ -17,7 +17,6 @@ from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
     add_start_argument,
-    complete_file_names,
     reading_options,
 )
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
@@ -33,7 +32,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `follow`."""
-    complete_file_names(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
+    parser.add_argument("source", metavar="SOURCE", help="the log, a file")
     add_output_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_start_argument(parser)

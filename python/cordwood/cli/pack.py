@@ -28,7 +28,7 @@ from cordwood._summary import summary_of_report
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
-from cordwood.cli._options import add_record_len_max_argument
+from cordwood.cli._options import ONLY_DAMAGED, add_quiet_argument, add_record_len_max_argument
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_text, sha256_of
 from cordwood.cli._sources import SourceFailure, source_name, stdin_or_path
@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the report as one JSON object for each log, and one with the totals of several",
     )
+    add_quiet_argument(parser, ONLY_DAMAGED)
     # The sources are read in the dialects that they show.
     parser.set_defaults(dialect=None, log_number=None)
 
@@ -100,6 +101,8 @@ def run(options: argparse.Namespace) -> Status:
             error.hint = None
             raise
         totals.add(report, 0)
+        if options.quiet:
+            return Status.CLEAN
         sha256 = sha256_of(name, report.file_len) if options.json else None
         fields = new_log_fields(destination) if options.json else None
         print_report(name, report, summary_of_report(report), options, sha256=sha256, fields=fields)

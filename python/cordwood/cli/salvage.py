@@ -25,7 +25,13 @@ from cordwood._summary import format_of, summary_of_report
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
-from cordwood.cli._options import add_dialect_argument, add_record_len_max_argument, reading_options
+from cordwood.cli._options import (
+    ONLY_DAMAGED,
+    add_dialect_argument,
+    add_quiet_argument,
+    add_record_len_max_argument,
+    reading_options,
+)
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_parts, region_fields, sha256_of
 from cordwood.cli._sources import SourceFailure, display_name, stdin_or_path
@@ -74,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the report as one JSON object for each log, and one with the totals of several",
     )
+    add_quiet_argument(parser, ONLY_DAMAGED)
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -98,15 +105,8 @@ def run(options: argparse.Namespace) -> Status:
         destination, report = new_logs.write(name, partial(copy, name))
         lost_len = report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
         totals.add(report, lost_len)
-        sha256 = sha256_of(name, report.file_len) if options.json else None
-        fields = (
-            {**new_log_fields(destination), **_repair_fields(report), "not_kept": report.not_kept}
-            if options.json
-            else None
-        )
-        print_report(name, report, summary_of_report(report), options, sha256=sha256, fields=fields)
-        if not options.json:
-            _print_written(destination, report)
+        if not report.ok or not options.quiet:
+            _print_report(name, destination, report, options)
         is_opened = "version_edit" not in report.not_kept
         if is_opened and lost_len and is_manifest(name, _payload_of(destination, report)):
             complain(f"{display_name(name)}: {LOST_EDITS}")
@@ -118,8 +118,15 @@ def run(options: argparse.Namespace) -> Status:
         return for_each_source_with_totals(options, salvage, totals, files=new_logs.files)
 
 
-def _print_written(destination: str, report: cordwood.Report) -> None:
-    """Prints what the new log contains, on stdout."""
+def _print_report(name: str, destination: str, report: cordwood.Report, options: argparse.Namespace) -> None:
+    """Prints what is in the old log, and what the new one contains, on stdout."""
+    sha256 = sha256_of(name, report.file_len) if options.json else None
+    fields = {**new_log_fields(destination), **_repair_fields(report), "not_kept": report.not_kept}
+    print_report(
+        name, report, summary_of_report(report), options, sha256=sha256, fields=fields if options.json else None
+    )
+    if options.json:
+        return
     if report.repaired_count:
         repaired = quantity(report.repaired_count, "record")
         print_folded(f"  {repaired} repaired: what the checksum says, if one bit was flipped")

@@ -17,6 +17,7 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Status
 from cordwood.cli._options import (
     add_dialect_argument,
+    add_quiet_argument,
     add_record_len_max_argument,
     add_source_arguments,
     add_threads_argument,
@@ -76,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
     )
+    add_quiet_argument(parser)
 
 
 def run(options: argparse.Namespace) -> Status:

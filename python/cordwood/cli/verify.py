@@ -32,7 +32,9 @@ from cordwood._text import quantity
 from cordwood.cli._batches import Batches, read_batches
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
+    ONLY_DAMAGED,
     add_dialect_argument,
+    add_quiet_argument,
     add_range_arguments,
     add_record_len_max_argument,
     add_source_arguments,
@@ -93,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
     )
+    add_quiet_argument(parser, ONLY_DAMAGED)
 
 
 class _Read(NamedTuple):
@@ -129,25 +132,26 @@ def run(options: argparse.Namespace) -> Status:
         report, sha256, batches = read_ahead.result(name)
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
         summary = summary_of_report(report)
-        print_report(
-            name,
-            report,
-            summary,
-            options,
-            sha256=sha256,
-            # Nothing is wrong with a range that contains only an older log.
-            names_other_log=not options.start,
-            must_be_complete=options.strict,
-            fields=batches.fields() if batches else None,
+        is_damaged = bool(
+            not report.ok or (batches and batches.fault_count) or (options.strict and summary.is_incomplete)
         )
-        if batches and not options.json:
-            batches.print()
-        if not report.ok or (batches and batches.fault_count) or (options.strict and summary.is_incomplete):
-            return Status.DAMAGE
-        if report.other_log_number is None or options.start:
-            return Status.CLEAN
-        totals.only_other_count += 1
-        return Status.DAMAGE
+        # Nothing is wrong with a range that contains only an older log.
+        is_other = report.other_log_number is not None and not options.start
+        if is_damaged or is_other or not options.quiet:
+            print_report(
+                name,
+                report,
+                summary,
+                options,
+                sha256=sha256,
+                names_other_log=not options.start,
+                must_be_complete=options.strict,
+                fields=batches.fields() if batches else None,
+            )
+            if batches and not options.json:
+                batches.print()
+        totals.only_other_count += is_other and not is_damaged
+        return Status.DAMAGE if is_damaged or is_other else Status.CLEAN
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
     files = inputs_of(options.sources, same=report_same)

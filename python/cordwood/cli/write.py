@@ -18,7 +18,7 @@ import cordwood
 from cordwood._text import quantity
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
+from cordwood.cli._options import add_dialect_argument, log_options
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import stdin
 
@@ -35,7 +35,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `write`."""
-    complete_file_names(parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout"))
+    parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout")
     parser.add_argument(
         "--format",
         choices=("lines", "nul", "len"),

@@ -57,11 +57,11 @@ from cordwood._tables.rows import ROW_KINDS, known_columns
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._messages import Failure, Status
 from cordwood.cli._options import (
+    add_quiet_argument,
     add_reading_arguments,
     add_source_arguments,
     add_strict_argument,
     check_range,
-    complete_file_names,
     reader_of,
 )
 from cordwood.cli._output import check_destination, check_no_log
@@ -89,13 +89,11 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `convert`."""
     add_source_arguments(parser)
-    complete_file_names(
-        parser.add_argument(
-            "destination",
-            metavar="DESTINATION",
-            nargs="?",
-            help="a new file; - for stdout, the default after a single SOURCE",
-        )
+    parser.add_argument(
+        "destination",
+        metavar="DESTINATION",
+        nargs="?",
+        help="a new file; - for stdout, the default after a single SOURCE",
     )
     parser.add_argument("--to", choices=TABLE_FORMATS, help="the form of the table")
     parser.add_argument(
@@ -123,6 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection_arguments(parser, "row", "columns")
     add_reading_arguments(parser)
     add_strict_argument(parser)
+    add_quiet_argument(parser)
 
 
 def run(options: argparse.Namespace) -> Status:

@@ -18,7 +18,7 @@ from cordwood._inputs.expand import is_one_file
 from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
+from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import check_destination, check_no_log, new_file
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import display_name, inputs_of, reopenable
@@ -41,13 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `map`."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    complete_file_names(
-        parser.add_argument(
-            "--svg",
-            metavar="FILE",
-            help="write the pictures to this new file, for a browser, where each fragment says what it is; "
-            "- for stdout",
-        )
+    parser.add_argument(
+        "--svg",
+        metavar="FILE",
+        help="write the pictures to this new file, for a browser, where each fragment says what it is; - for stdout",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="with --svg: replace what is there, unless it is a log"
