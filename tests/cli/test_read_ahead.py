@@ -1,5 +1,6 @@
 """Reading several files at a time: the output is as if they were read in turn, and nothing is left running."""
 
+import contextlib
 import json
 import signal
 import threading
@@ -12,9 +13,9 @@ import reference
 from support import PAYLOAD, written
 
 import cordwood
+from cordwood._inputs.each import LEN_MIN, each
 from cordwood._inputs.expand import Input
 from cordwood.cli import main
-from cordwood.cli._read_ahead import LEN_MIN, ReadAhead
 
 SECONDS = 60
 
@@ -93,76 +94,48 @@ def named(*lens):
     return [Input(f"{number:06}.log", "", file_len=length) for number, length in enumerate(lens)]
 
 
-def results(files, threads):
-    """For each file, how many threads it may use, and whether the main thread reads it."""
-
-    def read(name, threads, _progress):
-        return name, threads, threading.current_thread() is threading.main_thread()
-
-    with ReadAhead(files, read, threads) as ahead:
-        return [ahead.result(file.name) for file in files]
-
-
-@pytest.fixture(autouse=True)
-def _no_terminal(monkeypatch):
-    # A progress bar would look at the files, and there are none.
-    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+def results(files, read, threads=2, **options):
+    return [found for _, found in each(files, read, threads, **options)]
 
 
 @pytest.mark.parametrize(
     ("lens", "threads", "expected"),
     [
-        # Each has one thread, and the last has both, since the other has nothing left to do.
-        ((LEN_MIN, LEN_MIN, LEN_MIN), 2, [(1, False), (1, False), (2, False)]),
-        # Towards the end, a file's share of the threads is its share of what is left.
-        ((LEN_MIN,) * 8, 4, [(1, False)] * 5 + [(1, False), (2, False), (4, False)]),
-        # One file that takes longer than all others together.
-        ((LEN_MIN, 10 * LEN_MIN, LEN_MIN), 2, [(1, False), (2, False), (2, False)]),
-        # Short files and a pipe are read when it is their turn, with the threads that are free.
-        ((LEN_MIN, 0, LEN_MIN, LEN_MIN - 1), 2, [(1, False), (range(1, 3), True), (2, False), (range(1, 3), True)]),
-        # A single long file; a single thread.
-        ((LEN_MIN, 0), 2, [(2, True), (2, True)]),
+        # A file's share of the threads is its share of the bytes.
+        ((LEN_MIN, LEN_MIN, LEN_MIN), 2, [(1, False)] * 3),
+        ((LEN_MIN, 10 * LEN_MIN, LEN_MIN), 4, [(1, False), (3, False), (1, False)]),
+        # Short files and a pipe are read when it is their turn.
+        ((LEN_MIN, 0, LEN_MIN, LEN_MIN - 1), 2, [(1, False), (1, True), (1, False), (1, True)]),
+        # A single file, also one whose length is not known; a single long file; a single thread.
+        ((0,), 2, [(2, True)]),
+        ((LEN_MIN, 0), 2, [(2, True), (1, True)]),
         ((LEN_MIN, LEN_MIN), 1, [(1, True), (1, True)]),
     ],
 )
 def test_how_many_threads_read_a_file(lens, threads, expected):
-    files = named(*lens)
-    for file, (count, is_main), found in zip(files, expected, results(files, threads), strict=True):
-        assert found[::2] == (file.name, is_main)
-        assert found[1] in count if isinstance(count, range) else found[1] == count
+    def read(_file, threads, _progress):
+        return threads, threading.current_thread() is threading.main_thread()
+
+    assert results(named(*lens), read, threads) == expected
 
 
-def test_what_need_not_be_a_log_is_read_in_turn():
-    files = [file._replace(is_in_folder=True) for file in named(LEN_MIN, LEN_MIN)]
-    other = Input("Cookies", "", is_in_folder=True, file_len=LEN_MIN)
-    assert [is_main for _, _, is_main in results([*files, other], 2)] == [False, False, True]
-
-
-def test_an_error_is_raised_in_turn_and_the_others_go_on():
-    def read(name, _threads, _progress):
-        if "1" in name:
-            raise FileNotFoundError(2, "gone", name)
-        return name
+def test_an_error_takes_its_turn_and_the_others_go_on():
+    def read(file, _threads, _progress):
+        if "1" in file.name:
+            raise FileNotFoundError(2, "gone", file.name)
+        return file.name
 
     files = named(*[LEN_MIN] * 20)
-    found = []
-    with ReadAhead(files, read, 3) as ahead:
-        for file in files:
-            try:
-                found.append(ahead.result(file.name))
-            except FileNotFoundError as error:
-                found.append(error.filename)
+    found = [getattr(found, "filename", found) for found in results(files, read, 3)]
     assert found == [file.name for file in files]
 
 
-def test_no_more_are_read_ahead_than_threads_and_one():
+def test_few_more_files_are_begun_than_there_are_threads():
     begun = []
     files = named(*[LEN_MIN] * 50)
-    with ReadAhead(files, lambda name, _threads, _progress: begun.append(name), 3) as ahead:
-        for count, file in enumerate(files, 1):
-            ahead.result(file.name)
-            assert len(begun) <= count + 4
-    assert sorted(begun) == sorted(file.name for file in files)
+    for count, _ in enumerate(each(files, lambda file, _threads, _progress: begun.append(file), 3), 1):
+        assert len(begun) <= count + 6
+    assert sorted(begun) == files
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -170,21 +143,20 @@ def test_ctrl_c_ends_all_of_them():
     count_before = threading.active_count()
     ended = []
 
-    def read(name, _threads, progress):
+    def read(file, _threads, progress):
         try:
             deadline = time.monotonic() + SECONDS
             while time.monotonic() < deadline:
                 progress(1)
                 time.sleep(0.01)
         finally:
-            ended.append(name)
+            ended.append(file)
 
-    files = named(*[LEN_MIN] * 9)
     begun = time.monotonic()
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    with pytest.raises(KeyboardInterrupt), ReadAhead(files, read, 2) as ahead:  # noqa: PT012 - that is under test
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - that is under test
         timer.start()
-        ahead.result(files[0].name)
+        results(named(*[LEN_MIN] * 9), read)
     timer.join()
     assert time.monotonic() - begun < SECONDS / 2
     # Those that had been begun, and none after them.
@@ -192,122 +164,37 @@ def test_ctrl_c_ends_all_of_them():
     assert threading.active_count() == count_before
 
 
-def test_the_progress_is_that_of_the_file_whose_turn_it_is(monkeypatch):
+def test_the_progress_is_that_of_the_file_whose_turn_it_is():
     shown = []
 
-    class Bar:
-        def __init__(self, name):
-            self.name = name
+    @contextlib.contextmanager
+    def bar(name):
+        yield lambda done_len: shown.append((name, done_len))
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def __call__(self, done_len):
-            shown.append((self.name, done_len))
-
-    monkeypatch.setattr("cordwood.cli._read_ahead.Progress", Bar)
-
-    def read(_name, _threads, progress):
+    def read(_file, _threads, progress):
         for _ in range(10):
             progress(7)
             time.sleep(0.05)
 
     files = named(LEN_MIN, LEN_MIN)
-    with ReadAhead(files, read, 2) as ahead:
-        for file in files:
-            ahead.result(file.name)
+    results(files, read, shown=bar)
     first = [done_len for name, done_len in shown if name == files[0].name]
     assert len(first) > 1
     assert 0 < sum(first) <= 70
     assert all(done_len % 7 == 0 for done_len in first)
 
 
-def test_a_caller_that_stops_early_waits_only_for_what_was_begun():
+def test_a_caller_that_stops_early_waits_only_for_the_files_that_were_begun():
     begun = []
 
-    def read(name, _threads, progress):
-        begun.append(name)
+    def read(file, _threads, progress):
+        begun.append(file)
         deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
+        while len(begun) > 1 and time.monotonic() < deadline:
             progress(1)
             time.sleep(0.001)
 
-    with ReadAhead(named(*[LEN_MIN] * 50), read, 2):
-        while len(begun) < 2:
-            time.sleep(0.001)
-    assert len(begun) == 2
-
-
-def test_few_more_threads_than_asked_for_read_at_a_time():
-    lock, now, most = threading.Lock(), 0, 0
-
-    def read(_name, threads, _progress):
-        nonlocal now, most
-        with lock:
-            now += threads
-            most = max(most, now)
-        time.sleep(0.02)
-        with lock:
-            now -= threads
-
-    for count in (8, 30):
-        files = named(*[LEN_MIN] * count)
-        with ReadAhead(files, read, 8) as ahead:
-            for file in files:
-                ahead.result(file.name)
-    # When a file is begun, fewer than 8 threads are reading, and it may get 8 more.
-    assert 8 <= most < 16
-
-
-def test_files_that_are_rejected_are_not_waited_for():
-    """The result of a file that is known not to be wanted is never requested."""
-    files = named(*[LEN_MIN] * 40)
-    wanted = [file.name for file in (files[0], *files[20:36:5])]
-    begun, cancelled = [], []
-
-    def read(name, _threads, progress):
-        """A wanted file ends once a later one has been begun, which is then read until it is cancelled."""
-        begun.append(name)
-        deadline = time.monotonic() + SECONDS
-        try:
-            while name not in wanted or max(begun) <= name:
-                progress(1)
-                time.sleep(0.001)
-                assert time.monotonic() < deadline
-        except Exception:
-            cancelled.append(name)
-            raise
-        return name
-
-    with ReadAhead(files, read, 2) as ahead:
-        assert [ahead.result(name) for name in wanted] == wanted
-    assert sorted(cancelled) == sorted(set(begun) - set(wanted))
-    assert len(begun) == len(set(begun))
-
-
-def test_a_system_without_more_threads(monkeypatch):
-    start = threading.Thread.start
-    started, calls = [], []
-
-    def start_one(thread):
-        started.append(thread)
-        if len(started) > 1:
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    def read(name, threads, _progress):
-        calls.append((name, threads, threading.current_thread() is threading.main_thread()))
-        time.sleep(0.02)
-        return name
-
-    monkeypatch.setattr(threading.Thread, "start", start_one)
-    files = named(*[LEN_MIN] * 9)
-    with ReadAhead(files, read, 4) as ahead:
-        assert [ahead.result(file.name) for file in files] == [file.name for file in files]
-    # The only thread reads the first file; each other file is read once, in turn, with all threads that this leaves.
-    assert sorted(name for name, _, _ in calls) == [file.name for file in files]
-    assert [is_main for _, _, is_main in sorted(calls)] == [False, *[True] * 8]
-    assert max(threads for _, threads, _ in calls) == 4
+    files = each(named(*[LEN_MIN] * 50), read, 2)
+    next(files)
+    files.close()
+    assert len(begun) <= 3

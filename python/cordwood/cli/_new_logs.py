@@ -16,7 +16,7 @@ from cordwood._inputs.kind import may_be_log
 from cordwood._remote import local_path
 from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import check_destination, unfinished
-from cordwood.cli._progress import Progress
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import sha256_of
 from cordwood.cli._sources import SourceFailure, inputs_of, is_stream
 from cordwood.cli._tally import report_same
@@ -97,7 +97,7 @@ class NewLogs:
             _check_replaced(destination)
         if destination != self._options.destination:
             self._created.extend(make_folder(os.path.dirname(destination), name))  # noqa: PTH120 - pathlib is slow to import
-        with unfinished(destination, overwrite=overwrite) as new, Progress(name) as progress:
+        with unfinished(destination, overwrite=overwrite) as new, ProgressBar(name) as progress:
             report = copy(new, progress)
         _sync_folder(destination)
         self._written[place] = name

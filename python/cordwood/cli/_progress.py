@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -12,7 +13,7 @@ from cordwood.cli import _messages
 from cordwood.cli._sources import display_name
 
 
-class Progress:
+class ProgressBar:
     """A bar on stderr with rate and time left, once the work takes longer than a second.
 
     It is shown only on a terminal, and only if tqdm is installed (the extra `cli`), but not if records are printed on
@@ -28,7 +29,10 @@ class Progress:
             from tqdm import tqdm
         except ImportError:
             return
-        total = None if name == "-" or is_url(name) else os.stat(name).st_size  # noqa: PTH116 - pathlib is slow to import
+        total = None
+        # A file that is missing is reported when it is opened.
+        with contextlib.suppress(OSError, ValueError):
+            total = None if name == "-" or is_url(name) else os.stat(name).st_size  # noqa: PTH116 - slow to import
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )

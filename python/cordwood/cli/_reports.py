@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import cordwood
-from cordwood._inputs.expand import Input, is_one_file
-from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
 from cordwood._text import quantity
-from cordwood.cli import _messages
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
-from cordwood.cli._output import print_json
 from cordwood.cli._sources import display_name
-from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli._terminal import print_folded, red
 
 
@@ -226,83 +221,3 @@ def salvaged_text(count: int) -> str:
     if count == 1:
         return "1 record follows damage in its block: LevelDB's rule drops it"
     return f"{count:,} records follow damage in their blocks: LevelDB's rule drops them"
-
-
-class Totals:
-    """The sums over several logs, which verbs print at the end.
-
-    Attributes:
-        only_other_count: How many logs have status 3 only because all of the file belongs to another log.
-    """
-
-    def __init__(self) -> None:
-        self.only_other_count = 0
-        self._sums: dict[str, int | None] = dict.fromkeys(
-            ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
-        )
-
-    def add(self, read: cordwood.Report | cordwood.Stat, damaged_len: int) -> None:
-        """Takes a log into account. The sum of the lengths is unknown once that of a file is."""
-        for name, total in self._sums.items():
-            value = damaged_len if name == "damaged_len" else getattr(read, name)
-            self._sums[name] = None if value is None or total is None else total + value
-
-    def print(self, tally: Tally, *, as_json: bool, names_others: bool, damaged: str) -> None:
-        """Prints them on stdout, and, if wanted, which files are not logs. `damaged` names what damaged logs are."""
-        damaged_count = tally.damaged_count - self.only_other_count
-        if as_json:
-            counts = {
-                "log_count": tally.log_count,
-                "damaged_count": damaged_count,
-                "failed_count": tally.failed_count,
-            }
-            others = [{"source": name, "format": what} for name, what in tally.other_files]
-            print_json(
-                {
-                    "totals": {
-                        **counts,
-                        "other_file_count_by_format": tally.others,
-                        "other_files": others,
-                        **self._sums,
-                    }
-                }
-            )
-            return
-        damaged = f"{damaged_count:,} {damaged}"
-        damaged = red(damaged) if damaged_count else damaged
-        records = quantity(self._sums["record_count"] or 0, "record")
-        payload = quantity(self._sums["payload_len"] or 0, "byte")
-        print(
-            f"total: {quantity(tally.log_count, 'log')}, {damaged}, {tally.failed_count:,} failed; {records}, {payload}"
-        )
-        if tally.others:
-            print_folded(f"  {tally.others_text()}")
-            if names_others:
-                _print_names(tally.other_files)
-
-
-def _print_names(files: list[tuple[str, str]]) -> None:
-    """Prints the first files that are not logs, beginning with those that could be."""
-    ordered = sorted(files, key=lambda file: file[1] not in (NO_FRAGMENT, "unknown"))
-    for name, what in ordered[:REPORTED_MAX]:
-        print(f"    {display_name(name)}: {what}")
-    if len(ordered) > REPORTED_MAX:
-        print(f"    and {len(ordered) - REPORTED_MAX:,} more")
-
-
-def for_each_source_with_totals(
-    options: argparse.Namespace,
-    work: Callable[[str], Status],
-    totals: Totals,
-    *,
-    files: Iterable[Input] | None = None,
-    names_others: bool = False,
-    damaged: str = "damaged",
-) -> Status:
-    """Does the work for each source and prints the totals, unless the command line names a single file."""
-    tally = for_each_source(
-        options.sources, work, files=files, dialect=options.dialect, as_json=options.json, has_totals=True
-    )
-    if not (is_one_file(options.sources) or _messages.is_quiet):
-        totals.print(tally, as_json=options.json, names_others=names_others, damaged=damaged)
-    return tally.status

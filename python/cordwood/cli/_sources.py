@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable
 from typing import IO, TYPE_CHECKING, cast
 
+import cordwood
 from cordwood._inputs import expand
 from cordwood._inputs.expand import Input
 from cordwood._remote import is_url, source_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, Source
 
 
-class SourceFailure(Failure):
+class SourceFailure(cordwood.CordwoodError):
     """One source fails, and others may not. The message does not name the source."""
 
 

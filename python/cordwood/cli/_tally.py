@@ -1,17 +1,24 @@
-"""What is done for each source of a verb, and what became of all of them."""
+"""The sources of a verb in their order, and how many of them are logs, damaged, or failed."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import cordwood
-from cordwood._inputs.expand import Input
-from cordwood._inputs.kind import without_fragment
+from cordwood._inputs.each import each
+from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import is_url, source_of
 from cordwood._text import quantity
-from cordwood.cli._messages import NO_MEMORY, Status, complain, reason_of
+from cordwood.cli import _messages
+from cordwood.cli._messages import NO_MEMORY, REPORTED_MAX, Status, complain, reason_of
 from cordwood.cli._output import STDOUT, print_json
 from cordwood.cli._sources import SourceFailure, display_name, inputs_of, source_name
+from cordwood.cli._terminal import print_folded, red
+
+T = TypeVar("T")
 
 
 class Tally:
@@ -20,6 +27,7 @@ class Tally:
     Attributes:
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of those are damaged.
+        only_other_count: How many of the damaged ones are so only because all of the file belongs to another log.
         failed_count: Sources that could not be read.
         others: How many files in folders are not logs, by what they are.
         other_files: The name of each of those files, and what it is.
@@ -30,10 +38,14 @@ class Tally:
     def __init__(self) -> None:
         self.log_count = 0
         self.damaged_count = 0
+        self.only_other_count = 0
         self.failed_count = 0
         self.others: dict[str, int] = {}
         self.other_files: list[tuple[str, str]] = []
         self.other_kinds: dict[str, list[str]] = {}
+        self._sums: dict[str, int | None] = dict.fromkeys(
+            ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
+        )
 
     @property
     def status(self) -> Status:
@@ -46,6 +58,12 @@ class Tally:
         self.others[what] = self.others.get(what, 0) + 1
         self.other_files.append((name, what))
 
+    def add_sums(self, read: cordwood.Report | cordwood.Stat, damaged_len: int) -> None:
+        """Adds the numbers of a log. The sum of the lengths is unknown once that of a file is."""
+        for name, total in self._sums.items():
+            value = damaged_len if name == "damaged_len" else getattr(read, name)
+            self._sums[name] = None if value is None or total is None else total + value
+
     def others_text(self) -> str:
         """The files in folders that are not logs."""
         count = sum(self.others.values())
@@ -53,6 +71,50 @@ class Tally:
             what if len(self.others) == 1 else f"{what} ({count:,})" for what, count in sorted(self.others.items())
         )
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
+
+    def print_totals(
+        self, options: argparse.Namespace, *, names_others: bool = False, damaged: str = "damaged"
+    ) -> Status:
+        """Prints the sums on stdout, unless the command line names a single file, and returns the status.
+
+        Args:
+            options: Only `sources` and `json` are used.
+            names_others: Whether to name the files that are not logs.
+            damaged: The adjective for damaged logs.
+        """
+        if is_one_file(options.sources) or _messages.is_quiet:
+            return self.status
+        damaged_count = self.damaged_count - self.only_other_count
+        if options.json:
+            counts = {
+                "log_count": self.log_count,
+                "damaged_count": damaged_count,
+                "failed_count": self.failed_count,
+                "other_file_count_by_format": self.others,
+                "other_files": [{"source": name, "format": what} for name, what in self.other_files],
+            }
+            print_json({"totals": {**counts, **self._sums}})
+            return self.status
+        damaged = f"{damaged_count:,} {damaged}"
+        damaged = red(damaged) if damaged_count else damaged
+        records = quantity(self._sums["record_count"] or 0, "record")
+        payload = quantity(self._sums["payload_len"] or 0, "byte")
+        logs = quantity(self.log_count, "log")
+        print(f"total: {logs}, {damaged}, {self.failed_count:,} failed; {records}, {payload}")
+        if self.others:
+            print_folded(f"  {self.others_text()}")
+            if names_others:
+                _print_names(self.other_files)
+        return self.status
+
+
+def _print_names(files: list[tuple[str, str]]) -> None:
+    """Prints the first files that are not logs, beginning with those that could be."""
+    ordered = sorted(files, key=lambda file: file[1] not in (NO_FRAGMENT, "unknown"))
+    for name, what in ordered[:REPORTED_MAX]:
+        print(f"    {display_name(name)}: {what}")
+    if len(ordered) > REPORTED_MAX:
+        print(f"    and {len(ordered) - REPORTED_MAX:,} more")
 
 
 def report_same(name: str, first: str) -> None:
@@ -68,12 +130,11 @@ def for_each_source(
     dialect: str | None = None,
     other_kind: Callable[[str], str | None] | None = None,
     as_json: bool = False,
-    has_totals: bool = False,
+    tally: Tally | None = None,
 ) -> Tally:
     """Does the work for each source that is named.
 
-    One that fails does not stop the others. Files in folders that are not logs are counted. With `dialect`, all named
-    files are read in it, and those files in folders that are logs.
+    With `dialect`, all named files are read in it, and those files in folders that are logs.
 
     Args:
         names: Files, patterns and folders.
@@ -82,12 +143,61 @@ def for_each_source(
         dialect: The value of `--dialect`.
         other_kind: Returns what a log in a folder contains if that is not what was requested: the log is then left out,
             and reported. `None` if it is to be read.
-        as_json: A source that fails also has an object: its `source`, and the `error`.
-        has_totals: The caller says how many files are not logs. Otherwise that is reported on stderr.
+        as_json: As for `take_results`.
+        tally: As for `take_results`.
     """
-    tally = Tally()
-    for file in inputs_of(names, same=report_same) if files is None else files:
-        _attempt(file, work, tally, dialect=dialect, other_kind=other_kind, as_json=as_json)
+    other_kinds: dict[str, list[str]] = {}
+
+    def read(file: Input, _threads: int, _progress: object) -> Status | None:
+        if file.is_in_folder and other_kind and (kind := other_kind(file.name)):
+            other_kinds.setdefault(kind, []).append(file.name)
+            return None
+        return work(file.name)
+
+    files = list(inputs_of(names, same=report_same) if files is None else files)
+    if other_kind:
+        files = [file._replace(format=file.not_decoded) for file in files]
+    results = each(files, read, dialect=dialect)
+    return take_results(names, results, lambda _, status: status, other_kinds, as_json=as_json, tally=tally)
+
+
+def take_results(
+    names: Sequence[str],
+    results: Iterable[tuple[Input, T | str | Exception]],
+    take: Callable[[str, T], Status | None],
+    other_kinds: dict[str, list[str]] | None = None,
+    *,
+    as_json: bool = False,
+    tally: Tally | None = None,
+) -> Tally:
+    """Takes what `each` returned for the sources, and counts them. Files in folders that are not logs are counted.
+
+    Args:
+        names: Files, patterns and folders.
+        results: What `each` returned.
+        take: Prints the result for a file of this name, and returns its status; `None` if it was left out.
+        other_kinds: The logs that were left out, by what they contain.
+        as_json: A source that fails also has an object: its `source`, and the `error`.
+        tally: Where to count, if the caller prints how many files are not logs. Otherwise that is reported on stderr.
+    """
+    has_totals = tally is not None
+    tally = tally or Tally()
+    for file, found in results:
+        name = file.name
+        if isinstance(found, str):
+            tally.add_other(name, found)
+            continue
+        if isinstance(found, Exception):
+            text = _report(name, found)
+            tally.failed_count += 1
+            if as_json:
+                print_json({"source": source_name(name), "error": text})
+            continue
+        status = take(name, found)
+        tally.failed_count += status == Status.FAILURE
+        tally.log_count += status in (Status.CLEAN, Status.DAMAGE)
+        tally.damaged_count += status == Status.DAMAGE
+    tally.other_kinds = other_kinds or {}
     for kind, (first, *more) in tally.other_kinds.items():
         if more:
             others = quantity(len(more), "more log")
@@ -95,24 +205,11 @@ def for_each_source(
         else:
             complain(f"{display_name(first)}: left out: its first record is {kind}")
     if not (tally.log_count or tally.failed_count or tally.other_kinds):
-        found = tally.others_text() if tally.others else "there are no files"
-        complain(f"{' '.join(map(display_name, names))}: no log was found; {found}")
+        found_files = tally.others_text() if tally.others else "there are no files"
+        complain(f"{' '.join(map(display_name, names))}: no log was found; {found_files}")
     elif tally.others and not has_totals:
         complain(tally.others_text())
     return tally
-
-
-def _other_kind(file: Input, dialect: str | None, other_kind: Callable[[str], str | None] | None) -> str | None:
-    """What a log in a folder contains, if that is not what was requested.
-
-    Raises:
-        DialectError: It is not a log, which reading it in the `dialect` would not show.
-    """
-    if not file.is_in_folder:
-        return None
-    if dialect:
-        cordwood.detect(file.name)
-    return other_kind(file.name) if other_kind else None
 
 
 def check_url(name: str) -> None:
@@ -125,56 +222,25 @@ def check_url(name: str) -> None:
         try:
             source_of(name)
         except (ValueError, ModuleNotFoundError) as error:
-            raise SourceFailure(getattr(error, "message", error)) from error
+            raise SourceFailure(getattr(error, "message", str(error))) from error
 
 
-def _attempt(
-    file: Input,
-    work: Callable[[str], Status],
-    tally: Tally,
-    *,
-    dialect: str | None,
-    other_kind: Callable[[str], str | None] | None,
-    as_json: bool,
-) -> None:
-    name = file.name
-    try:
-        if file.error:
-            raise file.error
-        check_url(name)
-        what = (file.not_decoded if other_kind else file.format) or without_fragment(file)
-        if not what and (kind := _other_kind(file, dialect, other_kind)):
-            tally.other_kinds.setdefault(kind, []).append(name)
-            return
-        status = Status.CLEAN if what else work(name)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
+def _report(name: str, error: Exception) -> str:
+    """Reports why a source failed, and returns the reason.
+
+    Raises:
+        OSError: The error is about stdout: the other sources would fail in the same way.
+    """
+    if isinstance(error, OSError):
         # The client of a store has classes of its own, and names no file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
-        # The output: the others would fail in the same way.
-        if error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client):
-            raise
+        is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
+        if isinstance(error, BrokenPipeError) or is_of_output:
+            raise error
         complain(f"{source_name(name)}: {reason_of(error)}" if is_of_client else error)
         # An error of `salvage` may be about the new log.
         is_other = error.filename not in (None, source_name(name)) and error.strerror
-        text = f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)
-    except (cordwood.CordwoodError, MemoryError, SourceFailure) as error:
-        if file.is_in_folder and isinstance(error, cordwood.DialectError):
-            tally.add_other(name, error.format)
-            return
-        complain(error, place=source_name(name))
-        text = error.message if isinstance(error, cordwood.CordwoodError) else str(error)
-        text = NO_MEMORY if isinstance(error, MemoryError) else text
-    else:
-        if what:
-            tally.add_other(name, what)
-        elif status == Status.FAILURE:
-            tally.failed_count += 1
-        else:
-            tally.log_count += 1
-            tally.damaged_count += status == Status.DAMAGE
-        return
-    tally.failed_count += 1
-    if as_json:
-        print_json({"source": source_name(name), "error": text})
+        return f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)
+    text = NO_MEMORY if isinstance(error, MemoryError) else getattr(error, "message", str(error))
+    complain(error if isinstance(error, cordwood.CordwoodError) else text, place=source_name(name))
+    return text

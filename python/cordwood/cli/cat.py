@@ -27,7 +27,7 @@ from cordwood.cli._options import (
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
-from cordwood.cli._progress import Progress
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
 from cordwood.cli._sources import stdin_or_path
 from cordwood.cli._tally import for_each_source
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> Status:
         reader = reader_of(options, stdin_or_path(name), options.end)
         status = Status.CLEAN
         position, count = options.start, 0
-        with reader, Progress(name, prints_records=True) as progress:
+        with reader, ProgressBar(name, prints_records=True) as progress:
             if options.json or options.payload or selection.is_active:
                 print_record = printer(options, name, reader.dialect, selection)
                 for record in reader.records():

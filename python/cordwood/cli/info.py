@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import cordwood
+from cordwood._inputs.each import Progress, each
 from cordwood._inputs.expand import Input, is_one_file
 from cordwood._inputs.exports import Entities, overall_message, stated, total
 from cordwood._inputs.kind import METADATA, is_of_export
@@ -25,10 +26,10 @@ from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._payloads import is_manifest, payloads_of
-from cordwood.cli._read_ahead import ReadAhead
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import SourceFailure, display_name, inputs_of, is_stream, source_name
-from cordwood.cli._tally import Tally, for_each_source
+from cordwood.cli._tally import Tally, take_results
 from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
@@ -74,13 +75,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
-    files = {name: inputs_of([name]) for name in options.sources}
-    with ReadAhead(list(chain.from_iterable(files.values())), _verified, processor_count()) as read_ahead:
-        statuses = [_describe(name, files[name], read_ahead, options) for name in options.sources]
+    files = [inputs_of([name]) for name in options.sources]
+    results = each(list(chain.from_iterable(files)), _verified, processor_count(), shown=ProgressBar)
+    statuses = [_describe(name, own, results, options) for name, own in zip(options.sources, files, strict=True)]
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
-def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cordwood.Report:
+def _verified(file: Input, threads: int, progress: Progress) -> cordwood.Report:
+    path = file.name
     if path == "-":
         raise SourceFailure("info takes files and folders, not stdin: copy it to a file; ./- is a file")
     if is_stream(path):
@@ -107,8 +109,7 @@ class _Logs:
         zeros: Those at the ends of the logs.
     """
 
-    def __init__(self, read_ahead: ReadAhead[cordwood.Report]) -> None:
-        self._read_ahead = read_ahead
+    def __init__(self) -> None:
         names = (
             *("record_count", "salvaged_count", "payload_len", "file_len", "damaged_len", "torn_count"),
             *("zeros_count", "zeros_len", "zeros_inside_len"),
@@ -126,9 +127,8 @@ class _Logs:
         self.numbers: list[tuple[int | None, int]] = []
         self.zeros: list[ZerosAtEnd] = []
 
-    def add(self, path: str) -> Status:
-        """Reads a log, and adds what it contains."""
-        report = self._read_ahead.result(path)
+    def add(self, path: str, report: cordwood.Report) -> Status:
+        """Adds what a log contains."""
         summary = summary_of_report(report)
         if summary.has_no_dialect:
             complain(f"{display_name(path)}: {NO_DIALECT}")
@@ -186,11 +186,14 @@ def _count(counts: dict[str, int], name: str) -> None:
 
 
 def _describe(
-    name: str, files: Sequence[Input], read_ahead: ReadAhead[cordwood.Report], options: argparse.Namespace
+    name: str,
+    files: Sequence[Input],
+    results: Iterator[tuple[Input, cordwood.Report | str | Exception]],
+    options: argparse.Namespace,
 ) -> Status:
     as_json = options.json
-    logs = _Logs(read_ahead)
-    tally = for_each_source([name], logs.add, files=files, as_json=as_json, has_totals=True)
+    logs = _Logs()
+    tally = take_results([name], islice(results, len(files)), logs.add, as_json=as_json, tally=Tally())
     if not tally.log_count:
         if as_json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})

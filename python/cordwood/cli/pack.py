@@ -30,8 +30,9 @@ from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import ONLY_DAMAGED, add_quiet_argument, add_record_len_max_argument
 from cordwood.cli._output import print_json
-from cordwood.cli._reports import Totals, for_each_source_with_totals, format_text, sha256_of
+from cordwood.cli._reports import format_text, sha256_of
 from cordwood.cli._sources import SourceFailure, source_name, stdin_or_path
+from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli.verify import print_report
 from cordwood.typing import CompressionName, DialectName
 
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"--compression is for packed logs, and {dialect} logs have none")
     is_stored = options.compression == "none" or dialect != "packed"
     compression: CompressionName | None = None if is_stored else "zstd"
-    totals = Totals()
+    tally = Tally()
 
     def copy(name: str, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         return cordwood.pack(
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> Status:
             # What --dialect names is the new log.
             error.hint = None
             raise
-        totals.add(report, 0)
+        tally.add_sums(report, 0)
         if options.quiet:
             return Status.CLEAN
         sha256 = sha256_of(name, report.file_len) if options.json else None
@@ -114,4 +115,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.CLEAN
 
     with NewLogs(options) as new_logs:
-        return for_each_source_with_totals(options, pack, totals, files=new_logs.files)
+        for_each_source(
+            options.sources, pack, files=new_logs.files, dialect=options.dialect, as_json=options.json, tally=tally
+        )
+        return tally.print_totals(options)

@@ -33,8 +33,9 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
-from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_parts, region_fields, sha256_of
+from cordwood.cli._reports import other_log_parts, region_fields, sha256_of
 from cordwood.cli._sources import SourceFailure, display_name, stdin_or_path
+from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli._terminal import print_folded
 from cordwood.cli.verify import print_report
 
@@ -85,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
-    totals = Totals()
+    tally = Tally()
 
     def copy(name: str, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         try:
@@ -104,7 +105,7 @@ def run(options: argparse.Namespace) -> Status:
     def salvage(name: str) -> Status:
         destination, report = new_logs.write(name, partial(copy, name))
         lost_len = report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
-        totals.add(report, lost_len)
+        tally.add_sums(report, lost_len)
         if not report.ok or not options.quiet:
             _print_report(name, destination, report, options)
         is_opened = "version_edit" not in report.not_kept
@@ -115,7 +116,10 @@ def run(options: argparse.Namespace) -> Status:
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     with NewLogs(options) as new_logs:
-        return for_each_source_with_totals(options, salvage, totals, files=new_logs.files)
+        for_each_source(
+            options.sources, salvage, files=new_logs.files, dialect=options.dialect, as_json=options.json, tally=tally
+        )
+        return tally.print_totals(options)
 
 
 def _print_report(name: str, destination: str, report: cordwood.Report, options: argparse.Namespace) -> None:

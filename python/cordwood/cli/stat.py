@@ -9,9 +9,10 @@ logs, their totals are printed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 import cordwood
+from cordwood._inputs.each import Progress, each
+from cordwood._inputs.expand import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import quantity
 from cordwood.cli._messages import Status
@@ -24,10 +25,8 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import print_json
-from cordwood.cli._read_ahead import ReadAhead
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import (
-    Totals,
-    for_each_source_with_totals,
     format_text,
     outcome_fields,
     report_other_log,
@@ -35,7 +34,7 @@ from cordwood.cli._reports import (
     state_of_log,
 )
 from cordwood.cli._sources import display_name, inputs_of, source_name, stdin_or_path
-from cordwood.cli._tally import report_same
+from cordwood.cli._tally import Tally, report_same, take_results
 from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
@@ -82,14 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Counts what is in each source."""
-    totals = Totals()
+    tally = Tally()
 
-    def read(name: str, threads: int, progress: Callable[[int], object]) -> cordwood.Stat:
-        return cordwood.stat(stdin_or_path(name), threads=threads, progress=progress, **reading_options(options))
+    def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
+        return cordwood.stat(stdin_or_path(file.name), threads=threads, progress=progress, **reading_options(options))
 
-    def count(name: str) -> Status:
-        stat = read_ahead.result(name)
-        totals.add(stat, stat.damaged_len)
+    def take(name: str, stat: cordwood.Stat) -> Status:
+        tally.add_sums(stat, stat.damaged_len)
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         counts = {field: getattr(stat, field) for field in COUNTS}
         report_other_log(name, stat.log_number, stat.other_log_number, options)
@@ -103,8 +101,9 @@ def run(options: argparse.Namespace) -> Status:
         return status
 
     files = inputs_of(options.sources, same=report_same)
-    with ReadAhead(files, read, options.threads) as read_ahead:
-        return for_each_source_with_totals(options, count, totals, files=files)
+    results = each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar)
+    take_results(options.sources, results, take, as_json=options.json, tally=tally)
+    return tally.print_totals(options)
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:

@@ -22,11 +22,13 @@ totals are printed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import NamedTuple
 
 import cordwood
+from cordwood._inputs.each import Progress, each
+from cordwood._inputs.expand import Input
 from cordwood._summary import LogSummary, summary_of_report
 from cordwood._text import quantity
 from cordwood.cli._batches import Batches, read_batches
@@ -44,12 +46,10 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import print_json
-from cordwood.cli._read_ahead import ReadAhead
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import (
     LISTED_MAX,
     NO_DIALECT,
-    Totals,
-    for_each_source_with_totals,
     is_listed,
     other_log_parts,
     outcome_fields,
@@ -65,7 +65,7 @@ from cordwood.cli._reports import (
     zeros_text,
 )
 from cordwood.cli._sources import display_name, inputs_of, reopenable, source_name, stdin_or_path
-from cordwood.cli._tally import report_same
+from cordwood.cli._tally import Tally, report_same, take_results
 from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
@@ -111,9 +111,10 @@ class _Read(NamedTuple):
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
     check_range(options)
-    totals = Totals()
+    tally = Tally()
 
-    def read(name: str, threads: int, progress: Callable[[int], object]) -> _Read:
+    def read(file: Input, threads: int, progress: Progress) -> _Read:
+        name = file.name
         # What the batches show needs a second reading.
         with reopenable(name) if options.payload else nullcontext() as again:
             report = cordwood.verify(
@@ -128,9 +129,9 @@ def run(options: argparse.Namespace) -> Status:
         sha256 = sha256_of(name, report.file_len, lambda _: progress(0)) if options.json else None
         return _Read(report, sha256, batches)
 
-    def check(name: str) -> Status:
-        report, sha256, batches = read_ahead.result(name)
-        totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
+    def take(name: str, found: _Read) -> Status:
+        report, sha256, batches = found
+        tally.add_sums(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
         summary = summary_of_report(report)
         is_damaged = bool(
             not report.ok or (batches and batches.fault_count) or (options.strict and summary.is_incomplete)
@@ -150,13 +151,14 @@ def run(options: argparse.Namespace) -> Status:
             )
             if batches and not options.json:
                 batches.print()
-        totals.only_other_count += is_other and not is_damaged
+        tally.only_other_count += is_other and not is_damaged
         return Status.DAMAGE if is_damaged or is_other else Status.CLEAN
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
     files = inputs_of(options.sources, same=report_same)
-    with ReadAhead(files, read, options.threads) as read_ahead:
-        return for_each_source_with_totals(options, check, totals, files=files, names_others=True, damaged=damaged)
+    results = each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar)
+    take_results(options.sources, results, take, as_json=options.json, tally=tally)
+    return tally.print_totals(options, names_others=True, damaged=damaged)
 
 
 def print_report(

@@ -18,7 +18,7 @@ from cordwood._tables.schema import ColumnType, MisfitError, TooManyColumnsError
 from cordwood.cli._messages import complain
 from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
-from cordwood.cli._progress import Progress
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._sources import is_stream
 from cordwood.cli._tally import Tally
 from cordwood.cli.convert.arrow_table import ArrowTable
@@ -132,7 +132,7 @@ class _AtOnce:
 
     def _records_of_all(self, form: str) -> Iterator[EntityRecords]:
         for name in self._names:
-            with self._reader(name) as reader, Progress(name, prints_records=False) as progress:
+            with self._reader(name) as reader, ProgressBar(name, prints_records=False) as progress:
                 position = reader.tell()
                 first = {self._origin: origin_value(name, self._origin, form)}
                 count = 0

@@ -16,7 +16,7 @@ from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
 from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
 from cordwood.cli._payloads import other_kind
-from cordwood.cli._progress import Progress
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._sources import changed_meanwhile, display_name, first_stream, stdin_or_path
 from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli.convert.columns import (
@@ -152,7 +152,7 @@ class _Logs:
         first = self.firsts.get(name)
         with (
             reader_of(self._options, stdin_or_path(name), first.end if first else self._options.end) as reader,
-            Progress(name, prints_records=self._options.destination == "-") as progress,
+            ProgressBar(name, prints_records=self._options.destination == "-") as progress,
         ):
             log_rows = self._rows_of(name, reader, is_native=is_native)
             position = self._options.start

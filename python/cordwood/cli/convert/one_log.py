@@ -12,7 +12,7 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
-from cordwood.cli._progress import Progress
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._selection import Selection
 from cordwood.cli._sources import Reopenable, changed_meanwhile, display_name, source_name
 from cordwood.cli.convert.columns import columns_found, columns_to_learn, is_native_table, selection_of, takes_records
@@ -56,7 +56,7 @@ def _write_table(
 ) -> None:
     """Writes the rows. If the records are not those of a `first` pass, the file was rewritten: there is no table."""
     with (
-        Progress(options.source, prints_records=options.destination == "-") as progress,
+        ProgressBar(options.source, prints_records=options.destination == "-") as progress,
         new_file(options.destination, options.files, overwrite=options.overwrite) as file,
     ):
         columns = log_rows.selection.of_columns(columns, "text")

@@ -1,0 +1,144 @@
+"""The result of a function for each of several files: in their order, with several files read at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from cordwood._inputs.expand import Input
+from cordwood._inputs.kind import without_fragment
+from cordwood._native import detect, is_log_name
+from cordwood._remote import is_url, source_of
+from cordwood.errors import CordwoodError, DialectError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
+
+Progress: TypeAlias = Callable[[int], object]
+"""Called with the number of bytes of each read."""
+
+Read: TypeAlias = Callable[[Input, int, Progress], T]
+"""Reads a file with a number of threads. It raises a `DialectError` for a file that is not a log."""
+
+LEN_MIN = 1 << 21
+"""A shorter file is read when its turn comes: handing it to a thread takes longer than reading it."""
+
+_POLL_SECONDS = 0.1
+"""How often the progress of the current file is reported."""
+
+
+def result_of(
+    file: Input, read: Read[T], *, threads: int = 1, dialect: str | None = None, progress: Progress = lambda _: None
+) -> T | str | Exception:
+    """The result for one file; for a file in a folder that is not a log, its format; or the exception of the file.
+
+    With a `dialect`, a named file is read in it, and a file in a folder is read in it if it is a log.
+
+    Raises:
+        Exception: An exception that is not about the file: an option is invalid, or Python code failed.
+    """
+    try:
+        if file.error:
+            return file.error
+        if is_url(file.name):
+            try:
+                source_of(file.name)
+            except (ValueError, ModuleNotFoundError) as error:
+                return error
+        if format_ := file.format or without_fragment(file):
+            return format_
+        if file.is_in_folder and dialect:
+            # Reading a file in a dialect does not show that it is not a log.
+            detect(file.name)
+        return read(file, threads, progress)
+    except DialectError as error:
+        return error.format if file.is_in_folder else error
+    except (OSError, CordwoodError, MemoryError) as error:
+        return error
+
+
+def each(
+    files: Sequence[Input],
+    read: Read[T],
+    threads: int = 1,
+    *,
+    dialect: str | None = None,
+    shown: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(lambda _: None),
+) -> Iterator[tuple[Input, T | str | Exception]]:
+    """Each file with its `result_of`, in their order.
+
+    Long files are read in a pool of threads before their turn comes, and a file gets as many threads of its own as its
+    share of the bytes: a single file gets all. Each other file, and each file in a folder that does not have the name
+    of a log, is read when its turn comes.
+
+    Args:
+        files: The files.
+        read: Reads a file. It is called in other threads, and must not print.
+        threads: How many files are read at a time, and how many threads read a single file.
+        dialect: As for `result_of`.
+        shown: Begins to show the progress of the file whose turn it is.
+    """
+    total_len = sum(file.file_len for file in files)
+
+    def result(file: Input, progress: Progress) -> T | str | Exception:
+        share = round(threads * file.file_len / total_len) if len(files) > 1 and total_len else threads
+        return result_of(file, read, threads=max(1, share), dialect=dialect, progress=progress)
+
+    long_files = [
+        file for file in files if file.file_len >= LEN_MIN and (not file.is_in_folder or is_log_name(file.name))
+    ]
+    if threads == 1 or len(long_files) < 2:
+        for file in files:
+            with shown(file.name) as progress:
+                found = result(file, progress)
+            yield file, found
+        return
+
+    from concurrent.futures import ThreadPoolExecutor, wait
+
+    begun: deque[tuple[Input, _Job, Future[T | str | Exception]]] = deque()
+    waiting = deque(long_files)
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for file in files:
+                # More than there are threads, so that no thread is idle while a result is printed.
+                while waiting and len(begun) < 2 * threads:
+                    job = _Job()
+                    begun.append((waiting[0], job, pool.submit(result, waiting.popleft(), job)))
+                with shown(file.name) as progress:
+                    if not (begun and begun[0][0] is file):
+                        found = result(file, progress)
+                    else:
+                        _, job, future = begun[0]
+                        shown_len = 0
+                        while not wait([future], _POLL_SECONDS).done:
+                            progress(job.done_len - shown_len)
+                            shown_len = job.done_len
+                        found = future.result()
+                        begun.popleft()
+                yield file, found
+        finally:
+            for _, job, future in begun:
+                job.is_cancelled = True
+                future.cancel()
+
+
+class _Job:
+    """The progress of a file that is read in a thread."""
+
+    def __init__(self) -> None:
+        self.done_len = 0
+        self.is_cancelled = False
+
+    def __call__(self, done_len: int) -> None:
+        if self.is_cancelled:
+            raise _CancelledError
+        self.done_len += done_len
+
+
+class _CancelledError(Exception):
+    """The result is no longer needed."""
