@@ -124,13 +124,12 @@ def run(options: argparse.Namespace) -> Status:
 
 def _print_report(name: str, destination: str, report: cordwood.Report, options: argparse.Namespace) -> None:
     """Prints what is in the old log, and what the new one contains, on stdout."""
-    sha256 = sha256_of(name, report.file_len) if options.json else None
-    fields = {**new_log_fields(destination), **_repair_fields(report), "not_kept": report.not_kept}
-    print_report(
-        name, report, summary_of_report(report), options, sha256=sha256, fields=fields if options.json else None
-    )
+    summary = summary_of_report(report)
     if options.json:
+        fields = {**new_log_fields(destination), **_repair_fields(report), "not_kept": report.not_kept}
+        print_report(name, report, summary, options, sha256=sha256_of(name, report.file_len), fields=fields)
         return
+    print_report(name, report, summary, options, sha256=None)
     if report.repaired_count:
         repaired = quantity(report.repaired_count, "record")
         print_folded(f"  {repaired} repaired: what the checksum says, if one bit was flipped")
