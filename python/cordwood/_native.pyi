@@ -61,7 +61,7 @@ __version__: str
 
 @final
 class Record:
-    """A record and its place in the file: what `Reader.records` and `Follower.poll` return.
+    """A record and its place in the file: the result of `Reader.records` and `Follower.poll`.
 
     A record is immutable. Records are equal if their offsets, data and `salvaged` are. The
     constructor takes the attributes as keywords.
@@ -102,8 +102,8 @@ class Reader:
     """Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 
     Iterating yields each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
-    ends the iteration without an error; `outcome` says so afterwards. What is not returned is
-    listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
+    ends the iteration without an error; `outcome` says so afterwards. `skipped` lists the bytes
+    that are not returned: every byte of the file is accounted for. A `with` statement closes the
     reader; the end of a loop does not.
 
     A reader has one position: a second loop continues where the first left off, and so does
@@ -111,13 +111,13 @@ class Reader:
 
     Threads may share a reader; each record goes to one of them. After a fork, both processes may
     continue reading independently, if the source is a path or memory. If another thread was using
-    the reader at the fork, the child cannot use its copy: `close` does nothing, and everything else
-    raises `OSError`.
+    the reader at the fork, the child cannot use its copy: `close` has no effect, and all other
+    calls raise `OSError`.
 
     A path is opened once, and the file it named then is read to its end, even with several threads:
-    renaming, replacing or removing it changes nothing. If it is cut meanwhile, what is left is
-    returned, and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal
-    handler, including that of Ctrl-C, loses no record: the next step returns what comes next.
+    renaming, replacing or removing it has no effect. If it is cut meanwhile, the rest is returned,
+    and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal handler,
+    including that of Ctrl-C, loses no record: the next step returns the next one.
 
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
@@ -129,11 +129,11 @@ class Reader:
             up to 16 MiB, four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an
             `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore store and a path in it, as a
             tuple; or an object with `size()` and `read_range(start, end)`.
-        dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore, Firestore,
-            App Engine, and RocksDB without recycling write; `"rocksdb"`: a RocksDB write-ahead log
-            with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`: what
-            these two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a
-            run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
+        dialect: How the bytes of the log are laid out. `"leveldb"`: also the logs of Datastore,
+            Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
+            log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
+            the common part of these two; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`:
+            a run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
             `None`, or `"auto"`: detected from the beginning of the file. A `"leveldb"` or
             `"recyclable"` that was detected also knows RocksDB's metadata, which is damage if they
             are named: see `cordwood.types.DetectedDialect`.
@@ -144,16 +144,17 @@ class Reader:
             fragment.
         compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
             stated at the beginning of the log.
-        on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
+        on_corruption: The treatment of damage. `"raise"`: raise `CorruptionError`; the next step
             continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
             logger `cordwood` gets a warning for each of the first ten regions, and the number of
             the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
             of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
             same block; `records()` marks them. Default: `"raise"`.
-        start: Return only what begins at or after this file offset, in bytes. Default: 0.
-        end: Return only what begins before this file offset, in bytes; the last record may end
-            after it. A record belongs to the range in which its first fragment starts, so adjacent
-            ranges return each record exactly once. Default: `None`, the end of the file.
+        start: Return only the records that begin at or after this file offset, in bytes. Default:
+            0.
+        end: Return only the records that begin before this file offset, in bytes; the last record
+            may end after it. A record belongs to the range in which its first fragment starts, so
+            adjacent ranges return each record exactly once. Default: `None`, the end of the file.
         verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
             intact. Default: `True`.
         record_len_max: The longest record to accept, in bytes; a longer one is refused with
@@ -171,8 +172,7 @@ class Reader:
         ValueError: An option has an invalid value; a log number or a compression is given for a
             dialect that has none; or fsspec does not know the file system of a URL.
 
-    Each step of an iteration over the reader, or over what `records` and `record_batches` return,
-    may raise:
+    Each step of an iteration over the reader, `records` or `record_batches` may raise:
 
     * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
     * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
@@ -236,8 +236,8 @@ class Reader:
             threads: Read ahead in this many threads, 1 to 256, in parts of 1 to 2 MiB, or of
                 `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
                 The records and their order are the same. A single thread reads an object with
-                `read`, a log with log numbers, a file with fewer than two parts per thread, and
-                anything under the policy `"stop"`. Default: 1.
+                `read`, a log with log numbers, a file with fewer than two parts per thread, and all
+                sources under the policy `"stop"`. Default: 1.
 
         Returns:
             An iterator of `RecordBatch`, none of them empty.
@@ -269,8 +269,8 @@ class Reader:
     def dialect_known(self) -> bool:
         """Whether the dialect was named, or can be detected.
 
-        If not, nothing in the file shows it, and the log is read as `"leveldb"`. If it has to be
-        detected, the source is read.
+        If not, the dialect could not be detected, and the log is read as `"leveldb"`. If it has to
+        be detected, the source is read.
 
         Raises:
             DialectError: The source is not a log.
@@ -339,8 +339,8 @@ class Reader:
     def seek(self, offset: int, /) -> None:
         """Moves to a file offset: `Record.offset`, `Record.end_offset` or a result of `tell`.
 
-        At any other offset, what is found is reported as damage. `skipped` and `outcome` are reset,
-        and this offset becomes the `start` of the range.
+        At any other offset, the bytes there are reported as damage. `skipped` and `outcome` are
+        reset, and this offset becomes the `start` of the range.
 
         Args:
             offset: The file offset, in bytes.
@@ -385,8 +385,8 @@ class Reader:
     def other_log_number(self) -> int | None:
         """The number of another log, if everything read so far belongs to that log; else `None`.
 
-        The file's name or `log_number` states a different number: the file was recycled and nothing
-        has been written to the log with that number yet, or the file was renamed or copied.
+        The file's name or `log_number` states a different number: the file was recycled and no
+        record has been written to the log with that number yet, or the file was renamed or copied.
 
         Raises:
             ClosedError: The reader is closed.
@@ -416,10 +416,10 @@ class Reader:
 class RecordBatch:
     """Consecutive records in one buffer, with the position of each in another.
 
-    The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` copies nothing.
+    The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` makes no copy.
 
     `Reader.record_batches` returns them. The buffers are shared, not copied; they are read-only,
-    and stay unchanged for as long as anything refers to them.
+    and stay unchanged for as long as an object refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
     `IndexError` if there is none; a slice returns a list, and iterating yields every record.
@@ -493,35 +493,35 @@ class Follower:
 
     Threads may share a follower, even while one of them waits; if another closes it, the waiting
     thread gets a `ClosedError`. After a fork, both processes may continue following independently.
-    If another thread was polling the file at the fork, the child cannot use its copy: `close` does
-    nothing, and everything else raises `OSError`.
+    If another thread was polling the file at the fork, the child cannot use its copy: `close` has
+    no effect, and all other calls raise `OSError`.
 
     Args:
         path: The file. It must exist; it may be empty.
-        start: Return only what begins at or after this file offset, in bytes, such as the result of
-            `tell` in an earlier run. The rest of a record that begins before it, damaged or not, is
-            skipped and not reported. Default: 0.
+        start: Return only the records that begin at or after this file offset, in bytes, such as
+            the result of `tell` in an earlier run. The rest of a record that begins before it,
+            damaged or not, is skipped and not reported. Default: 0.
         timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
-            returns what is there and never waits. Default: `None`, forever.
+            returns the records that are there and never waits. Default: `None`, forever.
         dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
             `"wandb_old"` is never detected: name it.
             Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-        on_rotation: What to do once the path names another file, or none, and everything in the old
-            one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until the
-            path names a file, and continue at its beginning; `tell`, `skipped` and `outcome` then
-            describe that file. A file that had the path only between two polls is missed, without
-            an error: this is for a writer that rotates far less often than `poll_interval`.
+        on_rotation: The reaction once the path names another file, or none, and everything in the
+            old one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until
+            the path names a file, and continue at its beginning; `tell`, `skipped` and `outcome`
+            then describe that file. A file that had the path only between two polls is missed,
+            without an error: this is for a writer that rotates far less often than `poll_interval`.
             `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
-            `cordwood` gets a warning if the old file ended in an incomplete record.
-            Default: `"raise"`.
+            `cordwood` gets a warning if the old file ended in an incomplete record. Default:
+            `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-        retry_polls: Anything that looks damaged, with no valid block after it, is read again this
-            many times before it is reported. Default: 3.
-        retry_time: Anything that looks damaged is also read again for at least this long, in
-            seconds. Default: 0.1.
+        retry_polls: Apparent damage with no valid block after it is read again this many times
+            before it is reported. Default: 3.
+        retry_time: Apparent damage is also read again for at least this long, in seconds. Default:
+            0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
@@ -535,7 +535,7 @@ class Follower:
     * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
       step continues after it.
     * `DialectError`: the file is not a log.
-    * `LogTruncatedError`: the file is shorter than what has been read of it. Every further step
+    * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
       raises it again.
     * `LogRotatedError`: the path names another file or none, and everything in the old one has been
       returned. Only under `on_rotation="raise"`.
@@ -609,7 +609,8 @@ class Follower:
         """The file offset after everything returned or skipped so far.
 
         A new follower with this offset as its `start` continues from there. It returns the same
-        records, but does not report what damage before this offset left of a record after it.
+        records, but does not report the rest of a record whose beginning was damaged before this
+        offset.
 
         Returns:
             The offset in bytes.
@@ -630,7 +631,7 @@ class Follower:
     def delay(self) -> float:
         """Seconds to wait before the next `poll`, in a loop of your own.
 
-        It is `poll_interval`, or less while something that looks damaged is read again.
+        It is `poll_interval`, or less while apparent damage is read again.
         """
     @property
     def timeout(self) -> float | None:
@@ -687,7 +688,7 @@ class Follower:
 
 @final
 class FollowerRecords:
-    """What `Follower.records` returns: an iterator of `Record`, also for `async for`."""
+    """The result of `Follower.records`: an iterator of `Record`, also for `async for`."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
@@ -700,19 +701,19 @@ class Writer:
     `cordwood.open(sink, "w")` creates one; so does calling the class.
 
     By default, once `append` has returned, the record survives if this process crashes or is
-    killed; what has been synced survives a crash of the machine. A `with` statement closes the
+    killed; synced records survive a crash of the machine. A `with` statement closes the
     writer.
 
     Threads may share a writer; each record is written whole. Until it is closed, a file is locked
     against a second writer, in this process and in others that check the lock (all that use
     cordwood do). A writer belongs to the process that opened it: in a forked child, `append`,
-    `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
+    `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it has no effect.
 
     If a write to a file fails, it is undone: the file is truncated to the end of its last complete
     record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
-    later call fails: it is not known what is on the disk after `durable_offset`, and a second sync
-    would not reveal it. Close the log and reopen it with `"a"` in this process: that rewrites the
-    uncertain part. An object with `write` is not used again after a failure.
+    later call fails: it is not known which bytes are on the disk after `durable_offset`, and a
+    second sync would not reveal it. Close the log and reopen it with `"a"` in this process: that
+    rewrites the uncertain part. An object with `write` is not used again after a failure.
 
     When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
     (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
@@ -747,21 +748,21 @@ class Writer:
         sync_len: Instead of `sync`: sync within the `append` that brings the bytes appended since
             the last sync to this many. Default: `None`.
         sync_interval: Instead of `sync`: sync within the first `append` made at least this many
-            seconds after the last sync. While nothing is appended, nothing is synced: no thread
-            runs in the background. Default: `None`.
-        on_torn_tail: For `"a"`: what to do if the file does not end with a complete record.
-            `"refuse"`: raise. `"truncate"`: cut off what a crash can have left after the last
-            complete record; other damage raises, as do damage that one flipped bit explains and a
-            file without any valid fragment. `"pad"`: keep every byte, damaged or not, and continue
-            in the next block; readers keep reporting the skipped bytes. A damaged file without any
-            valid fragment raises, unless a crash can have left it so and `dialect` is given.
-            Default: `"refuse"`.
+            seconds after the last sync. Without an `append` there is no sync: no thread runs in the
+            background. Default: `None`.
+        on_torn_tail: For `"a"`: the treatment of a file that does not end with a complete record.
+            `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
+            last complete record; other damage raises, as do damage that one flipped bit explains
+            and a file without any valid fragment. `"pad"`: keep every byte, damaged or not, and
+            continue in the next block; readers keep reporting the skipped bytes. A damaged file
+            without any valid fragment raises, unless a crash can have left it so and `dialect` is
+            given. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
             everything is known to be on the disk, such as an earlier `durable_offset`. The file is
-            read from there to find its end, and what follows the checkpoint is rewritten, so that
-            the next sync covers it. If it is greater than 0, the file must exist. Default: `None`: the file is read
-            from the beginning, and nothing is rewritten unless a sync of this file has failed in
-            this process.
+            read from there to find its end, and the bytes after the checkpoint are rewritten, so
+            that the next sync covers them. If it is greater than 0, the file must exist. Default:
+            `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
+            this file has failed in this process.
         preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
             effect elsewhere). The length of the file remains that of its records. Default: 0, not
             at all.
@@ -823,9 +824,9 @@ class Writer:
             The file offset of the header of the record's first fragment, in bytes.
 
         Raises:
-            OSError: A write or a sync failed. The message says what is on the disk and whether the
-                writer can still be used. The record is not in the log if the write was undone; if
-                only the sync failed, it may be.
+            OSError: A write or a sync failed. The message says how many bytes are on the disk and
+                whether the writer can still be used. The record is not in the log if the write was
+                undone; if only the sync failed, it may be.
             TypeError: `record` is not bytes-like.
             ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
@@ -912,7 +913,7 @@ class Writer:
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
-        """What followed the last complete record when the log was opened with `"a"`, or `None`.
+        """The region after the last complete record when the log was opened with `"a"`, or `None`.
 
         It was cut off or kept, depending on `on_torn_tail`.
         """
@@ -963,8 +964,8 @@ class WriteBatch:
     Iterating yields the operations in order, decoded one by one. A damaged batch yields those
     before the damage, then raises `PayloadError`; so does a batch whose header states a different
     count. `len(batch)` decodes all operations and raises the same error; `bool(batch)` is true if
-    there are any; `bytes(batch)` is the record. Whatever can be read can be written: passing the
-    operations to `build` gives a batch whose `bytes` are the record.
+    there are any; `bytes(batch)` is the record. Every batch that can be read can be written:
+    passing the operations to `build` gives a batch whose `bytes` are the record.
 
     Args:
         record: The record. Only its header is decoded at first.
@@ -1004,7 +1005,7 @@ class WriteBatch:
             The batch.
 
         Raises:
-            PayloadError: The engine does not know one of the operations, or something is too large.
+            PayloadError: The engine does not know one of the operations, or a part is too large.
             TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
                 has, or has another one.
             ValueError: There is no such engine, or no such kind of operation.
@@ -1051,7 +1052,7 @@ class WriteBatch:
 
 @final
 class VersionEdit:
-    r"""A record of a LevelDB or RocksDB MANIFEST: what changes in one version of the database.
+    r"""A record of a LevelDB or RocksDB MANIFEST: the changes of one version of the database.
 
     Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
     record take up many times its size. `bytes(edit)` encodes the fields again, which reproduces the
@@ -1110,11 +1111,11 @@ def verify(
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Report:
-    """Reads a log to its end, and reports what is in it and what is wrong with it.
+    """Reads a log to its end, and reports its contents and its damage.
 
-    Damage is not an error here. It is treated as under the policy `"salvage"`, so that what is
-    reported is the damage itself, and not the rest of its block. `Report.salvaged_count` says how
-    many of the records LevelDB and the policy `"skip"` would drop.
+    Damage is not an error here. It is treated as under the policy `"salvage"`, so that the report
+    is about the damage itself, and not the rest of its block. `Report.salvaged_count` says how many
+    of the records LevelDB and the policy `"skip"` would drop.
 
     A log with a number in which damage is found is read a second time, if the source can seek, and
     the report is of the second reading: while RocksDB or Pebble writes such a log over an older one,
@@ -1143,7 +1144,7 @@ def verify(
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
         OverflowError: An integer is negative or too large for its option.
-        TypeError: `source` is not something that `Reader` accepts.
+        TypeError: `Reader` does not accept `source`.
         ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1169,7 +1170,7 @@ def salvage(
 
     The source is not changed. The new log is written in the folder of `destination` under a
     temporary name, synced, and renamed last, so a file with the final name is complete. It has the
-    permissions of a source that is a path, as with `cp`. If anything fails, what was written is
+    permissions of a source that is a path, as with `cp`. After a failure, the unfinished log is
     removed.
 
     Args:
@@ -1182,8 +1183,8 @@ def salvage(
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
-            flipped back. `repaired_count` and `repaired` of the report say which. Such a record is
-            what the checksum says, if one bit was flipped. Default: `False`.
+            flipped back. `repaired_count` and `repaired` of the report say which. Such a record has
+            the contents that its checksum confirms, if one bit was flipped. Default: `False`.
         progress: As for `verify`. Default: `None`.
 
     Returns:
@@ -1195,9 +1196,9 @@ def salvage(
         OSError: The source cannot be opened or read, the new log cannot be written, or the number
             in the name of `destination` is not the one that the records carry.
         OtherLogError: All of `source` belongs to a different log from the one that its name or
-            `log_number` states. Nothing is written.
+            `log_number` states. No log is written.
         OverflowError: An integer is negative or too large for its option.
-        TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+        TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1219,11 +1220,11 @@ def salvage(
 
 @final
 class Scan:
-    """The records of logs as a table, for everything that reads Arrow: what `scan` returns.
+    """The records of logs as a table, for everything that reads Arrow: the result of `scan`.
 
     pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
     `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
-    times; creating it opens nothing.
+    times; creating it opens no source.
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -1252,15 +1253,15 @@ class Scan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
 
-        This is what the most recently started reading has found so far; empty if none has started.
-        For each source, the first 100,000 regions are listed.
+        These are the findings so far of the most recently started reading; empty if none has
+        started. For each source, the first 100,000 regions are listed.
         """
 
     @property
     def ok(self) -> bool:
         """Whether no damage has been found: no region of severity `"corruption"` in any source.
 
-        This is what the most recently started reading has found so far.
+        These are the findings so far of the most recently started reading.
         """
 
     @property
@@ -1320,15 +1321,16 @@ def scan(
 
     Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
-    which one is in memory at a time unless the consumer keeps them. Nothing is opened before then.
+    which one is in memory at a time unless the consumer keeps them. No source is opened before
+    then.
 
     Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
-    error, a stream returns nothing more.
+    error, a stream returns no more batches.
 
     Args:
-        sources: What `Reader` accepts: a path, a URL, bytes, or an object with `read`, which must
-            be able to seek in order to be read twice. Or an iterable of these, which are read in
-            its order. A file with several of the names, such as a link to another one, is read
+        sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
+            must be able to seek in order to be read twice. Or an iterable of these, which are read
+            in its order. A file with several of the names, such as a link to another one, is read
             once, under the first of them; so is a URL that occurs more than once.
         columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
@@ -1336,7 +1338,7 @@ def scan(
             null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
             `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
             `"record"`, and `"path"` if `sources` is an iterable.
-        decode: What the records contain: `"write-batch"`, `"version-edit"`, `"entity"`,
+        decode: The contents of the records: `"write-batch"`, `"version-edit"`, `"entity"`,
             `"wandb-history"` or `"json"`. The rows and columns are then those of
             `cordwood convert --as`, and `columns` selects from them. Requires pyarrow, and reads in
             one thread. For the last three, the columns are determined by first reading all sources
@@ -1348,10 +1350,10 @@ def scan(
         log_number: As for `Reader`.
         compression: As for `Reader`.
         on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
-            the first, `Scan.skipped` then lists what is missing. Default: `"raise"`.
+            the first, `Scan.skipped` then lists the losses. Default: `"raise"`.
         threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
-            source that is not a path, whatever `Reader.record_batches` reads in one thread, and any
-            table without the column `"record"` or with `"salvaged"`. Default: 1.
+            source that is not a path, all sources that `Reader.record_batches` reads in one thread,
+            and any table without the column `"record"` or with `"salvaged"`. Default: 1.
         start: As for `Reader`, in each source.
         end: As for `Reader`, in each source.
 
@@ -1391,16 +1393,17 @@ def pack(
     block of the last record, in a file of whole blocks, are taken for padding, and left out.
 
     The way back is the same function: a packed log that is copied to the dialect of the log that was
-    packed has the same records, and the same bytes, if that consisted of whole records and nothing
-    else. What could not be made again is refused: logs with a number, with compression of each
-    record or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
+    packed has the same records, and the same bytes, if that consisted of whole records only. Logs
+    that could not be made again are refused: those with a number, with compression of each record
+    or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
 
     The source is not changed. The new log is written as by `salvage`: a file with the final name is
     complete and on the disk. Only cordwood reads a packed log, so never pack one that a database is
     to read.
 
     Args:
-        source: As for `Reader`. It should be closed: what is appended to it meanwhile may be missing.
+        source: As for `Reader`. It should be closed: records appended to it meanwhile may be
+            missing.
         destination: The path of the new log, which must not exist.
         dialect: That of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`. Default:
             `"packed"`.
@@ -1414,12 +1417,12 @@ def pack(
 
     Raises:
         CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
-            than padding. Nothing is written.
+            than padding. No log is written.
         DialectError: `source` is not a log, or one that could not be made again from the new one.
         FileExistsError: There is already a file at `destination`. It is not changed.
         OSError: The source cannot be opened or read, or the new log cannot be written.
-        RecordTooLargeError: A record is longer than `record_len_max`. Nothing is written.
-        TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+        RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
+        TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
 
     >>> import os
@@ -1448,7 +1451,7 @@ def stat(
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Stat:
-    """Reads a log to its end, and counts what is in it.
+    """Reads a log to its end, and counts its contents.
 
     Damage is not an error here: it is treated as by `verify`.
 
@@ -1469,7 +1472,7 @@ def stat(
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
         OverflowError: An integer is negative or too large for its option.
-        TypeError: `source` is not something that `Reader` accepts.
+        TypeError: `Reader` does not accept `source`.
         ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1496,7 +1499,7 @@ def detect(source: Source, /) -> LogFormat | None:
     Raises:
         DialectError: The source is not a log.
         OSError: The source cannot be opened or read.
-        TypeError: `source` is not something that `Reader` accepts.
+        TypeError: `Reader` does not accept `source`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -1535,7 +1538,7 @@ def mask_crc(crc: int, /) -> int:
         crc: The CRC-32C, an unsigned 32-bit integer.
 
     Returns:
-        What the header of a fragment contains, an unsigned 32-bit integer.
+        The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
 
     Raises:
         OverflowError: `crc` is not an unsigned 32-bit integer.
@@ -1548,7 +1551,7 @@ def unmask_crc(masked: int, /) -> int:
     """Undoes `mask_crc`.
 
     Args:
-        masked: What the header of a fragment contains, an unsigned 32-bit integer.
+        masked: The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
 
     Returns:
         The CRC-32C, an unsigned 32-bit integer.
@@ -1563,7 +1566,7 @@ def unmask_crc(masked: int, /) -> int:
 def decode_entity(record: ReadableBuffer, /) -> Entity:
     """The entity in a record of a Datastore or Firestore export.
 
-    This is what `cordwood.payload.entity.decode` returns.
+    `cordwood.payload.entity.decode` returns this class.
 
     Args:
         record: `bytes` or any other buffer.
@@ -1610,11 +1613,11 @@ class EntityLearner:
         """
 
     def columns(self) -> dict[str, tuple[list[str], Any, dict[str, Any]] | None]:
-        """What was learned.
+        """The learned columns.
 
         Returns:
-            For each column, by name: the kinds that were seen, what was in the items of lists, and
-            what was in fields; `None` for a column with too many fields.
+            For each column, by name: the kinds that were seen, and the same for the items of lists,
+            and for fields; `None` for a column with too many fields.
         """
 
 @final
@@ -1650,11 +1653,11 @@ class EntityBuilder:
             learner: If given, it learns from the records. Several calls may use it at the same time.
 
         Returns:
-            The index of the record to continue with; whether the learner found anything that it had
-            not seen before; the indices of the records that were left out, as from `learn`; the
-            index of a record with a value that does not fit its column or is in none, or `None`:
-            there are then no rows; the names of the columns that have values; the number of rows;
-            and capsules of the Arrow C data interface that contain the rows.
+            The index of the record to continue with; whether the learner saw a new kind of value;
+            the indices of the records that were left out, as from `learn`; the index of a record
+            with a value that does not fit its column or is in none, or `None`: there are then no
+            rows; the names of the columns that have values; the number of rows; and capsules of the
+            Arrow C data interface that contain the rows.
         """
 
 def batch_crc(batch: RecordBatch, crc: int, /) -> int:
@@ -1700,7 +1703,7 @@ class Fragments:
     def __next__(self) -> Fragment: ...
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
-        """What was found in the log so far.
+        """The findings in the log so far.
 
         A tuple: its dialect, its number, its compression, the number of another log to which all of
         it belongs, and how many of its records begin after damage in the same block.
@@ -1726,13 +1729,13 @@ def fragments(
     """Lists every fragment and every gap of a log, with the reason for each that was not returned.
 
     Together they tile the file: each begins where the one before it ends, and none crosses the end
-    of a block. Damage is not an error here. The list follows what `Reader` returns or skips under the
-    policy `"salvage"`: each fragment in a skipped region carries the region's reason. Memory use does
-    not grow with the log.
+    of a block. Damage is not an error here. The list follows the records and regions of `Reader`
+    under the policy `"salvage"`: each fragment in a skipped region carries the region's reason.
+    Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, if it can be read twice: the path of a file, a URL or anything else
-            that is read in ranges, a buffer, or an object with `read` and `seek`.
+        source: As for `Reader`, if it can be read twice: the path of a file, a URL or another
+            source that is read in ranges, a buffer, or an object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1745,7 +1748,7 @@ def fragments(
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
         OverflowError: An integer is negative or too large for its option.
-        TypeError: `source` is not something that `Reader` accepts.
+        TypeError: `Reader` does not accept `source`.
         ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1782,8 +1785,8 @@ def runs(
 def leave_out_salvaged(reader: Reader, /) -> None:
     """Makes a reader with the policy `"salvage"` leave out the records that it would mark.
 
-    The others are those that the policy `"skip"` returns. Must be called before anything is read;
-    not for `record_batches` in threads.
+    The others are those that the policy `"skip"` returns. Must be called before the first record is
+    read; not for `record_batches` in threads.
 
     Args:
         reader: The reader.
@@ -1807,7 +1810,7 @@ def reason_in_words(
     type_byte: int | None,
     version: int | None,
 ) -> str:
-    """The reason of a region in words: what `SkippedRegion.description` returns.
+    """The reason of a region in words: the result of `SkippedRegion.description`.
 
     Args:
         reason: As the attribute of the region; so are all others.

@@ -47,7 +47,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
 ///     crc: The CRC-32C, an unsigned 32-bit integer.
 ///
 /// Returns:
-///     What the header of a fragment contains, an unsigned 32-bit integer.
+///     The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
 ///
 /// Raises:
 ///     OverflowError: `crc` is not an unsigned 32-bit integer.
@@ -63,7 +63,7 @@ pub(crate) fn mask_crc(crc: u32) -> u32 {
 /// Undoes `mask_crc`.
 ///
 /// Args:
-///     masked: What the header of a fragment contains, an unsigned 32-bit integer.
+///     masked: The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
 ///
 /// Returns:
 ///     The CRC-32C, an unsigned 32-bit integer.

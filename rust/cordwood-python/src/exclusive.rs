@@ -66,8 +66,8 @@ impl<T> Exclusive<T> {
         }
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // A panic under the lock has already been raised; the value's own state shows what
-            // still works.
+            // A panic under the lock has already been raised; the value's own state shows which
+            // calls still work.
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
@@ -84,7 +84,7 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The other thread needs nothing for the next lines, not even the interpreter.
+                // The other thread needs no lock for the next lines, not even the interpreter.
                 thread::yield_now();
                 continue;
             }

@@ -1,10 +1,10 @@
 //! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class.
 //!
-//! The `///` text of a Python class, method, attribute or function is what `help` shows: it is
-//! written as a Python docstring. `tools/stub.py` copies it into the stub,
-//! `python/cordwood/_native.pyi`, which has the types.
+//! `help` shows the `///` text of a Python class, method, attribute or function: it is written as a
+//! Python docstring. `tools/stub.py` copies it into the stub, `python/cordwood/_native.pyi`, which
+//! has the types.
 
-// What the classes are made of. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`, and
+// The parts of the classes. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`, and
 // three files of `interpreter/`: `fast_call`, `kept_exception` and `python_code`.
 mod arrow;
 mod exclusive;
@@ -85,7 +85,7 @@ mod native {
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        // Where such a log ends, and whether its records are compressed, depends on what comes
+        // Where such a log ends, and whether its records are compressed, depends on the part
         // before.
         let numbered = cordwood::Dialect::ALL
             .iter()

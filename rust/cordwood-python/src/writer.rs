@@ -92,19 +92,19 @@ impl Object {
 /// `cordwood.open(sink, "w")` creates one; so does calling the class.
 ///
 /// By default, once `append` has returned, the record survives if this process crashes or is
-/// killed; what has been synced survives a crash of the machine. A `with` statement closes the
+/// killed; synced records survive a crash of the machine. A `with` statement closes the
 /// writer.
 ///
 /// Threads may share a writer; each record is written whole. Until it is closed, a file is locked
 /// against a second writer, in this process and in others that check the lock (all that use
 /// cordwood do). A writer belongs to the process that opened it: in a forked child, `append`,
-/// `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
+/// `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it has no effect.
 ///
 /// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
 /// record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
-/// later call fails: it is not known what is on the disk after `durable_offset`, and a second sync
-/// would not reveal it. Close the log and reopen it with `"a"` in this process: that rewrites the
-/// uncertain part. An object with `write` is not used again after a failure.
+/// later call fails: it is not known which bytes are on the disk after `durable_offset`, and a
+/// second sync would not reveal it. Close the log and reopen it with `"a"` in this process: that
+/// rewrites the uncertain part. An object with `write` is not used again after a failure.
 ///
 /// When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
 /// (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
@@ -139,21 +139,21 @@ impl Object {
 ///     sync_len: Instead of `sync`: sync within the `append` that brings the bytes appended since
 ///         the last sync to this many. Default: `None`.
 ///     sync_interval: Instead of `sync`: sync within the first `append` made at least this many
-///         seconds after the last sync. While nothing is appended, nothing is synced: no thread
-///         runs in the background. Default: `None`.
-///     on_torn_tail: For `"a"`: what to do if the file does not end with a complete record.
-///         `"refuse"`: raise. `"truncate"`: cut off what a crash can have left after the last
-///         complete record; other damage raises, as do damage that one flipped bit explains and a
-///         file without any valid fragment. `"pad"`: keep every byte, damaged or not, and continue
-///         in the next block; readers keep reporting the skipped bytes. A damaged file without any
-///         valid fragment raises, unless a crash can have left it so and `dialect` is given.
-///         Default: `"refuse"`.
+///         seconds after the last sync. Without an `append` there is no sync: no thread runs in the
+///         background. Default: `None`.
+///     on_torn_tail: For `"a"`: the treatment of a file that does not end with a complete record.
+///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
+///         last complete record; other damage raises, as do damage that one flipped bit explains
+///         and a file without any valid fragment. `"pad"`: keep every byte, damaged or not, and
+///         continue in the next block; readers keep reporting the skipped bytes. A damaged file
+///         without any valid fragment raises, unless a crash can have left it so and `dialect` is
+///         given. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
 ///         everything is known to be on the disk, such as an earlier `durable_offset`. The file is
-///         read from there to find its end, and what follows the checkpoint is rewritten, so that
-///         the next sync covers it. If it is greater than 0, the file must exist. Default: `None`: the file is read
-///         from the beginning, and nothing is rewritten unless a sync of this file has failed in
-///         this process.
+///         read from there to find its end, and the bytes after the checkpoint are rewritten, so
+///         that the next sync covers them. If it is greater than 0, the file must exist. Default:
+///         `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
+///         this file has failed in this process.
 ///     preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
 ///         effect elsewhere). The length of the file remains that of its records. Default: 0, not
 ///         at all.
@@ -264,9 +264,9 @@ impl Writer {
     ///     The file offset of the header of the record's first fragment, in bytes.
     ///
     /// Raises:
-    ///     OSError: A write or a sync failed. The message says what is on the disk and whether the
-    ///         writer can still be used. The record is not in the log if the write was undone; if
-    ///         only the sync failed, it may be.
+    ///     OSError: A write or a sync failed. The message says how many bytes are on the disk and
+    ///         whether the writer can still be used. The record is not in the log if the write was
+    ///         undone; if only the sync failed, it may be.
     ///     TypeError: `record` is not bytes-like.
     ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
@@ -406,7 +406,7 @@ impl Writer {
         }
     }
 
-    /// What followed the last complete record when the log was opened with `"a"`, or `None`.
+    /// The region after the last complete record when the log was opened with `"a"`, or `None`.
     ///
     /// It was cut off or kept, depending on `on_torn_tail`.
     #[getter]
@@ -534,7 +534,7 @@ impl Writer {
     ) -> PyResult<()> {
         let had_failed = match &self.sink {
             Sink::File(log) => status(py, log).has_failed,
-            // Closing a copy does nothing, and cannot fail.
+            // Closing a copy has no effect, and cannot fail.
             Sink::Object(_) if self.is_forked() => false,
             Sink::Object(object) => object
                 .lock(py)?
@@ -812,7 +812,7 @@ impl FastAppend for Writer {
     }
 
     /// Appends a record to a file if that needs no waiting. Otherwise, or if the record cannot be
-    /// appended at all, appends nothing and returns `None`.
+    /// appended at all, does not append and returns `None`.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {

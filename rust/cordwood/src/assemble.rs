@@ -39,11 +39,11 @@ pub(crate) enum Pushed {
     /// It completes the record that began at `begin`. If `is_joined`, the data is in
     /// [`Assembler::joined`]; otherwise it is the fragment's own payload.
     Record { begin: u64, is_joined: bool },
-    /// It is abandoned, together with what was pending.
+    /// It is abandoned, together with the pending record.
     Skipped(SkippedRegion),
 }
 
-/// What interrupts a pending record.
+/// The events that interrupt a pending record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
     /// FULL or FIRST.
@@ -82,7 +82,7 @@ pub(crate) struct Assembler {
     /// Whether a record of several fragments that are all in the window is left there.
     leaves: bool,
     /// Whether the payloads of the pending record, or of the last one, are all in the window:
-    /// nothing of it is in `joined`.
+    /// no part of it is in `joined`.
     is_in_window: bool,
     /// Bytes of the payloads of the record, kept or not.
     joined_len: u64,
@@ -128,7 +128,7 @@ impl Assembler {
     }
 
     /// Joins the payloads that are in the window, which `payloads` returns, and makes room for
-    /// `more_len` bytes after them. If there is not enough memory, nothing changes.
+    /// `more_len` bytes after them. If there is not enough memory, the state does not change.
     pub(crate) fn join<'a>(
         &mut self,
         payloads: impl Iterator<Item = &'a [u8]>,
@@ -250,7 +250,7 @@ impl Assembler {
         self.joined_header_len
     }
 
-    /// Abandons the pending record because of what comes next. Call it before anything but MIDDLE
+    /// Abandons the pending record because of the next event. Call it before all events but MIDDLE
     /// or LAST.
     pub(crate) fn abandon(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let state = std::mem::replace(&mut self.state, State::Idle);
@@ -281,7 +281,7 @@ impl Assembler {
     }
 
     /// Reserves room for a fragment of a record or a container that is to be kept and not left in the
-    /// window. If there is not enough memory, nothing changes.
+    /// window. If there is not enough memory, the state does not change.
     #[inline]
     pub(crate) fn reserve(
         &mut self,
@@ -309,7 +309,7 @@ impl Assembler {
     }
 
     /// Adds the next fragment. Before FULL or FIRST, and before one that does not
-    /// [continue](Self::is_continued_by) what is pending, nothing may be pending.
+    /// [continue](Self::is_continued_by) the pending record, no record may be pending.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));

@@ -26,7 +26,7 @@ const DEFAULT_LEVEL: i32 = 3;
 /// Containers gain little from a higher level, which takes several times as long.
 const CONTAINER_LEVEL: i32 = 1;
 
-/// What each zstd frame begins with. Source: RFC 8878, 3.1.1.
+/// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
 #[cfg(feature = "zstd")]
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
@@ -90,8 +90,8 @@ impl Decompressor {
         self.data.clear();
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // RocksDB states the length in each frame. It is not trusted beyond what a frame of this
-        // size can contain.
+        // RocksDB states the length in each frame. It is not trusted beyond the length that a frame
+        // of this size can contain.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -125,8 +125,8 @@ impl Decompressor {
         }
     }
 
-    /// [`decompress`](Self::decompress), if `frame` is exactly one frame: nothing before it, and
-    /// nothing after it.
+    /// [`decompress`](Self::decompress), if `frame` is exactly one frame: with no bytes before it
+    /// or after it.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress_one(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         let is_one = frame.starts_with(FRAME_MAGIC)
@@ -140,13 +140,13 @@ impl Decompressor {
         })
     }
 
-    /// Without the feature `zstd`, nothing is decompressed.
+    /// Without the feature `zstd`, no record is decompressed.
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn decompress_one(&mut self, _frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
         Err(Failed::Skipped(Reason::UnsupportedCompression))
     }
 
-    /// Without the feature `zstd`, nothing is decompressed.
+    /// Without the feature `zstd`, no record is decompressed.
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn decompress(&mut self, frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
@@ -234,8 +234,8 @@ impl Compressor {
         record
     }
 
-    /// Appends `data` to `out` as one frame. Returns whether it did: not if it compresses nothing, or
-    /// if zstd has no memory for its tables, which take about a megabyte. Room for the frame of
+    /// Appends `data` to `out` as one frame. Returns whether it did: not if it does not compress,
+    /// or if zstd has no memory for its tables, which take about a megabyte. Room for the frame of
     /// long data must be [reserved](Self::try_reserve).
     #[cfg(feature = "zstd")]
     pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {

@@ -96,8 +96,8 @@ impl Mark {
         }
     }
 
-    /// Reads the payload of a mark. `None` if it is not one. What follows the codec is for later
-    /// versions, and is ignored.
+    /// Reads the payload of a mark. `None` if it is not one. The bytes after the codec are for
+    /// later versions, and are ignored.
     pub(crate) fn decode(payload: &[u8]) -> Option<Mark> {
         match payload.strip_prefix(&MAGIC)? {
             &[version, codec, ..] => Some(Mark { version, codec }),

@@ -224,8 +224,8 @@ impl Encoder {
     }
 
     /// Appends the beginning of a file of this dialect: the header of a run file, RocksDB's record
-    /// that declares compression, or the mark of a packed log. Appends nothing if the file has already begun.
-    /// [`encode`](Encoder::encode) calls this first.
+    /// that declares compression, or the mark of a packed log. Does not append if the file has
+    /// already begun. [`encode`](Encoder::encode) calls this first.
     ///
     /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
     pub fn begin(&mut self, out: &mut Vec<u8>) {
@@ -249,7 +249,7 @@ impl Encoder {
 
     /// Appends the open container, if there is one, and Pebble's end-of-log trailer, if the dialect
     /// has one and the log has a number. Returns the length of the file. It consumes the encoder,
-    /// since nothing may follow the trailer.
+    /// since no record may follow the trailer.
     ///
     /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
     ///
@@ -374,7 +374,7 @@ impl Encoder {
     }
 
     /// [`encode`](Self::encode) for a record of any length: after each of its fragments, `take` may
-    /// take what is in `out` and clear it, so that `out` never contains all of the record.
+    /// take the bytes in `out` and clear it, so that `out` never contains all of the record.
     ///
     /// # Errors
     ///
@@ -399,7 +399,7 @@ impl Encoder {
         encoded.map(|()| record_offset)
     }
 
-    /// Appends `payload`, cut into fragments of this form. Nothing is left to fill in the block.
+    /// Appends `payload`, cut into fragments of this form. The block needs no trailer first.
     fn fragments<E>(
         &mut self,
         form: Form,
@@ -575,8 +575,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
             // wrong.
             let bytes = record.as_ref();
             let len = HEADER_LEN + bytes.len();
-            // There is room for the rest of the block. This check shows the compiler that nothing is
-            // allocated in the loop.
+            // There is room for the rest of the block. This check shows the compiler that the loop
+            // does not allocate.
             let room = taken.out.capacity() - taken.out.len();
             if len > block_end - taken.out.len() || len + APPEND_ROOM > room {
                 break Stopped::At(record);
@@ -693,7 +693,7 @@ mod tests {
         }
     }
 
-    /// The encoder can still be used, and what it encoded before is kept.
+    /// The encoder can still be used, and the records encoded before are kept.
     #[test]
     fn a_panic_in_as_ref_loses_no_record_before_it() {
         struct Record(&'static [u8]);

@@ -1,4 +1,4 @@
-//! What can go wrong with a log. Errors carry paths, offsets and lengths as values; only `Display`
+//! The faults of logs. Errors carry paths, offsets and lengths as values; only `Display`
 //! turns them into text.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::damage::{Reason, SkippedRegion};
 use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 
-/// What went wrong with a log, in which file, and what may help.
+/// The fault of a log, its file, and a hint.
 ///
 /// `Display` shows the path and the kind. The hint is apart, since a program may have words of its
 /// own for it: an option on its command line, for example.
@@ -27,13 +27,13 @@ use crate::dialect::{Dialect, LogFormat, Unsupported};
 pub struct Error {
     /// The file, if its path is known.
     pub path: Option<Box<Path>>,
-    /// What went wrong.
+    /// The fault.
     pub kind: ErrorKind,
-    /// What may help.
+    /// The hint.
     pub hint: Option<Hint>,
 }
 
-/// What went wrong. Its text names neither the file nor a way out: see [`Error`].
+/// The fault. Its text names neither the file nor a way out: see [`Error`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -45,16 +45,16 @@ pub enum ErrorKind {
         source: io::Error,
     },
     /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call
-    /// continues after it. Or what [`pack`](crate::ops::pack()) does not leave out.
+    /// continues after it. Or a region that [`pack`](crate::ops::pack()) does not leave out.
     #[non_exhaustive]
     Corruption {
-        /// What is damaged and how.
+        /// The damaged region.
         region: SkippedRegion,
     },
     /// The records of a compressed log, up to and including the next one, decompress to more than
     /// is allowed for the bytes read: see
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record is neither
-    /// skipped nor consumed, whatever the policy: every further call returns the same error.
+    /// skipped nor consumed under any policy: every further call returns the same error.
     #[non_exhaustive]
     OverBudget {
         /// File offset of the record's first header.
@@ -91,11 +91,11 @@ pub enum ErrorKind {
     /// The file is not a log of any dialect: it is in another known format, or in no known one.
     #[non_exhaustive]
     Foreign {
-        /// What it is.
+        /// The other format.
         foreign: Foreign,
     },
     /// The whole file belongs to a log whose number is not the one given or in the file's name, so
-    /// there is nothing to salvage.
+    /// there are no records to salvage.
     #[non_exhaustive]
     OtherLog {
         /// The number that was given or is in the file's name.
@@ -120,8 +120,8 @@ pub enum ErrorKind {
         found: Dialect,
     },
     /// The log is of a kind that is never appended to: a RocksDB or Pebble log that has a log
-    /// number or is compressed. Their engines create a new log each time, and readers take what
-    /// follows the end of such a log for the rest of an older one.
+    /// number or is compressed. Their engines create a new log each time, and readers take the
+    /// bytes after the end of such a log for the rest of an older one.
     #[non_exhaustive]
     NeverAppended {
         /// The detected format, or the one given.
@@ -143,7 +143,7 @@ pub enum ErrorKind {
     Unsupported {
         /// The dialect that was given or detected.
         dialect: Dialect,
-        /// What the dialect or this build does not support.
+        /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
@@ -156,7 +156,7 @@ pub enum ErrorKind {
     Write {
         /// The error from the operating system, or from the sink of a [`Writer`](crate::Writer).
         source: io::Error,
-        /// What it left.
+        /// The state it left.
         failure: WriteFailure,
     },
     /// A [`LogFile`](crate::LogFile) was used after it was closed.
@@ -184,14 +184,14 @@ impl fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
-/// What a failed write or sync left.
+/// The state after a failed write or sync.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// What failed, such as `"sync"`, if that was in an earlier call, and is why every later one
-    /// fails.
+    /// The failed operation, such as `"sync"`, if that was in an earlier call, and is why every
+    /// later one fails.
     pub earlier: Option<&'static str>,
-    /// Everything before this file offset is on the disk. What follows may not be.
+    /// Everything before this file offset is on the disk. The bytes after it may not be.
     pub durable_offset: u64,
     /// Whether the write was undone, so that the log remains usable without the record that was
     /// being appended. If not, every later call fails.
@@ -201,7 +201,7 @@ pub struct WriteFailure {
     pub undo_error: Option<io::Error>,
 }
 
-/// What may help after an [`Error`].
+/// Advice after an [`Error`].
 ///
 /// `Display` words it for programs in Rust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -236,7 +236,7 @@ pub enum Hint {
     Pad,
     /// The same, and name the dialect: the file has no valid fragment.
     PadWithDialect,
-    /// Salvage what can be read.
+    /// Salvage the readable records.
     Salvage,
     /// Create a new log.
     CreateLog,
@@ -504,7 +504,7 @@ impl fmt::Display for Hint {
 
 impl std::error::Error for Error {
     /// The cause of the operating system's error, if there is one. That error itself is part of the
-    /// message, so a program that prints the chain of causes prints nothing twice.
+    /// message, so a program that prints the chain of causes prints no message twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.source(),
@@ -513,7 +513,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Logs of this format, and why there is something that is not done with them.
+/// Logs of this format, and why an operation does not support them.
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
     // The number may be known only from the name of the file.
@@ -571,7 +571,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What is not supported.
+/// The unsupported operation.
 pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match unsupported {
         Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),

@@ -1,13 +1,13 @@
 //! Files of the operating system: reads and writes at offsets, and the identity of a file.
 //!
-//! Nothing here uses the position that belongs to an open file: a forked process shares it.
+//! No function here uses the position that belongs to an open file: a forked process shares it.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// The identity of a file, whatever its name. No other file has it while this one exists or is
-/// open.
+/// The identity of a file, independent of its name. No other file has it while this one exists or
+/// is open.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
@@ -52,8 +52,8 @@ impl FileId {
         })
     }
 
-    /// The identity of the file that has this name now. The creation time would not do: Windows
-    /// gives that of a file to another one that gets its name within 15 seconds.
+    /// The identity of the file that has this name now. The creation time is not enough: Windows
+    /// reuses it for a new file created under the same name within 15 seconds.
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;

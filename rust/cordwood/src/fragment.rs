@@ -1,4 +1,4 @@
-//! Parses the bytes of a block as a fragment, or determines what is wrong with them. Pure: no I/O,
+//! Parses the bytes of a block as a fragment, or determines their fault. Pure: no I/O,
 //! no state.
 //!
 //! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`);
@@ -10,7 +10,7 @@ use crate::damage::Scanner;
 use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 
-/// What is found at an offset of a file.
+/// The finding at an offset of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A fragment: a header of this form, and `payload_len` bytes.
@@ -19,8 +19,8 @@ pub(crate) enum Found {
     Metadata { metadata: Metadata, form: Form, len: usize },
     /// Too little of the block is left for a header.
     Trailer { is_zero: bool },
-    /// `len` bytes that are not a fragment. `leveldb_len` is what LevelDB reports for them, if
-    /// anything.
+    /// `len` bytes that are not a fragment. `leveldb_len` is the length that LevelDB reports for
+    /// them, if it does.
     Fault {
         len: usize,
         reason: Reason,
@@ -115,7 +115,7 @@ pub(crate) const RUN_MAX: usize = 512;
 
 /// Finds consecutive FULL fragments, which make up most files: the same ones as repeated calls of
 /// [`find`], but in one loop that is compiled with the instructions of the checksum kernel. The
-/// loop ends at anything else.
+/// loop ends at all others.
 pub(crate) struct FullRun<'a> {
     /// From the first header to the end of the block, or of the known part of the file.
     pub(crate) bytes: &'a [u8],
@@ -360,7 +360,7 @@ mod tests {
         );
     }
 
-    /// LevelDB silently loses what follows a flipped bit in a length in the last block.
+    /// LevelDB silently loses the records after a flipped bit in a length in the last block.
     #[test]
     fn a_length_that_the_rest_proves_wrong_is_damage() {
         let mut flipped = fragment(1, b"foo");

@@ -29,7 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LogFile`] documents what survives a crash. [`Reader::seek`] moves to a record, and a
+//! [`LogFile`] documents which records survive a crash. [`Reader::seek`] moves to a record, and a
 //! [`Follower`] reads a log while it is being written. Without a file on disk, use [`Writer`],
 //! [`Reader::new`] and [`Reader::from_slice`].
 //!
@@ -56,7 +56,7 @@
 //! its dialect. The crate `cordwood-payload` decodes the payloads that the engines store in the
 //! records.
 //!
-//! The crate root contains what most programs need. The rest is in the modules [`codec`],
+//! The crate root contains the items that most programs need. The rest is in the modules [`codec`],
 //! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`] and [`mod@write`].
 //!
 //! # Features
@@ -71,14 +71,14 @@
 //! Without `fs` the crate compiles for any target with the standard library, such as
 //! `wasm32-unknown-unknown`.
 //!
-//! # What is hidden
+//! # Hidden items
 //!
 //! A few items that cordwood's Python package or its benchmarks need are `#[doc(hidden)]`, and the
 //! feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. Neither is part of the
 //! public interface: they may change in any release. To do your own waiting, use [`Reader::found`];
 //! to do your own I/O, a [`Decoder`](codec::Decoder).
 
-// What only followers and log files use is not worth a condition each.
+// Items that only followers and log files use are not worth a condition each.
 #![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 
 // Runs the README's examples as doc tests.
@@ -161,7 +161,7 @@ pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// What a [`Reader`] reads from, and what it returns besides [`Record`]s.
+/// The sources of a [`Reader`], and its results besides [`Record`]s.
 pub mod read {
     pub use crate::decode::Pieces;
     pub use crate::reader::{

@@ -14,7 +14,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// What was to be named, such as `"dialect"`.
+    /// The kind of name, such as `"dialect"`.
     pub what: &'static str,
     /// The text.
     pub name: String,

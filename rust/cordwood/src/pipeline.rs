@@ -44,7 +44,7 @@ struct State<T> {
     count: u64,
 }
 
-/// What [`Queue::next_within`] returns.
+/// The result of [`Queue::next_within`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next<T> {
     /// The result of the next part.
@@ -218,7 +218,7 @@ impl<T: Send + 'static> Pipeline<T> {
 
 impl<T> Pipeline<T> {
     /// Drops the pipeline without waiting for the threads, which end after the part that they are
-    /// working on: for threads that wait for something that will never happen.
+    /// working on: for threads that wait for an event that will never happen.
     pub fn abandon(mut self) {
         self.threads.clear();
     }
@@ -249,7 +249,7 @@ impl<T> Drop for Pipeline<T> {
 ///
 /// # Errors
 ///
-/// The error that `take` returned, or what `failed` returns for an error in starting a thread.
+/// The error that `take` returned, or the result of `failed` for an error in starting a thread.
 pub(crate) fn in_order<T: Send, E>(
     count: u64,
     workers: Vec<impl FnMut(u64) -> T + Send>,
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    /// The results come in order whatever the threads' speed, and no thread runs further ahead than
+    /// The results come in order at any speed of the threads, and no thread runs further ahead than
     /// the window.
     #[test]
     fn results_come_in_order_within_the_window() {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Distinguishes a process from those that it was forked from.
 ///
-/// The operating system's process id would not do: ids are reused, and querying one takes half as
-/// long as a write, while a writer checks before each record. So forks are counted: `fork` calls
-/// the handlers that were registered with `pthread_atfork`.
+/// The process id is not enough: ids are reused, and `getpid` costs half as much as a write, while
+/// a writer checks before each record. So forks are counted: `fork` calls the handlers that were
+/// registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
     /// A simulated process, which a test can change.

@@ -1,5 +1,5 @@
 //! A trace of the decisions of decoders and followers on standard error, for debugging, with the
-//! feature `trace`. Without it nothing of this is compiled into a program.
+//! feature `trace`. Without it, none of this is compiled into a program.
 
 use std::fmt;
 

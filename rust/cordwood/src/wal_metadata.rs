@@ -1,4 +1,4 @@
-//! The engine's metadata records, and what they say. Pure, no I/O.
+//! The engine's metadata records, and their contents. Pure, no I/O.
 //!
 //! Source: RocksDB `db/log_reader.cc`, `util/udt_util.h`.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::container::Mark;
 use crate::dialect::{Compression, Metadata, ZSTD};
 
-/// What the part of the log that has been read says about the log. Only RocksDB's logs contain such
+/// The facts about the log in the part that has been read. Only RocksDB's logs contain such
 /// metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,14 +21,14 @@ pub struct LogInfo {
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
     /// The number of another log, to which all fragments read so far belong. Either the file was
-    /// recycled and nothing has been written to this log yet, or the number that was given or is in
-    /// the file's name does not match the contents.
+    /// recycled and no record has been written to this log yet, or the number that was given or is
+    /// in the file's name does not match the contents.
     pub other_log_number: Option<u32>,
     /// Whether a record, or the record that declares compression, has been read.
     pub(crate) has_begun: bool,
 }
 
-/// What a log says about its predecessor.
+/// The statement of a log about its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Predecessor {

@@ -140,8 +140,8 @@ fuzz_target!(|input: Input<'_>| {
         found.len(),
         log.format
     );
-    // It may wait for more after damage that looks like a write in progress: following.md, "What
-    // cannot be known". In a log with a number all damage does.
+    // It may wait for more after damage that looks like a write in progress: following.md, "The
+    // limits of following". In a log with a number all damage does.
     let may_wait = match waits {
         Some(WaitReason::Zeros | WaitReason::Incomplete) => true,
         // It is not known yet which log it is. Or a fragment of an unknown type was not all there, and

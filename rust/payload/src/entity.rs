@@ -3,8 +3,8 @@
 //! `EntityProto` is a protocol buffer from 2008 with groups (`storage_onestore_v3`; the field
 //! numbers are those of `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It
 //! is parsed by hand: a general library such as `prost` drops unknown fields, and cannot report
-//! where in a record something is wrong. Here no field is dropped: those that are not interpreted
-//! are in [`Entity::other_fields`].
+//! where in a record the fault is. Here no field is dropped: those that are not interpreted are in
+//! [`Entity::other_fields`].
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -93,7 +93,7 @@ pub enum EntityValue<'a> {
     Double(f64),
     /// Text.
     Text(&'a str),
-    /// Bytes: what is meant to be bytes, and any text that is not UTF-8.
+    /// Bytes: values that are meant to be bytes, and any text that is not UTF-8.
     Bytes(&'a [u8]),
     /// A place on earth, in degrees.
     Point {
@@ -448,8 +448,8 @@ impl<'a> Numbers<'a> {
 }
 
 // The fast path for properties as Google's own programs write them: their fields in the order of
-// their numbers, and lengths of at most two bytes. Anything else is left to the loops over fields,
-// which are its naive counterpart.
+// their numbers, and lengths of at most two bytes. All other forms are left to the loops over
+// fields, which are its naive counterpart.
 
 /// The content of a `Property`.
 #[derive(Debug)]

@@ -1,17 +1,17 @@
-//! What is wrong with a payload, and where.
+//! The fault of a payload, and its place.
 
 use std::fmt;
 
-/// What is wrong with the bytes of a record, and where in them.
+/// The fault in the bytes of a record, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The offset in the payload, in bytes: the beginning of what could not be read. For an
+    /// The offset in the payload, in bytes: the beginning of the unreadable part. For an
     /// encoding error: the number of bytes already written.
     pub offset: usize,
     /// The number of bytes concerned, from `offset` on.
     pub len: usize,
-    /// What is wrong with them.
+    /// Their fault.
     pub reason: PayloadReason,
 }
 

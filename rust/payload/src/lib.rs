@@ -1,8 +1,8 @@
-//! Decodes and builds what programs keep in the records of their logs: [`WriteBatch`] in a
+//! Decodes and builds the data that programs keep in the records of their logs: [`WriteBatch`] in a
 //! write-ahead log, [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or
 //! Firestore, [`WandbRecord`] in a run of Weights & Biases.
 //!
-//! The crate decodes the bytes of one record, does no I/O and borrows what it returns. The records
+//! The crate decodes the bytes of one record, does no I/O and borrows its results. The records
 //! themselves are read from a log by [`cordwood-log`](https://docs.rs/cordwood-log), or by any
 //! other means.
 //!
@@ -21,9 +21,9 @@
 //!
 //! # One encoding per value
 //!
-//! Whatever decodes here encodes to the same bytes. An engine would also read a number padded with
-//! zeros, an explicit column family 0, or extra bytes after the number in a field; but no engine
-//! writes these, and they could not be written back. So they are an error,
+//! Every record that decodes here encodes to the same bytes. An engine would also read a number
+//! padded with zeros, an explicit column family 0, or extra bytes after the number in a field; but
+//! no engine writes these, and they could not be written back. So they are an error,
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and are not silently
 //! normalised.
 

@@ -60,7 +60,7 @@ pub struct NewFile<'a> {
 /// The forms of a [`NewFile`]: each has its own tag. LevelDB writes the first form, current
 /// versions of RocksDB the last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the variants say what their fields are")]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum NewFileForm<'a> {
     /// `kNewFile`, 7.
     NewFile,

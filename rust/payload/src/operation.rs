@@ -20,7 +20,7 @@ pub enum Engine {
 /// none. LevelDB writes only [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the variants say what their fields are")]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Operation<'a> {
     /// Sets the value of the key.
     Put {
@@ -65,10 +65,10 @@ pub enum Operation<'a> {
         value: &'a [u8],
         write_unix_time: u64,
     },
-    /// RocksDB: does nothing; it separates parts of a batch, or reserves room for a `Begin`.
+    /// RocksDB: has no effect; it separates parts of a batch, or reserves room for a `Begin`.
     Noop,
-    /// RocksDB: what follows, up to [`EndPrepare`](Operation::EndPrepare), takes effect only once
-    /// the transaction is committed.
+    /// RocksDB: the operations after it, up to [`EndPrepare`](Operation::EndPrepare), take effect
+    /// only once the transaction is committed.
     BeginPrepare,
     /// RocksDB: as [`BeginPrepare`](Operation::BeginPrepare), with the write policy
     /// `WritePrepared`: the operations are written to the database at once.
@@ -76,7 +76,7 @@ pub enum Operation<'a> {
     /// RocksDB: as [`BeginPrepare`](Operation::BeginPrepare), with the write policy
     /// `WriteUnprepared`: the transaction may continue in further batches.
     BeginUnprepare,
-    /// RocksDB: the end of what the transaction with this name prepares.
+    /// RocksDB: the end of the operations that the transaction with this name prepares.
     EndPrepare { xid: &'a [u8] },
     /// RocksDB: the transaction is committed.
     Commit { xid: &'a [u8] },

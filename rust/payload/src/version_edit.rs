@@ -1,10 +1,10 @@
-//! The record of a MANIFEST: what changes from one version of the database to the next.
+//! The record of a MANIFEST: the changes from one version of the database to the next.
 
 use super::error::{PayloadError, PayloadReason};
 use super::new_file::{InternalKey, NON_SAFE_IGNORE_MASK, NewFile};
 use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 
-/// The record of a MANIFEST of LevelDB or RocksDB: fields that state what changes, each preceded by
+/// The record of a MANIFEST of LevelDB or RocksDB: fields that state the changes, each preceded by
 /// its tag.
 ///
 /// The tags of the two do not collide, so there is one decoder (`VersionEdit::DecodeFrom` of
@@ -28,7 +28,7 @@ pub struct VersionEdit<'a> {
 }
 
 impl<'a> VersionEdit<'a> {
-    /// The edit in this record. Nothing is decoded yet.
+    /// The edit in this record. No field is decoded yet.
     pub fn new(record: &'a [u8]) -> Self {
         VersionEdit { record }
     }
@@ -114,7 +114,7 @@ impl std::iter::FusedIterator for Fields<'_> {}
 /// `db/version_edit.h`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the variants say what their fields are")]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Field<'a> {
     /// 1: the name of the comparator that orders the keys.
     Comparator(&'a [u8]),

@@ -1,7 +1,7 @@
 //! A record of a run of Weights & Biases, from a `.wandb` file.
 //!
-//! It is a protocol buffer, `wandb_internal.Record`, parsed by hand and only as far as needed: what
-//! a run has logged, not the messages between wandb's processes. Other fields are skipped.
+//! It is a protocol buffer, `wandb_internal.Record`, parsed by hand and only as far as needed: the
+//! logged data of a run, not the messages between wandb's processes. Other fields are skipped.
 
 use super::error::{PayloadError, PayloadReason};
 use super::proto::{Field, Message};
@@ -70,7 +70,7 @@ const STDERR: u64 = 0;
 pub enum WandbRecord<'a> {
     /// The description of the run. There may be several of these records.
     Run(WandbRun<'a>),
-    /// What was logged in a step.
+    /// The values logged in a step.
     History {
         /// The values.
         items: WandbItems<'a>,
@@ -81,10 +81,10 @@ pub enum WandbRecord<'a> {
     Summary(WandbChange<'a>),
     /// A change of the configuration.
     Config(WandbChange<'a>),
-    /// What was printed.
+    /// The printed output.
     Output(WandbOutput<'a>),
-    /// What was printed, as it was printed: arbitrary pieces of text, with control characters for a
-    /// terminal.
+    /// The printed output, as it was printed: arbitrary pieces of text, with control characters for
+    /// a terminal.
     OutputRaw(WandbOutput<'a>),
     /// System metrics.
     Stats {
@@ -127,7 +127,7 @@ pub struct WandbChange<'a> {
     pub remove: WandbItems<'a>,
 }
 
-/// What was printed.
+/// The printed output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WandbOutput<'a> {

@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
         Err(self.error(begin, PayloadReason::BadVarint))
     }
 
-    /// `GetLengthPrefixedSlice`: the length as a varint32, then that many bytes. Nothing is
+    /// `GetLengthPrefixedSlice`: the length as a varint32, then that many bytes. No memory is
     /// allocated for them.
     #[inline]
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {

@@ -1,11 +1,11 @@
 //! The Arrow C Data Interface and its capsules, which pass batches to other libraries without a
 //! copy. The rest of the binding describes arrays with [`Array`] and [`Field`], which are safe.
 //!
-//! What the interface requires of a producer, and where that is ensured:
+//! The requirements of the interface on a producer, and where each is met:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers, which is moved but never changed.
-//! - *The content is what the schema says*: an [`Array`] has the buffers and the children of its
+//! - **The content matches the schema*: an [`Array`] has the buffers and the children of its
 //!   [`Field`], in order, and they are as long as the type requires: each child of a structure is
 //!   as long as the structure, and a list has as many items as its last offset says. The code that
 //!   makes both ensures this: `columns.rs` and `entity_table/column.rs`, each in one
@@ -13,7 +13,7 @@
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads, and is dropped without the interpreter. `release` sets itself to null.
 //! - *A consumer may move a structure out*, including a child, and then sets `release` to null in
-//!   the place it came from: each structure alone owns what it refers to, in `private_data`, and
+//!   the place it came from: each structure alone owns its referents, in `private_data`, and
 //!   when it is dropped, it is released only if `release` is not null.
 //! - *Callbacks do not unwind*: those that call the rest of the binding catch panics.
 
@@ -186,8 +186,8 @@ struct ArrowArray {
     private_data: *mut c_void,
 }
 
-// SAFETY: what it refers to is the memory of its `KeptArray`, which can be sent: nothing in it is
-// bound to a thread. The interface allows any thread to release it.
+// SAFETY: it refers to the memory of its `KeptArray`, which can be sent: no part of it is bound to
+// a thread. The interface allows any thread to release it.
 unsafe impl Send for ArrowArray {}
 
 impl ArrowArray {
@@ -217,7 +217,7 @@ impl Drop for ArrowArray {
     }
 }
 
-/// What an exported array owns.
+/// The memory that an exported array owns.
 struct KeptArray {
     addresses: Vec<*const c_void>,
     _memory: Vec<Memory>,
@@ -231,10 +231,10 @@ struct KeptArray {
 ///
 /// `array` was made by [`Array::export`], may have been moved, and has not been released.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: the caller's promise: the array is valid, and nobody else uses it; `private_data` is
-    // what `export` put there, and is taken only once: `release` is null from here on. Children and
-    // the dictionary are boxes from `export`, and are freed only here; one that was moved out has a
-    // null `release`, so that dropping it does nothing.
+    // SAFETY: the caller's promise: the array is valid, and nobody else uses it; `export` has set
+    // `private_data`, and is taken only once: `release` is null from here on. Children and the
+    // dictionary are boxes from `export`, and are freed only here; one that was moved out has a
+    // null `release`, so that dropping it has no effect.
     unsafe {
         (*array).release = None;
         let kept = Box::from_raw((*array).private_data.cast::<KeptArray>());
@@ -261,10 +261,11 @@ struct ArrowSchema {
     private_data: *mut c_void,
 }
 
-// SAFETY: it refers to static text and to its `KeptSchema`, which nothing binds to a thread.
+// SAFETY: it refers to static text and to its `KeptSchema`, which is not bound to a thread.
 unsafe impl Send for ArrowSchema {}
 
-/// What an exported schema owns: its name, and boxes. `dictionary` is null if there is none.
+/// The memory that an exported schema owns: its name, and boxes. `dictionary` is null if there is
+/// none.
 struct KeptSchema {
     name: Cow<'static, CStr>,
     children: Vec<*mut ArrowSchema>,
@@ -381,7 +382,7 @@ struct KeptStream {
 }
 
 impl KeptStream {
-    /// Returns what `call` returns, and keeps an error or a panic for `get_last_error`.
+    /// Returns the result of `call`, and keeps an error or a panic for `get_last_error`.
     fn call<T>(&mut self, call: impl FnOnce(&mut dyn Batches) -> Result<T, Failure>) -> Result<T, c_int> {
         self.last_error = None;
         let called = catch_unwind(AssertUnwindSafe(|| call(self.batches.as_mut())));
@@ -426,9 +427,9 @@ impl Drop for ArrowArrayStream {
 /// # Safety
 ///
 /// `stream` was made by [`ArrowArrayStream::new`], may have been moved, has not been released, and
-/// is used by no other thread; `out` may be written to, and contains nothing to be dropped.
+/// is used by no other thread; `out` may be written to, and its old value need not be dropped.
 unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
-    // SAFETY: the caller's promise; `private_data` is what `new` put there.
+    // SAFETY: the caller's promise; `new` has set `private_data`.
     let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
     match kept.call(|batches| Ok(ArrowSchema::of(&batches.fields()))) {
         Ok(schema) => {
@@ -444,7 +445,7 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
 ///
 /// As for [`get_schema`].
 unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
-    // SAFETY: the caller's promise; `private_data` is what `new` put there.
+    // SAFETY: the caller's promise; `new` has set `private_data`.
     let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
     match kept.call(|batches| Ok(batches.next()?.map_or_else(ArrowArray::released, Array::export))) {
         Ok(array) => {
@@ -460,7 +461,7 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
 ///
 /// `stream` is as for [`get_schema`]. The text is valid until the next call.
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
-    // SAFETY: the caller's promise; `private_data` is what `new` put there.
+    // SAFETY: the caller's promise; `new` has set `private_data`.
     let kept = unsafe { &*(*stream).private_data.cast::<KeptStream>() };
     kept.last_error.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }
@@ -469,7 +470,7 @@ unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_c
 ///
 /// `stream` is as for [`get_schema`].
 unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
-    // SAFETY: the caller's promise; `private_data` is what `new` put there, and is taken only once:
+    // SAFETY: the caller's promise; `new` has set `private_data`, and is taken only once:
     // `release` is null from here on.
     let kept = unsafe {
         (*stream).release = None;
@@ -501,8 +502,8 @@ pub(crate) fn stream_capsule(py: Python<'_>, batches: impl Batches + 'static) ->
     PyCapsule::new_with_value(py, ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// Whether a consumer requests the column `name` as `binary`, with 32-bit offsets. Anything else it
-/// may request is ignored, as the protocol allows.
+/// Whether a consumer requests the column `name` as `binary`, with 32-bit offsets. Other requests
+/// are ignored, as the protocol allows.
 pub(crate) fn asks_for_binary(requested: Option<&Bound<'_, PyAny>>, name: &CStr) -> PyResult<bool> {
     let Some(requested) = requested else { return Ok(false) };
     let schema = requested.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
@@ -524,6 +525,6 @@ pub(crate) fn asks_for_binary(requested: Option<&Bound<'_, PyAny>>, name: &CStr)
     }))
 }
 
-/// Any thread may release what is exported.
+/// Any thread may release the exported structures.
 const fn is_send<T: Send>() {}
 const _: () = is_send::<Memory>();

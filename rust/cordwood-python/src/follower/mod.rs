@@ -1,4 +1,4 @@
-//! The class `Follower` and its iterators. What it does at each poll is in `state.rs`.
+//! The class `Follower` and its iterators. `state.rs` has the steps of a poll.
 
 mod state;
 
@@ -38,35 +38,35 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Threads may share a follower, even while one of them waits; if another closes it, the waiting
 /// thread gets a `ClosedError`. After a fork, both processes may continue following independently.
-/// If another thread was polling the file at the fork, the child cannot use its copy: `close` does
-/// nothing, and everything else raises `OSError`.
+/// If another thread was polling the file at the fork, the child cannot use its copy: `close` has
+/// no effect, and all other calls raise `OSError`.
 ///
 /// Args:
 ///     path: The file. It must exist; it may be empty.
-///     start: Return only what begins at or after this file offset, in bytes, such as the result of
-///         `tell` in an earlier run. The rest of a record that begins before it, damaged or not, is
-///         skipped and not reported. Default: 0.
+///     start: Return only the records that begin at or after this file offset, in bytes, such as
+///         the result of `tell` in an earlier run. The rest of a record that begins before it,
+///         damaged or not, is skipped and not reported. Default: 0.
 ///     timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
-///         returns what is there and never waits. Default: `None`, forever.
+///         returns the records that are there and never waits. Default: `None`, forever.
 ///     dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
 ///         `"wandb_old"` is never detected: name it.
 ///         Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-///     on_rotation: What to do once the path names another file, or none, and everything in the old
-///         one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until the
-///         path names a file, and continue at its beginning; `tell`, `skipped` and `outcome` then
-///         describe that file. A file that had the path only between two polls is missed, without
-///         an error: this is for a writer that rotates far less often than `poll_interval`.
+///     on_rotation: The reaction once the path names another file, or none, and everything in the
+///         old one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until
+///         the path names a file, and continue at its beginning; `tell`, `skipped` and `outcome`
+///         then describe that file. A file that had the path only between two polls is missed,
+///         without an error: this is for a writer that rotates far less often than `poll_interval`.
 ///         `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
-///         `cordwood` gets a warning if the old file ended in an incomplete record.
-///         Default: `"raise"`.
+///         `cordwood` gets a warning if the old file ended in an incomplete record. Default:
+///         `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-///     retry_polls: Anything that looks damaged, with no valid block after it, is read again this
-///         many times before it is reported. Default: 3.
-///     retry_time: Anything that looks damaged is also read again for at least this long, in
-///         seconds. Default: 0.1.
+///     retry_polls: Apparent damage with no valid block after it is read again this many times
+///         before it is reported. Default: 3.
+///     retry_time: Apparent damage is also read again for at least this long, in seconds. Default:
+///         0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
@@ -80,7 +80,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
 ///   step continues after it.
 /// * `DialectError`: the file is not a log.
-/// * `LogTruncatedError`: the file is shorter than what has been read of it. Every further step
+/// * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
 ///   raises it again.
 /// * `LogRotatedError`: the path names another file or none, and everything in the old one has been
 ///   returned. Only under `on_rotation="raise"`.
@@ -203,7 +203,8 @@ impl Follower {
     /// The file offset after everything returned or skipped so far.
     ///
     /// A new follower with this offset as its `start` continues from there. It returns the same
-    /// records, but does not report what damage before this offset left of a record after it.
+    /// records, but does not report the rest of a record whose beginning was damaged before this
+    /// offset.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -228,7 +229,7 @@ impl Follower {
 
     /// Seconds to wait before the next `poll`, in a loop of your own.
     ///
-    /// It is `poll_interval`, or less while something that looks damaged is read again.
+    /// It is `poll_interval`, or less while apparent damage is read again.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
         self.with_state(py, |state| in_seconds(state.follower.delay()))
@@ -414,7 +415,7 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Calls `use_it` with what has been skipped, even if the follower is closed.
+    /// Calls `use_it` with the skipped regions, even if the follower is closed.
     fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(open) => use_it(&mut open.skipped),
@@ -482,7 +483,7 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // Nothing is locked during the sleep: other threads may use the follower, or close it,
+            // No lock is held during the sleep: other threads may use the follower, or close it,
             // which ends the wait.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
@@ -504,7 +505,7 @@ fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> 
     py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
 }
 
-/// What `iter(follower)` returns: the records as `bytes`.
+/// The result of `iter(follower)`: the records as `bytes`.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerIterator {
     follower: Py<Follower>,
@@ -525,7 +526,7 @@ impl FollowerIterator {
     }
 }
 
-/// What `Follower.records` returns: an iterator of `Record`, also for `async for`.
+/// The result of `Follower.records`: an iterator of `Record`, also for `async for`.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,

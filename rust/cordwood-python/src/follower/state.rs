@@ -31,7 +31,7 @@ pub(crate) enum State {
 pub(crate) struct Open {
     pub(crate) follower: cordwood::Follower,
     pub(crate) skipped: Listed,
-    /// The result of the last poll, if it found nothing.
+    /// The result of the last poll, if it found no event.
     pub(crate) waiting: Option<NotYet>,
     pub(crate) end: Option<cordwood::End>,
     /// For the next file under the path.
@@ -67,7 +67,7 @@ pub(crate) enum Taken<T> {
         offset: u64,
         file_len: u64,
     },
-    /// The old file is no longer followed: what has not been reported of it.
+    /// The old file is no longer followed: the part of it that has not been reported.
     Left {
         summary: Option<(u64, u64)>,
         offset: u64,
@@ -76,7 +76,7 @@ pub(crate) enum Taken<T> {
     End,
 }
 
-/// What to do once the path names another file.
+/// The reaction once the path names another file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRotation {
     Raise,
@@ -128,8 +128,8 @@ impl Open {
             }
             Ok(Poll::Skipped(region)) => {
                 self.skipped.add(region);
-                // Under the policy `"raise"`, the damage itself has been raised: this region is
-                // what a writer put after it in the same block.
+                // Under the policy `"raise"`, the damage itself has been raised: this region is the
+                // data that a writer put after it in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
                 let is_logged = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
                 Taken::Skipped { region, is_logged }
@@ -158,7 +158,7 @@ impl Open {
                 Taken::End
             }
             Ok(other) => {
-                let message = format!("the follower answered what this class does not know: {other:?}");
+                let message = format!("the follower gave an answer that this class does not know: {other:?}");
                 Taken::Raised(PyRuntimeError::new_err(message))
             }
             Err(error) => {
@@ -170,7 +170,7 @@ impl Open {
         }
     }
 
-    /// The result of a poll that finds nothing when the path names another file, or none.
+    /// The result of a poll that finds no event when the path names another file, or none.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,

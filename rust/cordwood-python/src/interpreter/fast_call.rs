@@ -1,10 +1,10 @@
-//! Fast paths for the functions that are called once per record: `__next__` of `Reader`, of what
-//! `iter(reader)` returns and of what `iter(batch)` returns, and `Writer.append`.
+//! Fast paths for the functions that are called once per record: `__next__` of `Reader` and of the
+//! results of `iter(reader)` and `iter(batch)`, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
 //! through memory. For short records that is a considerable part of the time. So the module exports
 //! a final subclass of each of these PyO3 classes, made with `PyType_FromSpecWithBases`, that
-//! adds one function. It handles calls that need no waiting and raise nothing, and calls the base's
+//! adds one function. It handles calls that neither wait nor raise, and calls the base's
 //! function for all others. Everything used is in the stable ABI.
 //!
 //! The subclass has its base's name, documentation, constructor and attributes. Its objects are
@@ -53,7 +53,7 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The one for this class.
     fn fast_class() -> &'static FastClass<NextFunction>;
 
-    /// What comes next, if that needs no waiting and raises nothing.
+    /// The next record, if that needs no waiting and raises no exception.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>>;
 }
 
@@ -65,7 +65,7 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// The one for this class.
     fn fast_class() -> &'static FastClass<Method>;
 
-    /// Appends a record, if that needs no waiting and raises nothing, and returns its offset.
+    /// Appends a record, if that needs no waiting and raises no exception, and returns its offset.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
     /// Appends a record: the method of the class.
@@ -166,8 +166,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         // The same size as the base.
         basicsize: 0,
         itemsize: 0,
-        // Without `Py_TPFLAGS_BASETYPE` the class is final. What the garbage collector calls is
-        // inherited.
+        // Without `Py_TPFLAGS_BASETYPE` the class is final. The functions that the garbage
+        // collector calls are inherited.
         flags: ffi::Py_TPFLAGS_DEFAULT as _,
         slots: slots.as_mut_ptr(),
     };
@@ -181,8 +181,7 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
         Bound::from_owned_ptr_or_err(base.py(), class)?.cast_into_unchecked::<PyType>()
     };
-    // So that `vars`, `help` and other introspection find in this class what they would find in the
-    // base.
+    // So that `vars`, `help` and other introspection find the same in this class as in the base.
     let own = class.getattr("__dict__")?;
     for item in base.getattr("__dict__")?.call_method0("items")?.try_iter()? {
         let (name, value): (Bound<'py, PyString>, Bound<'py, PyAny>) = item?.extract()?;
@@ -295,7 +294,7 @@ unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) 
     }
 }
 
-/// Calls the base's function, which reports what is wrong with the arguments. They are passed in a
+/// Calls the base's function, which reports wrong arguments. They are passed in a
 /// tuple and a dictionary, since the stable ABI has no vectorcall before Python 3.12. Returns
 /// `None` with an exception set if that fails.
 ///

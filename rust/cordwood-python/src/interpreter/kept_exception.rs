@@ -18,7 +18,7 @@ impl<'py> KeptException<'py> {
         let [class, value, traceback] = &mut exception;
         // SAFETY: the thread is attached; the three references, each null or owned from here on,
         // are restored once, by `drop`.
-        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
+        #[allow(deprecated, reason = "its replacement came with Python 3.12")]
         unsafe {
             ffi::PyErr_Fetch(class, value, traceback);
         }
@@ -31,7 +31,7 @@ impl Drop for KeptException<'_> {
         let [class, value, traceback] = self.exception;
         // SAFETY: as above: the references are owned, and passed on. The thread is attached as long
         // as `_py` lives.
-        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
+        #[allow(deprecated, reason = "its replacement came with Python 3.12")]
         unsafe {
             ffi::PyErr_Restore(class, value, traceback);
         }

@@ -3,11 +3,11 @@
 //! While the interpreter ends, Python before 3.14 ends any other thread that asks for it, such as
 //! one that returns from `time.sleep` or `file.read`, with `pthread_exit`, which unwinds the stack
 //! of that thread. Our functions are not made for that: some abort the process at once, and where
-//! none does, PyO3's `catch_unwind` does. Whatever other objects would still have written is lost.
+//! none does, PyO3's `catch_unwind` does. Data that other objects would still have written is lost.
 //! So each call here has a guard next to it, in which the thread stays until the process has ended.
 //! Python 3.14 does the same, and PyO3 where Rust code asks for the interpreter.
 //!
-//! Whatever may run Python code for more than a moment is called through [`PythonCode`].
+//! Functions that may run Python code for more than a moment are called through [`PythonCode`].
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -22,7 +22,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-/// What runs Python code.
+/// Calls that run Python code.
 pub(crate) trait PythonCode<'py> {
     /// `self(*args)`, as [`call1`](PyAnyMethods::call1).
     fn run(&self, args: impl Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -72,7 +72,7 @@ impl<'py> PythonCode<'py> for Bound<'py, PyAny> {
         let args = args.into_pyobject(self.py()).map_err(Into::into)?;
         let keywords = keywords.map_or(null_mut(), |keywords| keywords.as_ptr());
         // SAFETY: the calling convention is the same, and this thread is attached; the references
-        // outlive the call. What it returns is a new reference, or null and an exception.
+        // outlive the call. The result is a new reference, or null and an exception.
         unsafe {
             let call = may_unwind!(ffi::PyObject_Call; Object, Object, Object);
             let result = guarded(|| call(self.as_ptr(), args.as_ptr(), keywords));
@@ -126,7 +126,7 @@ impl<'py> Iterator for Items<'py> {
     }
 }
 
-/// Runs `call`, which does nothing but call a function that may unwind.
+/// Runs `call`, which only calls a function that may unwind.
 fn guarded(call: impl FnOnce() -> Object) -> Object {
     let guard = Guard;
     let result = call();

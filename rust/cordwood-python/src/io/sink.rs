@@ -58,8 +58,8 @@ impl Write for Showing<'_> {
             let view = view_of_shared(py, unwritten)?;
             let answer = object.bind(py).run_method(intern!(py, "write"), (view,))?;
             if answer.is_none() {
-                // A class whose `write` returns nothing has written everything; Python's raw files
-                // and sockets have written nothing.
+                // A class whose `write` returns `None` has written everything; Python's raw files
+                // and sockets have then written no byte.
                 let raw = py.import(intern!(py, "io"))?.getattr(intern!(py, "RawIOBase"))?;
                 if object.bind(py).is_instance(&raw)? {
                     return Err(PyBlockingIOError::new_err(

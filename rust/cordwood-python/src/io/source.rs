@@ -86,7 +86,7 @@ pub(crate) struct OpenedReader {
     pub(crate) referent: Option<Referent>,
 }
 
-/// Opens what the user passed to `Reader`, at the block in which the range of `options` starts.
+/// Opens the source passed to `Reader`, at the block in which the range of `options` starts.
 pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
     options.check().map_err(|error| to_python(py, error, None))?;
@@ -133,7 +133,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     })
 }
 
-/// Opens what the user passed, at the offset `begin` of the log, to read the range of `options`.
+/// Opens the user's source, at the offset `begin` of the log, to read the range of `options`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, begin, options).map_err(|error| of_call(source.py(), error))
 }
@@ -155,7 +155,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         let len = bytes.len();
-        // `bytes` refer to nothing, so the garbage collector need not see them.
+        // `bytes` refer to no other object, so the garbage collector need not see them.
         return Opened::new(BufferInput::new(Content::Bytes(bytes), len), begin, None);
     }
     let no_view = match view_of(source)? {
@@ -302,7 +302,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         is_seekable,
         len: None,
     };
-    // A source that cannot seek is read from its beginning, and what comes before the range is
+    // A source that cannot seek is read from its beginning, and the bytes before the range are
     // discarded. The length is not queried: that may cost as much as reading everything, for
     // example for a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0);
@@ -428,7 +428,7 @@ impl Read for ObjectInput {
             if let Ok(bytes) = answer.cast::<PyBytes>() {
                 return self.checked(py, copy_answer(bytes.as_bytes(), buffer)?);
             }
-            let bytes = bytes_of("what read returns", &answer).map_err(|_| {
+            let bytes = bytes_of("the result of read", &answer).map_err(|_| {
                 let name = answer
                     .get_type()
                     .name()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 /// Memory of record batches that Python has released. New memory costs more than reading into it,
 /// since the system zeroes each page first.
 ///
-/// Nothing here waits: if another thread is using the pool, memory is allocated or freed instead.
+/// No call here waits: if another thread is using the pool, memory is allocated or freed instead.
 /// In a forked process that thread may not exist.
 pub(crate) struct Pool {
     batches: Mutex<Vec<cordwood::read::RecordBatch>>,
@@ -40,7 +40,7 @@ impl Pool {
     }
 }
 
-/// A record batch whose memory goes back to the pool once nothing refers to it.
+/// A record batch whose memory goes back to the pool once no object refers to it.
 pub(crate) struct PooledBatch {
     records: cordwood::read::RecordBatch,
     pool: Arc<Pool>,

@@ -37,9 +37,9 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     //   does not access, so the two do not overlap.
     // - `u8` has no invalid values and no alignment requirement.
     // - A raw copy creates no reference to the source, so the source may change. A write by another
-    //   thread at the same moment is nevertheless a data race, about which neither Rust nor C
-    //   promises anything. There is no portable way to exclude it, and CPython also reads buffers
-    //   like this.
+    //   thread at the same moment is nevertheless a data race, about which neither Rust nor C makes
+    //   a promise. There is no portable way to exclude it, and CPython also reads buffers like
+    //   this.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
@@ -79,9 +79,9 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     // SAFETY:
     // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `len` of them,
     //   to which there is no other reference yet, so it may be written to; or null with an
-    //   exception set, and then nothing is written.
-    // - All of the room is written, and nothing after it, whatever the iterator returns: a piece is
-    //   never longer than what is left, and what is left at the end is filled with zeros.
+    //   exception set, and then no byte is written.
+    // - All of the room is written, and no byte after it, for any iterator: a piece is never longer
+    //   than the room left, and the room left at the end is filled with zeros.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
@@ -99,7 +99,7 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     }
 }
 
-/// A `MemoryError`. Making it allocates nothing.
+/// A `MemoryError`. Making it allocates no memory.
 pub(crate) fn no_memory() -> PyErr {
     PyMemoryError::new_err(())
 }
@@ -201,8 +201,8 @@ pub(crate) fn new_named_tuple<'py>(
     let arguments = new_tuple(py, [items.into_any()])?;
     let tuple = PyTuple::type_object_raw(py);
     // SAFETY:
-    // - The thread is attached, and both are types. `PyType_GetSlot` returns null or what is in a
-    //   slot, which has the type given here.
+    // - The thread is attached, and both are types. `PyType_GetSlot` returns null or the contents
+    //   of a slot, which have the type given here.
     // - `tuple` makes objects of any class whose layout is that of its base `tuple`: that is checked
     //   first. It is given a tuple of arguments and no keywords.
     // - The result is a new reference, or null with an exception set.
@@ -252,7 +252,7 @@ pub(crate) fn view_of_shared(py: Python<'_>, memory: Shared) -> PyResult<Bound<'
     PyMemoryView::from(Bound::new(py, Exporter(memory))?.as_any())
 }
 
-/// What a view refers to.
+/// The memory that a view refers to.
 #[pyclass(frozen, module = "cordwood._native")]
 struct Exporter(Shared);
 
@@ -270,7 +270,7 @@ impl Exporter {
         // SAFETY:
         // - `view` may be filled, as the caller promises; it holds a reference to this object.
         // - There are `len` initialised bytes at `begin`: those of a slice of integers.
-        // - They stay there, unchanged, as long as this object lives, which shares them: nothing
+        // - They stay there, unchanged, as long as this object lives, which shares them: no code
         //   takes a `Vec` out of an `Arc` that is shared, or changes it, and a `PooledBatch` does
         //   not change before it is dropped.
         // - The view is read-only: Python refuses a request for a writable one, so the pointer is

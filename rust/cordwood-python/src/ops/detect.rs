@@ -28,7 +28,7 @@ use crate::values::options::{compression_name, dialect_name};
 /// Raises:
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
-///     TypeError: `source` is not something that `Reader` accepts.
+///     TypeError: `Reader` does not accept `source`.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -60,7 +60,7 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
 /// Whether a file has the name of a log, or of a copy of one.
 #[pyfunction]
 #[pyo3(signature = (path, /))]
-#[expect(clippy::needless_pass_by_value, reason = "what PyO3 converts a path to")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts paths to this type")]
 pub(crate) fn is_log_name(path: PathBuf) -> bool {
     cordwood::ops::is_log_name(&path)
 }

@@ -23,13 +23,13 @@ const BATCH_MAX: usize = 512;
 /// Lists every fragment and every gap of a log, with the reason for each that was not returned.
 ///
 /// Together they tile the file: each begins where the one before it ends, and none crosses the end
-/// of a block. Damage is not an error here. The list follows what `Reader` returns or skips under the
-/// policy `"salvage"`: each fragment in a skipped region carries the region's reason. Memory use does
-/// not grow with the log.
+/// of a block. Damage is not an error here. The list follows the records and regions of `Reader`
+/// under the policy `"salvage"`: each fragment in a skipped region carries the region's reason.
+/// Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, if it can be read twice: the path of a file, a URL or anything else
-///         that is read in ranges, a buffer, or an object with `read` and `seek`.
+///     source: As for `Reader`, if it can be read twice: the path of a file, a URL or another
+///         source that is read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -42,7 +42,7 @@ const BATCH_MAX: usize = 512;
 ///     OSError: The source cannot be opened or read.
 ///     io.UnsupportedOperation: The source cannot seek.
 ///     OverflowError: An integer is negative or too large for its option.
-///     TypeError: `source` is not something that `Reader` accepts.
+///     TypeError: `Reader` does not accept `source`.
 ///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -93,7 +93,7 @@ impl Fragments {
         Ok(Some(fragment))
     }
 
-    /// What was found in the log so far.
+    /// The findings in the log so far.
     ///
     /// A tuple: its dialect, its number, its compression, the number of another log to which all of
     /// it belongs, and how many of its records begin after damage in the same block.
@@ -241,7 +241,7 @@ struct FragmentReader {
     found: vec::IntoIter<ops::Fragment>,
     /// The error that came after the fragments found.
     failed: Option<cordwood::Error>,
-    /// Records after damage, in what was found.
+    /// Records after damage, in the findings.
     salvaged_count: u64,
 }
 

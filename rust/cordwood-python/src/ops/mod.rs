@@ -23,11 +23,11 @@ use crate::values::error::{os_error, to_python};
 use crate::values::options::{compression_of, dialect_of, named, range_of, threads_of};
 use crate::values::{Report, Stat};
 
-/// Reads a log to its end, and reports what is in it and what is wrong with it.
+/// Reads a log to its end, and reports its contents and its damage.
 ///
-/// Damage is not an error here. It is treated as under the policy `"salvage"`, so that what is
-/// reported is the damage itself, and not the rest of its block. `Report.salvaged_count` says how
-/// many of the records LevelDB and the policy `"skip"` would drop.
+/// Damage is not an error here. It is treated as under the policy `"salvage"`, so that the report
+/// is about the damage itself, and not the rest of its block. `Report.salvaged_count` says how many
+/// of the records LevelDB and the policy `"skip"` would drop.
 ///
 /// A log with a number in which damage is found is read a second time, if the source can seek, and
 /// the report is of the second reading: while RocksDB or Pebble writes such a log over an older one,
@@ -56,7 +56,7 @@ use crate::values::{Report, Stat};
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
 ///     OverflowError: An integer is negative or too large for its option.
-///     TypeError: `source` is not something that `Reader` accepts.
+///     TypeError: `Reader` does not accept `source`.
 ///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -158,7 +158,7 @@ fn readers(
 ///
 /// The source is not changed. The new log is written in the folder of `destination` under a
 /// temporary name, synced, and renamed last, so a file with the final name is complete. It has the
-/// permissions of a source that is a path, as with `cp`. If anything fails, what was written is
+/// permissions of a source that is a path, as with `cp`. After a failure, the unfinished log is
 /// removed.
 ///
 /// Args:
@@ -171,8 +171,8 @@ fn readers(
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
-///         flipped back. `repaired_count` and `repaired` of the report say which. Such a record is
-///         what the checksum says, if one bit was flipped. Default: `False`.
+///         flipped back. `repaired_count` and `repaired` of the report say which. Such a record has
+///         the contents that its checksum confirms, if one bit was flipped. Default: `False`.
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
@@ -184,9 +184,9 @@ fn readers(
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or the number
 ///         in the name of `destination` is not the one that the records carry.
 ///     OtherLogError: All of `source` belongs to a different log from the one that its name or
-///         `log_number` states. Nothing is written.
+///         `log_number` states. No log is written.
 ///     OverflowError: An integer is negative or too large for its option.
-///     TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -254,16 +254,17 @@ pub(crate) fn salvage(
 /// block of the last record, in a file of whole blocks, are taken for padding, and left out.
 ///
 /// The way back is the same function: a packed log that is copied to the dialect of the log that was
-/// packed has the same records, and the same bytes, if that consisted of whole records and nothing
-/// else. What could not be made again is refused: logs with a number, with compression of each
-/// record or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
+/// packed has the same records, and the same bytes, if that consisted of whole records only. Logs
+/// that could not be made again are refused: those with a number, with compression of each record
+/// or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
 ///
 /// The source is not changed. The new log is written as by `salvage`: a file with the final name is
 /// complete and on the disk. Only cordwood reads a packed log, so never pack one that a database is
 /// to read.
 ///
 /// Args:
-///     source: As for `Reader`. It should be closed: what is appended to it meanwhile may be missing.
+///     source: As for `Reader`. It should be closed: records appended to it meanwhile may be
+///         missing.
 ///     destination: The path of the new log, which must not exist.
 ///     dialect: That of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`. Default:
 ///         `"packed"`.
@@ -277,12 +278,12 @@ pub(crate) fn salvage(
 ///
 /// Raises:
 ///     CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
-///         than padding. Nothing is written.
+///         than padding. No log is written.
 ///     DialectError: `source` is not a log, or one that could not be made again from the new one.
 ///     FileExistsError: There is already a file at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, or the new log cannot be written.
-///     RecordTooLargeError: A record is longer than `record_len_max`. Nothing is written.
-///     TypeError: `source` is not something that `Reader` accepts, or `destination` is not a path.
+///     RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
+///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
 /// >>> import os
@@ -348,7 +349,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     required_path("destination", destination)
 }
 
-/// Reads a log to its end, and counts what is in it.
+/// Reads a log to its end, and counts its contents.
 ///
 /// Damage is not an error here: it is treated as by `verify`.
 ///
@@ -369,7 +370,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 ///     DialectError: The source is not a log.
 ///     OSError: The source cannot be opened or read.
 ///     OverflowError: An integer is negative or too large for its option.
-///     TypeError: `source` is not something that `Reader` accepts.
+///     TypeError: `Reader` does not accept `source`.
 ///     ValueError: An option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:

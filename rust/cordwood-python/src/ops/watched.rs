@@ -30,7 +30,7 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// Called with the number of bytes of each read.
     progress: Option<Py<PyAny>>,
-    /// What several sources have read of one file.
+    /// The parts of one file that several sources have read.
     covered: Mutex<Covered>,
     is_stopped: AtomicBool,
     /// The first exception of `progress` or a signal handler.
@@ -111,7 +111,7 @@ impl Read for Watched {
             let begin = *position;
             *position += new_len;
             if watch.progress.is_some() {
-                // Threads read past the ends of their parts: what is read twice counts once.
+                // Threads read past the ends of their parts: bytes that are read twice count once.
                 let mut covered = watch.covered.lock().unwrap_or_else(PoisonError::into_inner);
                 new_len = covered.add(begin, *position);
             }

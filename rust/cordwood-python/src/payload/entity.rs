@@ -1,4 +1,4 @@
-//! The function `decode_entity`. The classes of what it returns are written in Python, in
+//! The function `decode_entity`. The classes of its results are written in Python, in
 //! `cordwood.payload.entity`.
 
 use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
@@ -13,7 +13,7 @@ use crate::values::error::payload_error;
 
 /// The entity in a record of a Datastore or Firestore export.
 ///
-/// This is what `cordwood.payload.entity.decode` returns.
+/// `cordwood.payload.entity.decode` returns this class.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.

@@ -1,4 +1,4 @@
-//! What programs keep in records.
+//! The kinds of data that programs keep in records.
 
 pub(crate) mod entity;
 pub(crate) mod entity_table;

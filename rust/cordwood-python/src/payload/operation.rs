@@ -97,7 +97,7 @@ impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
             Op::CommitWithTimestamp { timestamp, xid } => {
                 (parts.timestamp, parts.xid) = (Some(timestamp), Some(xid));
             }
-            // Deletes and ingested tables have only a key, transaction markers nothing.
+            // Deletes and ingested tables have only a key, transaction markers none.
             _ => {}
         }
         parts

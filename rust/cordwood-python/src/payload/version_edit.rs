@@ -18,7 +18,7 @@ use crate::values::pickle::{Reduced, reduced_to};
 /// The maximum number of fields that `repr` shows.
 const SHOWN_MAX: usize = 8;
 
-/// A record of a LevelDB or RocksDB MANIFEST: what changes in one version of the database.
+/// A record of a LevelDB or RocksDB MANIFEST: the changes of one version of the database.
 ///
 /// Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
 /// record take up many times its size. `bytes(edit)` encodes the fields again, which reproduces the
@@ -113,7 +113,7 @@ impl VersionEdit {
 
     /// The fields, encoded again: the record, byte for byte.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        // Encoded again, so that a comparison with the record shows whether anything was lost.
+        // Encoded again, so that a comparison with the record shows whether a byte was lost.
         let fields: Vec<_> = self.core(py).collect::<PyResult<_>>()?;
         let record = payload::VersionEdit::encode(&fields).map_err(|error| payload_error(py, error))?;
         try_bytes(py, &record)

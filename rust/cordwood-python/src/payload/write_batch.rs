@@ -19,8 +19,8 @@ use crate::values::pickle::{Reduced, reduced_to};
 /// Iterating yields the operations in order, decoded one by one. A damaged batch yields those
 /// before the damage, then raises `PayloadError`; so does a batch whose header states a different
 /// count. `len(batch)` decodes all operations and raises the same error; `bool(batch)` is true if
-/// there are any; `bytes(batch)` is the record. Whatever can be read can be written: passing the
-/// operations to `build` gives a batch whose `bytes` are the record.
+/// there are any; `bytes(batch)` is the record. Every batch that can be read can be written:
+/// passing the operations to `build` gives a batch whose `bytes` are the record.
 ///
 /// Args:
 ///     record: The record. Only its header is decoded at first.
@@ -87,7 +87,7 @@ impl WriteBatch {
     ///     The batch.
     ///
     /// Raises:
-    ///     PayloadError: The engine does not know one of the operations, or something is too large.
+    ///     PayloadError: The engine does not know one of the operations, or a part is too large.
     ///     TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
     ///         has, or has another one.
     ///     ValueError: There is no such engine, or no such kind of operation.

@@ -1,5 +1,5 @@
-//! The state of a `Reader`: the core's reader, which keeps what it has found until that is taken,
-//! and what comes before it.
+//! The state of a `Reader`: the core's reader, which keeps each finding until it is taken, and the
+//! findings before it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,7 +32,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Closes the reader, and returns what is to be dropped if it was open.
+    /// Closes the reader, and returns the parts to drop if it was open.
     pub(crate) fn close(&mut self) -> Option<Box<Open>> {
         let closed = match self {
             State::Open(open) => State::Closed {
@@ -61,7 +61,7 @@ pub(crate) struct Open {
     source: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
     pub(crate) options: ReadOptions,
-    /// Where `seek` last went: nothing after that offset belongs to a range before it.
+    /// Where `seek` last went: no byte after that offset belongs to a range before it.
     pub(crate) sought: Option<u64>,
     pub(crate) logged: Logged,
     /// The position before the last step for which the interpreter was released. Initially one that
@@ -71,7 +71,7 @@ pub(crate) struct Open {
     read_ahead: StopThreadsOnDrop,
 }
 
-/// What `record_batches` keeps from one batch to the next.
+/// The state that `record_batches` keeps from one batch to the next.
 pub(crate) struct BatchState {
     pub(crate) target_len: usize,
     pub(crate) threads: usize,
@@ -98,7 +98,7 @@ struct Pending {
     records: cordwood::read::RecordBatch,
     /// The index of the next record.
     index: usize,
-    /// The position after them, and after what was skipped after the last one.
+    /// The position after them, and after the regions skipped after the last one.
     read_to: u64,
 }
 
@@ -231,8 +231,8 @@ impl Open {
         made.map_err(Stop::Raised)
     }
 
-    /// Looks for the next record, with the interpreter released except for short looks. What is
-    /// found does not yet count as returned.
+    /// Looks for the next record, with the interpreter released except for short looks. A finding
+    /// does not yet count as returned.
     fn look(&mut self, py: Python<'_>) -> Result<(), Stop> {
         self.come_here(py)?;
         loop {
@@ -259,9 +259,9 @@ impl Open {
         is_near && self.reader.info().compression.is_none() && self.reader.find()
     }
 
-    /// Looks for something to report. Regions that are not logged are only counted here: they may be
-    /// as short as a header. Returns after one read, or after many regions, even if it has found
-    /// nothing: a long part without a record must not delay Ctrl-C.
+    /// Looks for an event to report. Regions that are not logged are only counted here: they may be
+    /// as short as a header. Returns after one read, or after many regions, even if it has found no
+    /// record: a long part without a record must not delay Ctrl-C.
     fn search(&mut self) {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
@@ -276,7 +276,7 @@ impl Open {
         self.released_at = position;
     }
 
-    /// Takes what has been found, unless it is a record.
+    /// Takes the finding, unless it is a record.
     fn stop(&mut self) -> Result<(), Stop> {
         let stop = match self.reader.found() {
             Some(Found::Record(_)) | None => return Ok(()),
@@ -372,7 +372,7 @@ impl Open {
     }
 
     /// Moves the next records to `records`: those that threads have read ahead, or as many as fill a
-    /// batch; fewer before something else. Fails if that comes first, and at an interrupt.
+    /// batch; fewer before another event. Fails if that comes first, and at an interrupt.
     fn fill(
         &mut self,
         py: Python<'_>,
@@ -403,7 +403,7 @@ impl Open {
     }
 
     /// Moves records that are in memory to `records`, and then reads at most once. Returns whether
-    /// the batch is full or ends before something else.
+    /// the batch is full or ends before another event.
     fn gather(
         &mut self,
         records: &mut cordwood::read::RecordBatch,

@@ -15,7 +15,7 @@ use crate::arrow::{self, Array, Failure, Field};
 use crate::interpreter::fast_call::{self, FastClass, FastNext};
 use crate::values::record::Record;
 
-/// What `iter(reader)` returns: the records as `bytes`.
+/// The result of `iter(reader)`: the records as `bytes`.
 // The module creates objects of a final subclass, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(super) struct ReaderIterator {
@@ -55,7 +55,7 @@ impl ReaderIterator {
     }
 }
 
-/// What `Reader.records` returns.
+/// The result of `Reader.records`.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(super) struct Records {
     pub(super) reader: Py<Reader>,
@@ -77,7 +77,7 @@ impl Records {
     }
 }
 
-/// What `Reader.record_batches` returns.
+/// The result of `Reader.record_batches`.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(super) struct RecordBatches {
     pub(super) reader: Py<Reader>,

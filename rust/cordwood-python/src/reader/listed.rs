@@ -4,7 +4,7 @@ use cordwood::damage::{Finding, Findings, Severity};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// What a reader or a follower has skipped so far, and the tuple that shows it.
+/// The regions that a reader or a follower has skipped so far, and the tuple of them.
 ///
 /// The tuple is built on request, without the lock of the reader, since creating objects can run
 /// Python code. It is cached until there is more to show.
@@ -33,7 +33,7 @@ impl Listed {
         self.changes += 1;
     }
 
-    /// The tuple, or what to build it from: the findings, and the number to pass to
+    /// The tuple, or the parts to build it from: the findings, and the number to pass to
     /// [`keep`](Self::keep).
     pub(crate) fn shown(&self, py: Python<'_>) -> Result<Py<PyTuple>, (Findings, u64)> {
         match &self.tuple {
@@ -42,7 +42,7 @@ impl Listed {
         }
     }
 
-    /// Keeps the tuple if nothing has changed in the meantime.
+    /// Keeps the tuple if the list has not changed in the meantime.
     pub(crate) fn keep(&mut self, tuple: Py<PyTuple>, changes: u64) {
         if self.changes == changes {
             self.tuple = Some(tuple);

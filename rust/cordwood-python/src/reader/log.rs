@@ -1,4 +1,4 @@
-//! What is sent to the logger `cordwood`: damage that is skipped, in limited number, and why a
+//! The messages to the logger `cordwood`: damage that is skipped, in limited number, and why a
 //! whole file contains no record.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::interpreter::python_code::{Arguments, PythonCode};
 use crate::values::SkippedRegion;
 use crate::values::error::of_call;
 
-/// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
+/// Limits the messages of one reading of a log to the logger: a hostile file must not flood it.
 #[derive(Default)]
 pub(crate) struct Logged {
     count: u64,
@@ -77,7 +77,7 @@ pub(crate) fn log_skipped(
     )
 }
 
-/// Logs a summary of what was not logged individually.
+/// Logs a summary of the regions that were not logged individually.
 pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Option<&Path>) -> PyResult<()> {
     let Some((count, len)) = summary else { return Ok(()) };
     log(py, "log_summary", (count, len, path.map(Path::as_os_str)))

@@ -38,8 +38,8 @@ use crate::values::{Outcome, listed};
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 ///
 /// Iterating yields each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
-/// ends the iteration without an error; `outcome` says so afterwards. What is not returned is
-/// listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
+/// ends the iteration without an error; `outcome` says so afterwards. `skipped` lists the bytes
+/// that are not returned: every byte of the file is accounted for. A `with` statement closes the
 /// reader; the end of a loop does not.
 ///
 /// A reader has one position: a second loop continues where the first left off, and so does
@@ -47,13 +47,13 @@ use crate::values::{Outcome, listed};
 ///
 /// Threads may share a reader; each record goes to one of them. After a fork, both processes may
 /// continue reading independently, if the source is a path or memory. If another thread was using
-/// the reader at the fork, the child cannot use its copy: `close` does nothing, and everything else
-/// raises `OSError`.
+/// the reader at the fork, the child cannot use its copy: `close` has no effect, and all other
+/// calls raise `OSError`.
 ///
 /// A path is opened once, and the file it named then is read to its end, even with several threads:
-/// renaming, replacing or removing it changes nothing. If it is cut meanwhile, what is left is
-/// returned, and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal
-/// handler, including that of Ctrl-C, loses no record: the next step returns what comes next.
+/// renaming, replacing or removing it has no effect. If it is cut meanwhile, the rest is returned,
+/// and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal handler,
+/// including that of Ctrl-C, loses no record: the next step returns the next one.
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
@@ -65,11 +65,11 @@ use crate::values::{Outcome, listed};
 ///         up to 16 MiB, four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an
 ///         `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore store and a path in it, as a
 ///         tuple; or an object with `size()` and `read_range(start, end)`.
-///     dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore, Firestore,
-///         App Engine, and RocksDB without recycling write; `"rocksdb"`: a RocksDB write-ahead log
-///         with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`: what
-///         these two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a
-///         run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
+///     dialect: How the bytes of the log are laid out. `"leveldb"`: also the logs of Datastore,
+///         Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
+///         log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
+///         the common part of these two; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`:
+///         a run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
 ///         `None`, or `"auto"`: detected from the beginning of the file. A `"leveldb"` or
 ///         `"recyclable"` that was detected also knows RocksDB's metadata, which is damage if they
 ///         are named: see `cordwood.types.DetectedDialect`.
@@ -80,16 +80,17 @@ use crate::values::{Outcome, listed};
 ///         fragment.
 ///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
 ///         stated at the beginning of the log.
-///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
+///     on_corruption: The treatment of damage. `"raise"`: raise `CorruptionError`; the next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
 ///         logger `cordwood` gets a warning for each of the first ten regions, and the number of
 ///         the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
 ///         of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
 ///         same block; `records()` marks them. Default: `"raise"`.
-///     start: Return only what begins at or after this file offset, in bytes. Default: 0.
-///     end: Return only what begins before this file offset, in bytes; the last record may end
-///         after it. A record belongs to the range in which its first fragment starts, so adjacent
-///         ranges return each record exactly once. Default: `None`, the end of the file.
+///     start: Return only the records that begin at or after this file offset, in bytes. Default:
+///         0.
+///     end: Return only the records that begin before this file offset, in bytes; the last record
+///         may end after it. A record belongs to the range in which its first fragment starts, so
+///         adjacent ranges return each record exactly once. Default: `None`, the end of the file.
 ///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
 ///     record_len_max: The longest record to accept, in bytes; a longer one is refused with
@@ -107,8 +108,7 @@ use crate::values::{Outcome, listed};
 ///     ValueError: An option has an invalid value; a log number or a compression is given for a
 ///         dialect that has none; or fsspec does not know the file system of a URL.
 ///
-/// Each step of an iteration over the reader, or over what `records` and `record_batches` return,
-/// may raise:
+/// Each step of an iteration over the reader, `records` or `record_batches` may raise:
 ///
 /// * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
 /// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
@@ -210,8 +210,8 @@ impl Reader {
     ///     threads: Read ahead in this many threads, 1 to 256, in parts of 1 to 2 MiB, or of
     ///         `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
     ///         The records and their order are the same. A single thread reads an object with
-    ///         `read`, a log with log numbers, a file with fewer than two parts per thread, and
-    ///         anything under the policy `"stop"`. Default: 1.
+    ///         `read`, a log with log numbers, a file with fewer than two parts per thread, and all
+    ///         sources under the policy `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`, none of them empty.
@@ -294,8 +294,8 @@ impl Reader {
 
     /// Moves to a file offset: `Record.offset`, `Record.end_offset` or a result of `tell`.
     ///
-    /// At any other offset, what is found is reported as damage. `skipped` and `outcome` are reset,
-    /// and this offset becomes the `start` of the range.
+    /// At any other offset, the bytes there are reported as damage. `skipped` and `outcome` are
+    /// reset, and this offset becomes the `start` of the range.
     ///
     /// Args:
     ///     offset: The file offset, in bytes.
@@ -379,8 +379,8 @@ impl Reader {
 
     /// Whether the dialect was named, or can be detected.
     ///
-    /// If not, nothing in the file shows it, and the log is read as `"leveldb"`. If it has to be
-    /// detected, the source is read.
+    /// If not, the dialect could not be detected, and the log is read as `"leveldb"`. If it has to
+    /// be detected, the source is read.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -424,8 +424,8 @@ impl Reader {
 
     /// The number of another log, if everything read so far belongs to that log; else `None`.
     ///
-    /// The file's name or `log_number` states a different number: the file was recycled and nothing
-    /// has been written to the log with that number yet, or the file was renamed or copied.
+    /// The file's name or `log_number` states a different number: the file was recycled and no
+    /// record has been written to the log with that number yet, or the file was renamed or copied.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -536,7 +536,7 @@ impl Reader {
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// Calls `use_it` with what has been reported, even if the reader is closed.
+    /// Calls `use_it` with the reported regions, even if the reader is closed.
     fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
@@ -556,8 +556,8 @@ impl Reader {
         }
     }
 
-    /// Returns what `find_it` finds, or `None` at the end. Regions and errors that come before it
-    /// are logged or raised once other threads may use the reader again.
+    /// Returns the finding of `find_it`, or `None` at the end. Regions and errors that come before
+    /// it are logged or raised once other threads may use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let mut is_logged = false;
@@ -613,8 +613,8 @@ impl Reader {
     }
 
     /// Returns records with at least `target_len` bytes in total, or many short ones, as converted by
-    /// `make`; fewer before the end or before something to log or raise; `None` at the end. If `make`
-    /// fails, the next call finds the same records. `make` must not run Python code.
+    /// `make`; fewer before the end or before a region to log or raise; `None` at the end. If
+    /// `make` fails, the next call finds the same records. `make` must not run Python code.
     fn record_batch<T>(
         &self,
         py: Python<'_>,
@@ -627,8 +627,8 @@ impl Reader {
 
 /// Makes a reader with the policy `"salvage"` leave out the records that it would mark.
 ///
-/// The others are those that the policy `"skip"` returns. Must be called before anything is read;
-/// not for `record_batches` in threads.
+/// The others are those that the policy `"skip"` returns. Must be called before the first record is
+/// read; not for `record_batches` in threads.
 ///
 /// Args:
 ///     reader: The reader.

@@ -41,16 +41,16 @@ pub(crate) fn batch_count_max(threads: usize, target_len: usize) -> usize {
 /// How long to wait for a part before checking for Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What was read, in order.
+/// The findings, in order.
 pub(crate) enum Ahead {
     Records(cordwood::read::RecordBatch),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
-    /// Nothing more. The reader itself continues at this file offset.
+    /// The end. The reader itself continues at this file offset.
     Rest(u64),
 }
 
-/// What was found in one part.
+/// The findings in one part.
 #[derive(Default)]
 struct Part {
     found: Vec<Ahead>,
@@ -64,7 +64,7 @@ struct Part {
     is_last: bool,
 }
 
-/// What threads have read after the position of a reader.
+/// The findings of threads after the position of a reader.
 pub(crate) struct ReadAhead {
     threads: usize,
     /// The rest of the part that was taken last.
@@ -72,9 +72,9 @@ pub(crate) struct ReadAhead {
     /// The greatest file offset up to which a part was read. The trailer of a block may lie between
     /// the last item of `found` and this.
     end_offset: Option<u64>,
-    /// The position of the reader for which `found` and `pipeline` contain what comes next.
+    /// The position of the reader for which `found` and `pipeline` contain the next findings.
     position: Option<u64>,
-    /// `None` if the reader itself reads what is left.
+    /// `None` if the reader itself reads the rest.
     pipeline: Option<Pipeline<Part>>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct ReadAhead {
 /// threads.
 pub(crate) type SharedReadAhead = Arc<Mutex<ReadAhead>>;
 
-/// What the threads read.
+/// The data that the threads read.
 pub(crate) struct Reading<'a> {
     pub(crate) source: &'a dyn Input,
     /// Including the dialect.
@@ -107,7 +107,7 @@ impl ReadAhead {
         }
     }
 
-    /// What comes next, or `None` if the reader itself has to read it.
+    /// The next finding, or `None` if the reader itself has to read it.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl ReadAhead {
         }
     }
 
-    /// What comes next, waiting at most once for the next part.
+    /// The next finding, waiting at most once for the next part.
     fn wait(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Waited {
         if self.is_elsewhere(reading) {
             // The reader has since been used in another way, or this is a forked process, which has
@@ -157,7 +157,7 @@ impl ReadAhead {
         };
         match released(py, || pipeline.next_within(PAUSE)) {
             Next::Result(part) => {
-                // Nothing is left of the part before it, and nothing is allocated for it.
+                // The part before it is used up, and no memory is allocated for it.
                 self.found = part.found.into();
                 let known = self.end_offset.filter(|_| part.end_offset.is_some());
                 self.end_offset = part.end_offset.max(known);
@@ -171,7 +171,7 @@ impl ReadAhead {
         Waited::NotYet
     }
 
-    /// Whether what was read ahead is not what comes next.
+    /// Whether the parts read ahead are not the next ones.
     fn is_elsewhere(&self, reading: &Reading<'_>) -> bool {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         self.position != Some(reading.position) || !is_of_this_process
@@ -184,7 +184,7 @@ impl ReadAhead {
         Some(Ahead::Rest(end_offset))
     }
 
-    /// Ends the threads and discards what they have read. Without `py`, they must read a file.
+    /// Ends the threads and discards their findings. Without `py`, they must read a file.
     pub(crate) fn stop(&mut self, py: Option<Python<'_>>) {
         self.found.clear();
         self.end_offset = None;
@@ -313,7 +313,8 @@ impl Worker {
         let start = options.start;
         let mut begun = self.reader.restart(options);
         if number == 0 && !self.begins_range && begun.is_ok() {
-            // A range skips what belongs to the range before it. Here that must be reported.
+            // A range skips the part of a record that belongs to the range before it. Here that
+            // must be reported.
             begun = self.reader.seek(start);
         }
         match begun {
@@ -333,7 +334,7 @@ impl Worker {
         let Worker { reader, pool, .. } = self;
         let mut batch = pool.take();
         loop {
-            // For a record batch and for what comes after it. If there is not enough memory, the
+            // For a record batch and for the event after it. If there is not enough memory, the
             // reader itself continues here.
             if part.found.try_reserve(2).is_err() {
                 part.is_last = true;

@@ -17,10 +17,10 @@ use crate::values::pickle::not_pickled;
 
 /// Consecutive records in one buffer, with the position of each in another.
 ///
-/// The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` copies nothing.
+/// The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` makes no copy.
 ///
 /// `Reader.record_batches` returns them. The buffers are shared, not copied; they are read-only,
-/// and stay unchanged for as long as anything refers to them.
+/// and stay unchanged for as long as an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
 /// `IndexError` if there is none; a slice returns a list, and iterating yields every record.
@@ -204,7 +204,7 @@ pub(crate) fn table(batch: &Arc<PooledBatch>, is_binary: bool) -> Array {
     Array::table(batch.records().len(), columns)
 }
 
-/// What `iter(batch)` returns: the records as `bytes`.
+/// The result of `iter(batch)`: the records as `bytes`.
 // Records are returned one at a time, so that the memory of each is reused for the next: a list of
 // all of them would be many times larger than the processor's cache. The module creates objects of
 // a final subclass, which has a fast path: see `fast_call.rs`.

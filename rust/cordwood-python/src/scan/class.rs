@@ -25,11 +25,11 @@ use crate::values::options::{compression_of, dialect_name, dialect_of, named, ra
 use crate::values::pickle::not_pickled;
 use crate::values::{Outcome, listed};
 
-/// The records of logs as a table, for everything that reads Arrow: what `scan` returns.
+/// The records of logs as a table, for everything that reads Arrow: the result of `scan`.
 ///
 /// pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
 /// `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
-/// times; creating it opens nothing.
+/// times; creating it opens no source.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
     plan: Arc<Plan>,
@@ -78,8 +78,8 @@ impl Scan {
 
     /// The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// This is what the most recently started reading has found so far; empty if none has started.
-    /// For each source, the first 100,000 regions are listed.
+    /// These are the findings so far of the most recently started reading; empty if none has
+    /// started. For each source, the first 100,000 regions are listed.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let findings: Vec<_> = self.plan.latest().logs.iter().map(|log| log.findings.clone()).collect();
@@ -89,7 +89,7 @@ impl Scan {
 
     /// Whether no damage has been found: no region of severity `"corruption"` in any source.
     ///
-    /// This is what the most recently started reading has found so far.
+    /// These are the findings so far of the most recently started reading.
     #[getter]
     fn ok(&self) -> bool {
         let latest = self.plan.latest();
@@ -150,15 +150,16 @@ impl Scan {
 ///
 /// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
-/// which one is in memory at a time unless the consumer keeps them. Nothing is opened before then.
+/// which one is in memory at a time unless the consumer keeps them. No source is opened before
+/// then.
 ///
 /// Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
-/// error, a stream returns nothing more.
+/// error, a stream returns no more batches.
 ///
 /// Args:
-///     sources: What `Reader` accepts: a path, a URL, bytes, or an object with `read`, which must
-///         be able to seek in order to be read twice. Or an iterable of these, which are read in
-///         its order. A file with several of the names, such as a link to another one, is read
+///     sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
+///         must be able to seek in order to be read twice. Or an iterable of these, which are read
+///         in its order. A file with several of the names, such as a link to another one, is read
 ///         once, under the first of them; so is a URL that occurs more than once.
 ///     columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
@@ -166,7 +167,7 @@ impl Scan {
 ///         null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
 ///         `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
 ///         `"record"`, and `"path"` if `sources` is an iterable.
-///     decode: What the records contain: `"write-batch"`, `"version-edit"`, `"entity"`,
+///     decode: The contents of the records: `"write-batch"`, `"version-edit"`, `"entity"`,
 ///         `"wandb-history"` or `"json"`. The rows and columns are then those of
 ///         `cordwood convert --as`, and `columns` selects from them. Requires pyarrow, and reads in
 ///         one thread. For the last three, the columns are determined by first reading all sources
@@ -178,10 +179,10 @@ impl Scan {
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
 ///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
-///         the first, `Scan.skipped` then lists what is missing. Default: `"raise"`.
+///         the first, `Scan.skipped` then lists the losses. Default: `"raise"`.
 ///     threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
-///         source that is not a path, whatever `Reader.record_batches` reads in one thread, and any
-///         table without the column `"record"` or with `"salvaged"`. Default: 1.
+///         source that is not a path, all sources that `Reader.record_batches` reads in one thread,
+///         and any table without the column `"record"` or with `"salvaged"`. Default: 1.
 ///     start: As for `Reader`, in each source.
 ///     end: As for `Reader`, in each source.
 ///

@@ -193,7 +193,7 @@ impl OpenLog {
         Ok(false)
     }
 
-    /// Logs, at the end of the log, what was not logged individually.
+    /// Logs, at the end of the log, a summary of the regions that were not logged individually.
     fn log_end(&mut self, plan: &Plan) -> Result<(), Failure> {
         let summary = self.logged.summary();
         let other_log = match plan.options.start {

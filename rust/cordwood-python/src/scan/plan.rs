@@ -1,4 +1,4 @@
-//! What a scan reads, how, and what it has found.
+//! The sources of a scan, its options, and its findings.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use cordwood::{End, ReadOptions};
 use super::paths::Paths;
 use crate::arrow::columns::Column;
 
-/// What is read, and how: the same for all streams of a scan.
+/// The sources and the options: the same for all streams of a scan.
 pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) options: ReadOptions,
@@ -20,7 +20,7 @@ pub(super) struct Plan {
     pub(super) latest: Mutex<Latest>,
 }
 
-/// What the most recently started reading has found.
+/// The findings of the most recently started reading.
 #[derive(Default)]
 pub(super) struct Latest {
     pub(super) number: u64,
@@ -52,7 +52,7 @@ impl Plan {
         latest.number
     }
 
-    /// Notes what the reading with this number has found in a log, unless another has begun.
+    /// Notes the findings of the reading with this number in a log, unless another has begun.
     pub(super) fn note(&self, reading: u64, source: usize, change: impl FnOnce(&mut LogState)) {
         let mut latest = self.latest();
         if latest.number == reading

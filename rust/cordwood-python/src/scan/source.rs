@@ -110,7 +110,7 @@ impl Source {
         identity_of.run((name,))
     }
 
-    /// For Python: what to pass to `Reader`, the position to seek to first, if any, and whether it
+    /// For Python: the argument for `Reader`, the position to seek to first, if any, and whether it
     /// can be read only once.
     pub(super) fn to_reopen<'py>(
         &self,

@@ -39,7 +39,7 @@ pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.attribute(intern!(object.py(), "__fspath__"))?.is_some())
 }
 
-/// Refuses a URL. The end of the message says `why`, and what to do.
+/// Refuses a URL. The end of the message says `why`, and how to correct it.
 pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
@@ -77,7 +77,7 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
 }
 
 /// The buffer of a `memoryview`, and the view to get it from again. Its bytes are adjacent, so that
-/// they can be copied; what its items are does not matter.
+/// they can be copied; the type of its items does not matter.
 pub(crate) fn contiguous<'py>(view: Bound<'py, PyMemoryView>) -> PyResult<(Bound<'py, PyAny>, PyUntypedBuffer)> {
     let mut view = view.into_any();
     let mut buffer = PyUntypedBuffer::get(&view);
@@ -134,7 +134,7 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 }
 
 /// `memoryview(object)`, or why there is none. A lack of memory, and an exception that is no
-/// `Exception`, such as `KeyboardInterrupt`, say nothing about the object: they are raised.
+/// `Exception`, such as `KeyboardInterrupt`, are not about the object: they are raised.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
     match PyMemoryView::from(object) {

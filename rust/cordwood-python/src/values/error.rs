@@ -69,7 +69,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     }
 }
 
-/// The exception for what is wrong with a log; or what was raised instead of making it.
+/// The exception for a fault of a log; or the one raised while making it.
 fn of_log<'py>(
     py: Python<'py>,
     kind: &ErrorKind,
@@ -160,8 +160,8 @@ fn of_format<'py>(attributes: &Bound<'py, PyDict>, format: &str) -> PyResult<Bou
     Ok(classes::DialectError::type_object(attributes.py()))
 }
 
-/// Adds a hint to an exception that is not a `CordwoodError`, as those have it. Returns what was
-/// raised instead, if that fails.
+/// Adds a hint to an exception that is not a `CordwoodError`, as those have it. Returns the
+/// exception raised meanwhile, if that fails.
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;
@@ -175,7 +175,7 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
 }
 
 /// An exception of one of the classes written in Python, with the attributes that `set` sets; or
-/// what was raised instead of making it.
+/// the exception raised while making it.
 fn raised(class: &Bound<'_, PyType>, message: String, set: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
     let attributes = PyDict::new(class.py());
     let made = set(&attributes).and_then(|()| class.run_with((message,), Some(&attributes)));
@@ -288,7 +288,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The main thread, once it has been seen.
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// Remembers this thread if it is the main one: without the interpreter, nothing says which is.
+/// Remembers this thread if it is the main one: without the interpreter, it cannot be recognised.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     if MAIN_THREAD.get().is_some() {
         return Ok(());
@@ -314,7 +314,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         }
         (None, io::ErrorKind::IsADirectory) => EISDIR,
         (None, io::ErrorKind::AlreadyExists) => EEXIST,
-        // Some are created by this crate, and say what is wrong.
+        // Some are created by this crate, and name the fault.
         (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => {
             return numbered(EINVAL, error.to_string(), path);
         }

@@ -1,4 +1,4 @@
-//! What goes in and out: arguments, results and exceptions. Here, the results that are named tuples
+//! Arguments, results and exceptions. Here, the results that are named tuples
 //! in Python, written in `cordwood.types`.
 
 pub(crate) mod arguments;
@@ -141,7 +141,7 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     ]
 });
 
-/// What a reason says beyond its name, by the names of the attributes in Python.
+/// The details of a reason, by the names of the attributes in Python.
 #[derive(Default)]
 struct Details {
     stored_crc: Option<u32>,
@@ -217,7 +217,7 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(severities)
 }
 
-/// The reason of a region in words: what `SkippedRegion.description` returns.
+/// The reason of a region in words: the result of `SkippedRegion.description`.
 ///
 /// Args:
 ///     reason: As the attribute of the region; so are all others.
@@ -353,7 +353,7 @@ named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
 
 pub(crate) struct Report {
     pub(crate) report: ops::Report,
-    /// Names what the new log of `salvage` lacks of its records' contents, which only this crate
+    /// Names the contents of records that the new log of `salvage` lacks, which only this crate
     /// decodes.
     pub(crate) lost_content: Option<&'static str>,
     pub(crate) path: Option<PathBuf>,

@@ -8,8 +8,8 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use crate::interpreter::imported;
 
-/// What `__reduce__` returns: `pickle` and `copy` call the constructor with these arguments. Unlike
-/// `__getnewargs_ex__`, it works with every protocol of `pickle`.
+/// The result of `__reduce__`: `pickle` and `copy` call the constructor with these arguments.
+/// Unlike `__getnewargs_ex__`, it works with every protocol of `pickle`.
 pub(crate) type Reduced<'py> = (
     Bound<'py, PyAny>,
     (Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyDict>),

@@ -8,7 +8,7 @@ use super::arguments::bytes_of;
 use super::pickle::{Reduced, reduced, short_repr};
 use crate::memory::buffer::try_bytes;
 
-/// A record and its place in the file: what `Reader.records` and `Follower.poll` return.
+/// A record and its place in the file: the result of `Reader.records` and `Follower.poll`.
 ///
 /// A record is immutable. Records are equal if their offsets, data and `salvaged` are. The
 /// constructor takes the attributes as keywords.

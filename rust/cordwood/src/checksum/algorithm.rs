@@ -39,7 +39,7 @@ impl Checksum {
         }
     }
 
-    /// What a header states if the bytes from its type byte on are `covered`.
+    /// The checksum that a header states if the bytes from its type byte on are `covered`.
     #[inline]
     pub(crate) fn stored(self, covered: &[u8]) -> u32 {
         self.store(self.crc(covered))
@@ -77,8 +77,8 @@ impl Checksum {
     }
 
     /// `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, at most a block
-    /// of them: what bytes whose CRC is `crc` contribute to the CRC of those bytes followed by that
-    /// many others.
+    /// of them: the contribution of bytes whose CRC is `crc` to the CRC of those bytes followed by
+    /// that many others.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)

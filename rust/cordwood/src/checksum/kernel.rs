@@ -1,4 +1,4 @@
-//! What a kernel is, and the work that is passed to one.
+//! A kernel, and the work that is passed to one.
 
 use crate::copy;
 

@@ -26,7 +26,7 @@ fn kernels_that_cannot_be_tested_are_reported() {
         if tested.first() == Some(name) {
             tested.remove(0);
         } else {
-            // Of `eprintln!`, nothing is shown if a test passes.
+            // The output of `eprintln!` is not shown if a test passes.
             writeln!(
                 std::io::stderr(),
                 "not tested, for want of a processor: the kernel {name}"

@@ -96,7 +96,7 @@ const fn back_word_tables(poly: u32) -> WordTables {
     tables
 }
 
-/// The map is linear, so it is the sum of what it does to each byte of the state.
+/// The map is linear, so it is the sum of its effects on each byte of the state.
 fn look_up(tables: &WordTables, state: u32) -> u32 {
     let [a, b, c, d] = state.to_le_bytes().map(usize::from);
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]

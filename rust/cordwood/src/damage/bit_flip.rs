@@ -20,7 +20,7 @@ pub enum FragmentPart {
     LogNumber,
     /// How far the file had been synced, bytes 11 to 18, if fragments state it.
     SyncedOffset,
-    /// What follows the header.
+    /// The bytes after the header.
     Payload,
     /// The file header, before the first fragment.
     FileHeader,
@@ -62,9 +62,9 @@ pub struct BitFlip {
 /// `offset` is the file offset of the first byte, `dialect` the dialect of the file. Returns `None`
 /// if no single bit explains the damage, or more than one does equally well. A length up to twice
 /// the stated one is tried first; any other length, and a type whose header has another length, are
-/// tried last. Each is considered only if nothing before it explains the damage. Nothing is repaired:
-/// [`salvage`](crate::ops::salvage) does that on request. `docs/format/damage.md` says how often
-/// other damage looks like one flipped bit.
+/// tried last. Each is considered only if none before it explains the damage. No bit is flipped
+/// back: [`salvage`](crate::ops::salvage) does that on request. `docs/format/damage.md` says how
+/// often other damage looks like one flipped bit.
 ///
 /// It takes time linear in the length of the fragment or, if a longer one is tried, of `bytes`: up
 /// to about 0.03 ms for a whole block.
@@ -111,7 +111,7 @@ pub(super) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
 }
 
 /// The true length of a payload, if exactly one bit of the length that `header` states is wrong and
-/// nothing else is.
+/// no other bit is.
 ///
 /// `rest` begins with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -212,10 +212,10 @@ impl<'a> Damaged<'a> {
         Some(place(LENGTH_AT, difference.trailing_zeros()))
     }
 
-    /// The bit of the stored checksum, and that of what it covers.
+    /// The bit of the stored checksum, and that of the bytes it covers.
     fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
         let checksum = self.dialect.checksum();
-        // What the checksum covers: from the type byte on.
+        // The bytes that the checksum covers: from the type byte on.
         let end = self.header_len + usize::from(self.header.len);
         let Some(covered) = self.bytes.get(KIND_AT..end) else {
             return (None, None);
@@ -362,8 +362,8 @@ mod tests {
         }
     }
 
-    /// In a fragment of eight bytes, bit 4 of the length was flipped; and what follows happens to
-    /// make the checksum also valid for all 24, with bit 2 of byte 10 flipped.
+    /// In a fragment of eight bytes, bit 4 of the length was flipped; and the bytes after it happen
+    /// to make the checksum also valid for all 24, with bit 2 of byte 10 flipped.
     #[test]
     fn a_length_is_more_likely_than_a_bit_of_the_payload() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

@@ -1,4 +1,4 @@
-//! What a reader does not return, and why: [`SkippedRegion`]s, reasons, and flipped bits.
+//! The bytes that a reader does not return: [`SkippedRegion`]s, reasons, and flipped bits.
 //!
 //! Pure, no I/O.
 

@@ -53,8 +53,8 @@ pub enum Reason {
     ZeroFill,
     /// A block trailer that is not all zero. No engine checks it.
     NonzeroTrailer,
-    /// A FIRST fragment without payload that nothing continues. Old versions of LevelDB wrote these
-    /// at the end of a block; no data is missing.
+    /// A FIRST fragment without payload that no fragment continues. Old versions of LevelDB wrote
+    /// these at the end of a block; no data is missing.
     EmptyFirst,
     /// The incomplete end that a crash leaves.
     TornTail,
@@ -85,11 +85,11 @@ pub enum Reason {
         /// The type byte.
         kind: u8,
     },
-    /// The end-of-log trailer. The log ends here, whatever follows.
+    /// The end-of-log trailer. The log ends here, whichever bytes follow.
     EndTrailer,
-    /// What an older log left after the end of this one, in a recycled file.
+    /// The rest of an older log after the end of this one, in a recycled file.
     Stale,
-    /// As [`Stale`](Reason::Stale), but followed by fragments of this log: what was written here
+    /// As [`Stale`](Reason::Stale), but followed by fragments of this log: the data written here
     /// never reached the disk.
     LostWrite,
     /// A record whose compression this build cannot read: it is not zstd, or the feature `zstd` is
@@ -110,15 +110,14 @@ pub enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// Not damage: padding, what an engine wrote for itself, or what the options exclude. Zeros
+    /// Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
     /// ([`Reason::ZeroFill`]) may be space that was never written, or data that was lost: the file
     /// does not show which.
     Info,
-    /// The incomplete end of the file. A killed writer leaves one; it contains nothing that had
-    /// been synced.
+    /// The incomplete end of the file. A killed writer leaves one; it contains no synced bytes.
     TornTail,
     /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
-    /// ([`OnCorruption`](crate::OnCorruption)) decides what happens next.
+    /// ([`OnCorruption`](crate::OnCorruption)) decides the next step.
     Corruption,
 }
 
@@ -279,9 +278,9 @@ pub struct SkippedRegion {
     pub end: u64,
     /// Why these bytes were not returned.
     pub reason: Reason,
-    /// The number of bytes that LevelDB's own reader reports for this region, `None` where it
-    /// reports nothing. That reader does not count headers where the reason concerns records, and
-    /// does not limit a record's length.
+    /// The number of bytes that LevelDB's own reader reports for this region, `None` where it is
+    /// silent. That reader does not count headers where the reason concerns records, and does not
+    /// limit a record's length.
     pub leveldb_len: Option<u64>,
 }
 

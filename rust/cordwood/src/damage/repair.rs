@@ -7,7 +7,7 @@ use super::resync::can_resume;
 use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{Header, Kind};
 
-/// What is known about the log to which a damaged fragment belongs.
+/// The known properties of the log to which a damaged fragment belongs.
 #[derive(Clone, Copy)]
 pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,

@@ -141,7 +141,7 @@ impl Findings {
     }
 }
 
-/// The last run of adjacent regions of zeros, as file offsets. Anything between two regions is a
+/// The last run of adjacent regions of zeros, as file offsets. The bytes between two regions are a
 /// record or a trailer, so a run that ends where the file does is its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LastZeros(Range<u64>);
@@ -182,8 +182,8 @@ mod tests {
         })
     }
 
-    /// The list is the same whether built at once or joined from two; and what it does not contain
-    /// is counted.
+    /// The list is the same whether built at once or joined from two; and the regions that it does
+    /// not contain are counted.
     #[test]
     fn a_full_list_counts_on() {
         let count = Findings::LISTED_MAX as u64 + 100;

@@ -9,7 +9,7 @@ use crate::format::{HEADER_LEN, Header, KIND_AT};
 /// Where to resume after damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resume {
-    /// How many bytes are lost: the whole rest, if nothing in it can be trusted.
+    /// How many bytes are lost: the whole rest, if no fragment in it can be trusted.
     pub(crate) len: usize,
     /// Whether every byte was tried as the beginning of a fragment, which may happen once per
     /// block.
@@ -50,7 +50,7 @@ pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: boo
             return found(end);
         }
     }
-    // The number of this log is proof as well, whatever an older log has left after the fragment.
+    // The number of this log is proof as well, whichever bytes of an older log follow the fragment.
     if let Some(end) = written_len(format, None, rest) {
         return found(end);
     }
@@ -61,7 +61,7 @@ pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: boo
     {
         return found(end);
     }
-    // 3. The length is right, nothing can follow, and the type does not contradict it.
+    // 3. The length is right, no fragment can follow, and the type does not contradict it.
     if let Some(end) = stated_end
         && matches!(dialect.meaning(header.kind).role, Role::Fragment(_))
         && ends.is_hard_end(end)
@@ -108,7 +108,7 @@ pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) 
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// What is found after damage in a log whose file may contain the rest of an older one.
+/// The fragments after damage in a log whose file may contain the rest of an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// A fragment of the log that was written whole: it continued.
@@ -208,7 +208,7 @@ fn contains_number(number: u32, bytes: &[u8]) -> bool {
 struct Ends {
     rest_len: usize,
     left: usize,
-    /// From here on there are only zeros, if anything.
+    /// From here on there are only zeros, or no bytes.
     zeros: usize,
 }
 
@@ -240,7 +240,7 @@ impl Ends {
     }
 }
 
-/// What lets a chain continue at a position.
+/// The ways in which a chain can continue at a position.
 mod place {
     /// A chain begins here, or a writer may have ended here.
     pub(super) const VALID: u8 = 1;
@@ -253,15 +253,15 @@ mod place {
 /// The first position after the first byte at which a chain begins: consecutive valid fragments, up
 /// to an end, or up to one that carries the number of the log.
 ///
-/// Works from back to front, so that what follows a position is already known, and each is visited
-/// once. Most bytes of a block lead nowhere, whatever their length points to: they cost one table
-/// look-up, without a branch that depends on them.
+/// Works from back to front, so that the continuation of a position is already known, and each is
+/// visited once. Most bytes of a block lead nowhere, wherever their length points: they cost one
+/// table look-up, without a branch that depends on them.
 fn scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
-    // Where an older log follows, a fragment of this one leads to nothing.
+    // Where an older log follows, a fragment of this one leads nowhere.
     let is_own = |at: usize, kind: u8| {
         format
             .log_number
@@ -383,7 +383,7 @@ mod tests {
         fragment
     }
 
-    /// In log 5 of Pebble, after what may be a destroyed header.
+    /// In log 5 of Pebble, after an apparently destroyed header.
     #[test]
     fn valid_fragments_are_evidence_of_the_log_whose_number_they_carry() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
@@ -542,8 +542,8 @@ mod tests {
         );
     }
 
-    /// The same bytes at the end of the block: a trailer ends a chain, and what would be torn in a
-    /// longer block does not.
+    /// The same bytes at the end of the block: a trailer ends a chain, and a header that would be
+    /// torn in a longer block does not.
     #[test]
     fn the_end_of_the_block_ends_a_chain() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();

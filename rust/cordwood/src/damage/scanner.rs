@@ -27,8 +27,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The fragment of any type that begins at `at`, if its checksum is valid: what
-    /// [`Dialect::valid`] finds in the bytes from `at` on.
+    /// The fragment of any type that begins at `at`, if its checksum is valid: the result of
+    /// [`Dialect::valid`] for the bytes from `at` on.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {

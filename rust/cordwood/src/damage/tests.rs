@@ -46,7 +46,7 @@ struct Block {
     bytes: Vec<u8>,
     /// The length of the fragment.
     len: usize,
-    /// What each bit changes in the CRC of what it covers, from the type byte on.
+    /// The change of each bit to the CRC of the covered bytes, from the type byte on.
     syndromes: Vec<u32>,
     /// The same in order, and whether there is any with these low bits.
     sorted: Vec<u32>,
@@ -97,7 +97,7 @@ impl Block {
         self.low_bits[(syndrome & LOW_BITS) as usize] && self.sorted.binary_search(&syndrome).is_ok()
     }
 
-    /// Whether damage that changes the fragment by `damage`, bytes and what is flipped in each, is
+    /// Whether damage that changes the fragment by `damage`, bytes and the bits flipped in each, is
     /// repaired wrongly.
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
         let checksum = self.format.dialect.checksum();
@@ -122,7 +122,7 @@ impl Block {
         self.is_wrong(&bytes)
     }
 
-    /// Whether the first fragment of a damaged block is repaired, but is not what it was.
+    /// Whether the first fragment of a damaged block is repaired, but differs from the original.
     fn is_wrong(&self, bytes: &[u8]) -> bool {
         if self.format.dialect.valid(bytes, true).is_some() {
             return false;
@@ -193,7 +193,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
         ];
     }
     // All words differ in an even number of bits, and none of up to 5,243 in four. With one bit of
-    // the checksum flipped, what the mask makes of it differs in an even number in a third of the
+    // the checksum flipped, the masked value differs in an even number in a third of the
     // cases.
     let of_parity = bits / 2_f64.powi(31);
     let of_three = if bits > 5243.0 { of_parity } else { 0.0 };
@@ -206,7 +206,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     ]
 }
 
-/// In each form of header, and with the other checksum. What follows is a valid fragment.
+/// In each form of header, and with the other checksum. The next fragment is valid.
 #[test]
 fn each_flipped_bit_is_flipped_back() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";

@@ -1,4 +1,4 @@
-//! The decoder: its state and its interface. `look.rs` decides what bytes mean.
+//! The decoder: its state and its interface. `look.rs` decides the meaning of bytes.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -77,15 +77,15 @@ pub(super) struct Policy {
     pub(super) growth: Growth,
 }
 
-/// Whether the file is still being written, and what to do at bytes in it that are not a valid
+/// Whether the file is still being written, and the treatment of bytes in it that are not a valid
 /// fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     /// It is not being written: such bytes are classified.
     Ended,
     /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
-    /// the window. Damage in a recycled log is reported at once, not held back until what follows
-    /// shows what it was.
+    /// the window. Damage in a recycled log is reported at once, not held back until later bytes
+    /// show its nature.
     WaitAtFaults,
     /// As `WaitAtFaults`, but the bytes at the offset are final: they are classified.
     SkipFaults,
@@ -98,8 +98,8 @@ pub(super) struct Bounds {
     pub(super) end: u64,
     /// At the start of the range: MIDDLE and LAST belong to the range before.
     pub(super) is_before_first: bool,
-    /// Whether the start is where a record begins or ends: what precedes it is read only to find the
-    /// container that it may be in.
+    /// Whether the start is where a record begins or ends: the bytes before it are read only to
+    /// find the container that it may be in.
     pub(super) is_sought: bool,
 }
 
@@ -110,7 +110,7 @@ impl Bounds {
     }
 }
 
-/// What the next call may return before it looks at further bytes.
+/// Results to return before reading more bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
     /// A joined record, or container, whose unpacking was refused.
@@ -119,7 +119,7 @@ pub(super) struct Retry {
     pub(super) refused: Option<Refused>,
 }
 
-/// What [`OnCorruption::Salvage`] knows about a damaged block.
+/// The state of [`OnCorruption::Salvage`] in a damaged block.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
     /// The salvaged part of the last damaged block, as file offsets.
@@ -134,12 +134,12 @@ pub(super) struct Salvaged {
 pub(super) struct Ending {
     /// Where the torn regions at the end of the events began, if they end with any.
     pub(super) torn_since: Option<u64>,
-    /// Set when there is nothing more to find.
+    /// Set once there are no more events.
     pub(super) end: Option<End>,
 }
 
 impl Ending {
-    /// Ends the events at `offset`: there is nothing more to find.
+    /// Ends the events at `offset`: there are no more.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -221,7 +221,7 @@ impl Decoder {
         self.format.dialect
     }
 
-    /// What the metadata records read so far say about the log.
+    /// The contents of the metadata records read so far.
     pub fn info(&self) -> &LogInfo {
         &self.info
     }
@@ -235,9 +235,9 @@ impl Decoder {
     /// Moves to `offset`, which must be where a record begins or ends: [`RecordSpan::offset`] or
     /// [`RecordSpan::end_offset`]. Anywhere else, the bytes found there are reported as damage.
     ///
-    /// This becomes the start of the range: nothing before `offset` is returned, and everything
-    /// after it is. In a packed log, where the record may be in a container, the window must contain
-    /// the bytes from the beginning of its block on: see [`offset`](Self::offset).
+    /// This becomes the start of the range: no event before `offset` is returned, and all events
+    /// after it are. In a packed log, where the record may be in a container, the window must
+    /// contain the bytes from the beginning of its block on: see [`offset`](Self::offset).
     pub fn seek(&mut self, offset: u64) {
         self.seek_from(self.begin_of(offset), offset);
     }
@@ -288,7 +288,7 @@ impl Decoder {
         self.salvaged.part.clone()
     }
 
-    /// Sets what is done with damage that has not been reported yet.
+    /// Sets the treatment of damage that has not been reported yet.
     pub(crate) fn set_policy(&mut self, on_corruption: OnCorruption) {
         self.policy.on_corruption = on_corruption;
     }
@@ -327,7 +327,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// There is not enough memory. Nothing has changed.
+    /// There is not enough memory. The decoder has not changed.
     #[inline]
     pub(crate) fn join(&mut self, window: Window<'_>, span: RecordSpan) -> Result<(), TryReserveError> {
         if span.data_at == DataAt::Joined && self.assembler.is_in_window() {

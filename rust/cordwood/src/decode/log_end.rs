@@ -1,4 +1,4 @@
-//! Distinguishes the end of a recycled log from corruption, by looking at what follows.
+//! Distinguishes the end of a recycled log from corruption, by looking at the bytes after it.
 
 use super::decoder::Growth;
 use super::recycled::{Ambiguity, Resolution};
@@ -12,7 +12,7 @@ use crate::fragment::Found;
 
 impl Decoder {
     /// For a log that may be followed by the rest of an older one: learns the log's number, and
-    /// resolves what looks like damage by what follows. Returns whether to look again.
+    /// resolves apparent damage by the bytes after it. Returns whether to look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
@@ -61,14 +61,14 @@ impl Decoder {
         }
     }
 
-    /// What `found` says about an ambiguity before it. Returns whether to look again.
+    /// The bearing of `found` on an ambiguity before it. Returns whether to look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_stale = self.is_older(found);
         match found {
             Found::Incomplete => return false,
             Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
-            // What follows the range decides, as far as it is visible here. If the log continues
-            // later, the range in which it does so reports the lost write.
+            // The bytes after the range decide, as far as they are visible here. If the log
+            // continues later, the range in which it does so reports the lost write.
             _ if self.offset >= self.bounds.end => {
                 let continues = !is_stale && !matches!(found, Found::Fault { .. } | Found::Trailer { .. });
                 ambiguity.has_stale |= is_stale;
@@ -122,7 +122,7 @@ impl Decoder {
     }
 
     /// Skips a block that begins with a fragment of another log. If it also contains one of this
-    /// log, this log continued, and what was skipped is damage.
+    /// log, this log continued, and the skipped bytes are damage.
     fn skip_stale(&mut self, ambiguity: &mut Ambiguity, bytes: &[u8]) {
         self.note_other_log(bytes);
         self.offset += bytes.len() as u64;
@@ -133,9 +133,9 @@ impl Decoder {
         }
     }
 
-    /// Corrects `found` in a log that may have a number. After what may be the end of the log, a
-    /// fragment of another form belongs to an older log. And what looks torn at the end of the file
-    /// is damage if all of it had been written.
+    /// Corrects `found` in a log that may have a number. After a possible end of the log, a
+    /// fragment of another form belongs to an older log. And an apparently torn fragment at the end
+    /// of the file is damage if all of it had been written.
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment { form, .. }
@@ -168,7 +168,7 @@ impl Decoder {
         }
     }
 
-    /// Whether `found` is damage whose meaning depends on what follows.
+    /// Whether `found` is damage whose meaning depends on the bytes after it.
     fn begins_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
         if self.policy.growth == Growth::WaitAtFaults || !matches!(found, Found::Stale | Found::Fault { .. }) {
             return false;
@@ -230,8 +230,8 @@ impl Decoder {
         }
     }
 
-    /// The reason for `found` if it is damage, what LevelDB reports for it, and what the rest of
-    /// the block says about it. `None` if there is no ambiguity.
+    /// The reason for `found` if it is damage, LevelDB's report of it, and the evidence in the rest
+    /// of the block. `None` if there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -257,7 +257,7 @@ impl Decoder {
             Some(form) => form == Form::Recyclable,
             None => ambiguity.own_end.is_some(),
         };
-        // An own fragment that ends with the file was not written over anything.
+        // An own fragment that ends with the file was not written over older bytes.
         let is_last = ambiguity.own_end == Some(self.offset);
         has_number && !is_last && !ambiguity.lacks_fragment
     }

@@ -1,5 +1,6 @@
-//! Decides what the bytes at the decoder's offset are, one event per call. `fragment.rs` decides
-//! what one fragment is, `log_end.rs` where a recycled log ends; everything else is decided here.
+//! Decides the meaning of the bytes at the decoder's offset, one event per call. `fragment.rs`
+//! decides about one fragment, `log_end.rs` where a recycled log ends; everything else is decided
+//! here.
 
 use super::decoder::Growth;
 use super::unpack::Unpacked;
@@ -93,7 +94,7 @@ impl Decoder {
             }
             if self.format.dialect.has_log_numbers() {
                 self.correct(&mut found, bytes);
-                // The whole block is skipped, and what it contains may matter.
+                // The whole block is skipped, and its contents may matter.
                 if bytes.len() < left && !window.is_last && self.is_older(found) {
                     found = Found::Incomplete;
                 }
@@ -193,11 +194,11 @@ impl Decoder {
         if self.bounds.start == 0 {
             return Some(self.skip(region));
         }
-        // Only the file header is final, not what follows it.
+        // Only the file header is final, not the bytes after it.
         (self.policy.growth == Growth::SkipFaults).then_some(Step::NeedMore)
     }
 
-    /// Whether this header cannot be where the decoder is: nothing precedes the first fragment of a
+    /// Whether this header cannot be where the decoder is: no byte precedes the first fragment of a
     /// file, so it does not continue a record.
     pub(crate) fn is_misplaced(&self, header: Header) -> bool {
         let LogFormat {
@@ -211,7 +212,7 @@ impl Decoder {
         continues && self.offset == dialect.prefix().len() as u64 && log_number.is_none()
     }
 
-    /// Corrects what the bytes alone show, by what precedes them.
+    /// Corrects the result of the bytes alone by the bytes before them.
     ///
     /// Zeros that are too few for a header, at the end of the file after FIRST or MIDDLE, are the
     /// torn rest of that record, not padding. Only in the same block, so that a range that begins
@@ -245,7 +246,7 @@ impl Decoder {
         }
     }
 
-    /// Whether what is here is read only to find the container in which a sought record may be.
+    /// Whether the bytes here are read only to find the container in which a sought record may be.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
@@ -481,7 +482,7 @@ impl Decoder {
     }
 
     /// Why the log with this mark is not read: `bytes` begin with the mark, and `payload` is its payload.
-    /// What is found after damage may be part of a payload, and says nothing about the log.
+    /// A fragment after damage may be part of a payload, and is no evidence about the log.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
@@ -539,9 +540,9 @@ impl Decoder {
         resume.len
     }
 
-    /// Whether `offset` is after damage in the same block. What is there may be part of a payload,
-    /// so it must not change how the rest of the log is read: it says nothing about the log's
-    /// number, the form of its fragments, its compression or its end.
+    /// Whether `offset` is after damage in the same block. The bytes there may be part of a
+    /// payload, so they must not change how the rest of the log is read: they are no evidence of
+    /// the log's number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }
@@ -596,7 +597,7 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.begin)),
-            // After the end of the log, whatever ended it.
+            // After the end of the log, however it ended.
             _ if region.reason == Reason::Stale => {}
             _ => self.ending.torn_since = None,
         }

@@ -137,7 +137,7 @@ impl Opened {
         })
     }
 
-    /// Takes `count` records, and returns the file offset of what follows them.
+    /// Takes `count` records, and returns the file offset after them.
     #[inline]
     fn take(&mut self, count: usize) -> u64 {
         self.next += count;
@@ -248,7 +248,7 @@ impl Decoder {
     }
 
     /// The space that the container takes up in the file, for the first of its records that is
-    /// returned; nothing for the others.
+    /// returned; zero for the others.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -257,7 +257,7 @@ impl Decoder {
         }
     }
 
-    /// What comes next in the opened container, if anything is left of it: a record, which is not
+    /// The next event in the opened container, if any of it is left: a record, which is not
     /// taken, or one that is too long to be returned.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
@@ -282,8 +282,8 @@ impl Decoder {
     /// Opens the container at `span`; `payload` is that of its last fragment. Returns the first of
     /// its records in the range, without taking it. Returns `None` to look again: there is none.
     ///
-    /// A container that begins before the range may contain records of it, but whatever is wrong with
-    /// it belongs to the range before.
+    /// A container that begins before the range may contain records of it, but its faults belong to
+    /// the range before.
     pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
         let is_joined = span.data_at == DataAt::Joined;
         let container = if is_joined { self.assembler.joined() } else { payload };
@@ -309,8 +309,8 @@ impl Decoder {
             if is_early && end <= self.bounds.start {
                 return None;
             }
-            // What is found after damage may be part of a payload. And where checksums are not
-            // verified, nothing shows that the codec is what was written.
+            // A container after damage may be part of a payload. And where checksums are not
+            // verified, the codec may be wrong.
             if span.is_salvaged || !self.policy.verify_checksums {
                 return bad(Reason::UnsupportedCompression).map(|region| self.skip(region));
             }
@@ -328,7 +328,7 @@ impl Decoder {
         let Some(head) = head else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
-        // Not even opened if it contains nothing of the range.
+        // Not even opened if it contains no part of the range.
         if before >= head.count as u64 {
             return None;
         }
@@ -386,8 +386,9 @@ impl Decoder {
         self.refuse(refused)
     }
 
-    /// Where reading begins to return what begins at `offset`, which must be where a record begins
-    /// or ends: at the beginning of the block, if the record may be in a container there.
+    /// Where reading begins, to return the event that begins at `offset`, which must be where a
+    /// record begins or ends: at the beginning of the block, if the record may be in a container
+    /// there.
     pub(crate) fn begin_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {

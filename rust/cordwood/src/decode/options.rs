@@ -62,7 +62,7 @@ macro_rules! log_options {
 
 pub(crate) use log_options;
 
-/// What a reader does at damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
+/// The treatment of damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
 /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -75,8 +75,8 @@ pub enum OnCorruption {
     /// Reading ends there: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
     Stop,
     /// Like [`Skip`](Self::Skip), but valid records after the damage in the same block are
-    /// returned, and marked: [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). Nothing
-    /// is repaired.
+    /// returned, and marked: [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). No bit is
+    /// flipped back.
     Salvage,
 }
 
@@ -102,12 +102,12 @@ pub const RECORD_LEN_MAX: u64 = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// What to do with damage. Default: [`OnCorruption::Fail`].
+    /// The treatment of damage. Default: [`OnCorruption::Fail`].
     pub on_corruption: OnCorruption,
-    /// Return only what begins at this file offset or after it. Default: 0.
+    /// Return only events that begin at this file offset or after it. Default: 0.
     pub start: u64,
-    /// Return only what begins before this file offset; the last record may end after it. Default:
-    /// `None`, no limit.
+    /// Return only events that begin before this file offset; the last record may end after it.
+    /// Default: `None`, no limit.
     pub end: Option<u64>,
     /// Refuse a record with more bytes than this:
     /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This bounds the memory of
@@ -140,7 +140,8 @@ pub struct ReadOptions {
 /// The bytes that all records of a compressed log may have in total, however little is read.
 const BUDGET_BASE: u64 = 256 << 20;
 
-/// The additional bytes allowed for each byte read. What an engine writes rarely exceeds 100.
+/// The additional bytes allowed for each byte read. The ratio of an engine's frames rarely exceeds
+/// 100.
 const BUDGET_RATIO: u64 = 200;
 
 impl Default for ReadOptions {
@@ -183,7 +184,7 @@ impl ReadOptions {
     /// ```
     #[must_use]
     pub fn with_range(mut self, range: impl RangeBounds<u64>) -> Self {
-        // A bound after the largest possible offset excludes nothing, or everything.
+        // A bound after the largest possible offset excludes no event, or all of them.
         self.start = match range.start_bound() {
             Bound::Included(&start) => start,
             Bound::Excluded(&before) => before.saturating_add(1),

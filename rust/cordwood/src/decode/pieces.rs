@@ -41,7 +41,7 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 /// The payloads of the fragments of one record, which have been read and are all in a window. There
-/// is nothing else between these fragments but trailers: anything else abandons a record.
+/// are only trailers between these fragments: other bytes abandon a record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
     dialect: Dialect,

@@ -3,7 +3,7 @@
 use crate::damage::Reason;
 use crate::dialect::Form;
 
-/// What is known about the end of a log whose file may contain the rest of an older one.
+/// The known facts about the end of a log whose file may contain the rest of an older one.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
     /// The form of the header of the last fragment of this log.
@@ -21,7 +21,7 @@ pub(super) struct Recycled {
 }
 
 impl Recycled {
-    /// Forgets how the log ends, but not what is known about its fragments.
+    /// Forgets how the log ends, but not the facts about its fragments.
     pub(super) fn forget_end(&mut self) {
         self.ambiguity = None;
         self.log_end = None;
@@ -54,6 +54,6 @@ pub(super) struct Ambiguity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resolution {
     Damage,
-    /// Nothing of this log follows.
+    /// No fragment of this log follows.
     EndOfFile,
 }

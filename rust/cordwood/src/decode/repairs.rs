@@ -1,4 +1,4 @@
-//! What has been repaired, for `ops/salvage.rs`, which asks for it.
+//! The repaired fragments, for `ops/salvage.rs`, which asks for them.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
@@ -14,7 +14,7 @@ pub(super) struct Repairs {
     findings: Findings,
     /// The last one, until it is among the others.
     last: Option<Finding>,
-    /// The file offset of the last one. There, what the window contains is not what it was.
+    /// The file offset of the last one. There, the window differs from the file.
     pub(super) begin: u64,
     /// Its bytes, with the bit as it was.
     fragment: Vec<u8>,
@@ -70,7 +70,7 @@ impl Decoder {
         };
         let log = Log {
             format: &self.format,
-            // As in `look.rs`: what is found after damage does not end the log.
+            // As in `look.rs`: a fragment after damage does not end the log.
             may_end: !self.is_salvaged(),
             form: self.recycled.form,
             is_compressed: self.info.is_compressed(),

@@ -18,7 +18,8 @@ pub struct RecordSpan {
     pub is_salvaged: bool,
 }
 
-/// Where the bytes of a record are. What the decoder itself holds is valid until its next step.
+/// Where the bytes of a record are. Data that the decoder itself holds is valid until its next
+/// step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataAt {

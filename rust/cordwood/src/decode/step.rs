@@ -28,7 +28,7 @@ pub enum End {
 }
 
 impl End {
-    /// The file offset of the end, whatever its kind.
+    /// The file offset of the end, of any kind.
     pub const fn offset(self) -> u64 {
         match self {
             End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,

@@ -290,7 +290,8 @@ fn pieces_have_the_bytes_of_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek: what the beginning of the log says is known from the options.
+                // As after a seek: the facts at the beginning of the log are known from the
+                // options.
                 options = options.with_range(begin.min(file.len() as u64)..);
             } else {
                 options.compression = None;
@@ -350,8 +351,7 @@ fn pieces_have_the_bytes_of_the_joined_record() {
     assert!(pieces_count > 80 && joined_count > 80, "{pieces_count} {joined_count}");
 }
 
-/// A file may consist of empty fragments, and a record may be longer than what is left in the
-/// window.
+/// A file may consist of empty fragments, and a record may be longer than the rest of the window.
 #[test]
 fn a_record_left_in_the_window_has_few_bytes_and_any_number_of_fragments() {
     let build = |payloads: &[&[u8]]| {

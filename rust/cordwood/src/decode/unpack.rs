@@ -17,7 +17,7 @@ pub(super) struct Unpacker {
     read_begin: u64,
 }
 
-/// What becomes of a record.
+/// The result for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unpacked {
     /// It is in [`Unpacker::data`].
@@ -28,7 +28,7 @@ pub(super) enum Unpacked {
     Refused(Refused),
 }
 
-/// What a frame contains.
+/// The contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
     /// It is in [`Unpacker::data`].

@@ -26,8 +26,8 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
             Role::Metadata(Metadata::SetCompression) => {
-                // Without a valid payload it cannot be distinguished from what other dialects may
-                // mean by the type.
+                // Without a valid payload it cannot be distinguished from the meaning of the type
+                // in other dialects.
                 let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
                 return Some(if is_zstd {
                     format.with_compression(Compression::Zstd)
@@ -147,8 +147,8 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
 }
 
 /// Whether `head` may end within the first fragment of a log that is still being written. The
-/// contents of that fragment say nothing about the log: a record may itself contain a log. Zeros at
-/// the end of `head` may be a preallocated part of the file.
+/// contents of that fragment are no evidence about the log: a record may itself contain a log.
+/// Zeros at the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     if of_file_header(head).is_some() {
         return false;
@@ -187,7 +187,7 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Whether `head` begins with something that shows which log it is, whatever follows: a file header;
+/// Whether the beginning of `head` alone shows which log it is: a file header;
 /// or, after metadata, a valid fragment; or the end-of-log trailer.
 pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);

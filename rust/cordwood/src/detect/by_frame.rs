@@ -35,7 +35,8 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 /// * it begins in the middle of a record, or with damaged bytes that are not clearly another
 ///   fragment, followed by the next one; and the first readable records are zstd frames.
 ///
-/// `None` if what follows `head` may decide it. Without `is_all`, the first block must be complete.
+/// `None` if the bytes after `head` may decide it. Without `is_all`, the first block must be
+/// complete.
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
@@ -114,8 +115,8 @@ fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> 
             continue;
         };
         let payload = &block[valid.form.header_len()..valid.end];
-        // An empty record is not a frame and says nothing; a FIRST may end within the four bytes of
-        // the magic number.
+        // An empty record is not a frame and decides nothing; a FIRST may end within the four bytes
+        // of the magic number.
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
             && !payload.is_empty()
         {

@@ -32,7 +32,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
             if offset == 0 {
                 // If the first block is damaged, or was swapped with another one, whether records
-                // are compressed has to be inferred from what else is there.
+                // are compressed has to be inferred from the other blocks.
                 match is_compressed(format, head, is_all) {
                     None => return PartialDetection::NeedMore,
                     Some(true) => return PartialDetection::Log(compressed(format)),
@@ -85,7 +85,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
 }
 
 /// Distinguishes logs that begin with recyclable fragments, at `begin`: one that ends in a trailer
-/// is Pebble's. Nothing shows that a log is RocksDB's.
+/// is Pebble's. No byte shows that a log is RocksDB's.
 fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

@@ -1,4 +1,4 @@
-//! What detection looks at, and what it finds.
+//! The input of detection, and its results.
 
 use super::foreign::Foreign;
 use crate::dialect::LogFormat;
@@ -8,7 +8,7 @@ use crate::format::BLOCK_LEN;
 /// blocks, so that the second one is included even if it begins after a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
-/// What a file is.
+/// The kind of a file.
 ///
 /// Exhaustive: there is no fourth answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum PartialDetection {
     Foreign(Foreign),
     /// It cannot be determined.
     Unclear,
-    /// The file continues after these bytes, and nothing in them shows that it is a log. The rest
+    /// The file continues after these bytes, which do not show that it is a log. The rest
     /// decides: see [`of_rest`](super::of_rest).
     Longer(Option<Foreign>),
     /// More bytes are needed.

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::checksum::{crc32c, mask};
 use crate::format::FRAGMENT_LEN_MAX;
 
-/// The format of a file that is not a log of any dialect, and what reads it.
+/// The format of a file that is not a log of any dialect, and a program that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Foreign {
@@ -58,7 +58,7 @@ pub enum Foreign {
     PebbleTable,
     /// UTF-8 text.
     Text,
-    /// None of these, and nothing shows that it is a log.
+    /// None of these, and no byte shows that it is a log.
     Unknown,
 }
 
@@ -94,7 +94,7 @@ impl Foreign {
         }
     }
 
-    /// What it is and which program reads it, to be used as the end of a sentence.
+    /// Its format and the program that reads it, to be used as the end of a sentence.
     pub const fn description(self) -> &'static str {
         match self {
             Foreign::Gzip => "a file compressed with gzip: decompress it first, with `gunzip`",

@@ -1,4 +1,4 @@
-//! What a log is: its dialect, its number and its compression.
+//! The format of a log: its dialect, its number and its compression.
 
 use std::path::Path;
 
@@ -29,8 +29,8 @@ use crate::format::HEADER_LEN;
 /// assert_eq!(detect(b"plain text\n"), Detection::Foreign(Foreign::Text));
 /// ```
 ///
-/// A file that is longer than `head` is rejected only by a signature: a reader also inspects what
-/// follows.
+/// A file that is longer than `head` is rejected only by a signature: a reader also inspects the
+/// bytes after it.
 pub fn detect(head: &[u8]) -> Detection {
     detect_named(head, None)
 }
@@ -141,8 +141,9 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     if !is_found && !is_all {
         return PartialDetection::NeedMore;
     }
-    // What follows damage may belong to a log inside a record, so the beginning of a block outranks
-    // it. But a block after the damage may be left from an older log, and log numbers increase.
+    // A fragment after damage may belong to a log inside a record, so the beginning of a block
+    // outranks it. But a block after the damage may be left from an older log, and log numbers
+    // increase.
     let is_unnumbered = is_found && number.is_none();
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));

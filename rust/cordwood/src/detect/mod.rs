@@ -1,4 +1,4 @@
-//! Detects what a file is: a log, with its dialect, number and compression, or something else.
+//! Detects the kind of a file: a log, with its dialect, number and compression, or another format.
 
 mod by_file_header;
 mod by_fragment;

@@ -9,8 +9,8 @@ const WORDS: &[&str] = &["log", "wal", "manifest", "wandb", "swanlab"];
 const OVERALL_METADATA: &str = "overall_export_metadata";
 
 /// Whether a file has the name of a log, or of a copy of one: `000123.log`, `app.log.1`,
-/// `MANIFEST-000002`, `run-1.wandb`, `backup.swanlab`, `output-0`. If nothing in it is valid, it is
-/// more likely a damaged log than something else.
+/// `MANIFEST-000002`, `run-1.wandb`, `backup.swanlab`, `output-0`. Without a valid fragment, it is
+/// more likely a damaged log than another format.
 pub fn is_log_name(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
     let name = name.to_string_lossy().to_ascii_lowercase();

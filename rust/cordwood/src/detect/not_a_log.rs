@@ -14,7 +14,7 @@ use crate::text::is_text;
 /// [`DETECT_LEN`] may be the beginning of a longer file.
 ///
 /// A valid fragment outranks a signature and text. These outrank a header that may be that of a
-/// torn record: a gzip file has the time of its data in what would be the length and the type, and
+/// torn record: a gzip file has the time of its data in the place of the length and the type, and
 /// a tab or a newline is a type.
 pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
@@ -46,8 +46,9 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     }
 }
 
-/// What a file is whose first header can be that of an incomplete record: a log in the first dialect
-/// in which the file ends in that record. (The header of one in LevelDB's dialect shows nothing.)
+/// The format of a file whose first header can be that of an incomplete record: a log in the first
+/// dialect in which the file ends in that record. (The header of one in LevelDB's dialect is no
+/// evidence.)
 ///
 /// One with a log number may be followed by the rest of an older log.
 fn torn_first(header: Header, file_len: Option<usize>) -> Option<PartialDetection> {
@@ -85,7 +86,7 @@ fn has_wrong_type(head: &[u8]) -> bool {
 /// The format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes show no log: a table
 /// by its footer, or `weak`, unless a later block begins with a valid fragment. In a log, every
 /// block whose beginning is not damaged does. `read_at` reads at an offset of the file; if it reads
-/// nothing, the file may be a log.
+/// no byte, the file may be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,

@@ -81,7 +81,7 @@ pub struct LogFormat {
     pub compression: Option<Compression>,
 }
 
-/// A log about which nothing else is known, or that has no number and is not compressed.
+/// A log of which only the dialect is known, or that has no number and is not compressed.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -89,7 +89,7 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// A log in this dialect, without a number and not compressed; or one about which nothing else
+    /// A log in this dialect, without a number and not compressed; or one of which only the dialect
     /// is known.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
@@ -182,7 +182,7 @@ impl LogFormat {
     }
 
     /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer). It has no checksum: if the
-    /// number of the log is not known, nothing is recognised as one.
+    /// number of the log is not known, none is recognised.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
@@ -233,7 +233,7 @@ impl GivenFormat {
         self.format(dialect).check()
     }
 
-    /// Whether the file may add to what is given: its dialect, its number, or its compression.
+    /// Whether the file may add to the given format: its dialect, its number, or its compression.
     pub(crate) fn may_be_completed(self) -> bool {
         self.dialect.is_none_or(|dialect| {
             let may_be_compressed = dialect.has_compression() && self.compression.is_none();

@@ -142,7 +142,7 @@ impl Dialect {
     }
 
     /// Whether fragments may carry the number of their log, so that stale ones can be
-    /// distinguished. Where such a log ends then depends on what comes before, so it is not read in
+    /// distinguished. Where such a log ends then depends on the bytes before, so it is not read in
     /// parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
@@ -177,7 +177,7 @@ impl Dialect {
         self.0.kinds.header_len_max - 1
     }
 
-    /// What the type byte `byte` means.
+    /// The meaning of the type byte `byte`.
     #[inline]
     pub(crate) const fn meaning(self, byte: u8) -> Meaning {
         self.0.kinds.meanings[byte as usize]
@@ -362,7 +362,7 @@ impl std::fmt::Debug for Dialect {
 /// `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
-/// What follows the common seven bytes of a header, and what the payload is.
+/// The fields after the common seven bytes of a header, and the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The payload, which is a record's data.
@@ -408,7 +408,7 @@ impl Form {
 pub(crate) enum Metadata {
     /// All records are compressed.
     SetCompression,
-    /// The same in a log that cannot begin with it: nothing is compressed because of it.
+    /// The same in a log that cannot begin with it: no record is compressed because of it.
     LateSetCompression,
     /// The lengths of the timestamps in the keys of some column families.
     TimestampSizes,
@@ -443,14 +443,14 @@ pub(crate) enum Role {
     Unknown,
 }
 
-/// What a type byte means.
+/// The meaning of a type byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meaning {
     pub(crate) role: Role,
     pub(crate) form: Form,
 }
 
-/// What each type byte means.
+/// The meaning of each type byte.
 struct Kinds {
     meanings: [Meaning; 256],
     /// The longest header of any fragment.
@@ -458,7 +458,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// LevelDB's four types, and nothing else.
+    /// LevelDB's four types only.
     const fn plain() -> Kinds {
         let unknown = Meaning {
             role: Role::Unknown,

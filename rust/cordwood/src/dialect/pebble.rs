@@ -30,7 +30,7 @@ impl Dialect {
     /// had been synced; and the end-of-log trailer.
     pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
-    /// What RocksDB and Pebble have in common, for a log that could be either: types 1 to 8, and
+    /// The common part of RocksDB and Pebble, for a log that could be either: types 1 to 8, and
     /// Pebble's trailer.
     pub const RECYCLABLE: Dialect = Dialect(&RECYCLABLE);
 }

@@ -12,7 +12,7 @@ const JSON: &[u8] = &[1, 0];
 /// That of SwanLab 0.8.0 and later, whose records are protocol buffers.
 const PROTOBUF: u8 = 2;
 
-/// What each record of the old versions begins with.
+/// The first bytes of each record of the old versions.
 const JSON_BEGIN: &[u8] = b"{\"model_type\"";
 
 /// The file header of each version: `:SWL`, the number 0xe1d6, the version. The blocks and

@@ -11,7 +11,7 @@ use crate::copy::append_short;
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The open container, or what is needed for the next one.
+/// The open container, or the parts needed for the next one.
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     codec: Codec,
@@ -24,12 +24,12 @@ pub(super) struct Packing {
     room: usize,
     limits: Limits,
     compressor: Compressor,
-    /// What was written of the last container: its codec and count; after them, if it was to be
+    /// The written part of the last container: its codec and count; after them, if it was to be
     /// compressed, its frame or body.
     closed: Vec<u8>,
 }
 
-/// What a record is checked against first: within these limits, it belongs to the open container,
+/// The first check of a record: within these limits, it belongs to the open container,
 /// and leaves it open.
 #[derive(Debug, Clone, Copy, Default)]
 struct Limits {
@@ -158,7 +158,7 @@ impl Packing {
         head_len + body_len <= self.room
     }
 
-    /// Whether it is closed, whatever follows. A stored one is not longer than its block.
+    /// Whether it is closed before any further record. A stored one is not longer than its block.
     fn is_full(&self) -> bool {
         match self.codec {
             Codec::Stored => self.data.len() >= STORED_LEN_MAX,
@@ -168,7 +168,7 @@ impl Packing {
 
     /// Compresses `body`, `count` records with `data_len` bytes of data, into `closed`, which becomes
     /// long enough for an offset for each record. Returns whether that is to be written: if it is
-    /// shorter than what is written otherwise.
+    /// shorter than the stored form.
     fn compress(&mut self, count: usize, begin: u64, data_len: usize) -> bool {
         self.closed.clear();
         Head::encode(Codec::Zstd, count, &mut self.closed);
@@ -211,7 +211,7 @@ const PACKS: &str = "this is called only if there are containers";
 
 impl Encoder {
     /// [`encode_in_pieces`](Self::encode_in_pieces) in a dialect with containers. A short record is
-    /// added to the open one, and nothing is taken.
+    /// added to the open one, and no bytes are taken.
     pub(super) fn pack<E>(
         &mut self,
         record: &[u8],

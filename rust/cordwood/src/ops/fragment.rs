@@ -9,12 +9,12 @@ use crate::format::FragmentKind;
 pub struct Fragment {
     /// File offset of its first byte.
     pub offset: u64,
-    /// File offset after its last byte. After damage, the beginning of the next fragment found,
-    /// whatever the header states.
+    /// File offset after its last byte. After damage, the beginning of the next fragment found, not
+    /// the place that the header states.
     pub end_offset: u64,
     /// The index of its block, from 0.
     pub block: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: FragmentKind,
     /// The type byte; `None` where there is no header.
     pub type_byte: Option<u8>,

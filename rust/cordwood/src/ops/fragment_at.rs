@@ -130,7 +130,7 @@ impl Place<'_> {
         let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
         if header.kind == 0 && header.len == 0 {
-            // Whatever its checksum, it stands for zeros.
+            // With any checksum, it stands for zeros.
             return None;
         }
         let crc = self.format.dialect.checksum().load(header.masked_crc);

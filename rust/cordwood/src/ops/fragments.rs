@@ -35,11 +35,12 @@ pub struct Fragments<S> {
 /// Returns the fragments of a log, which is read twice at the same time: `sources` are two sources of
 /// it.
 ///
-/// The entries tile what is read: each begins where the one before it ends, and none crosses the
-/// end of a block. The rules:
+/// The entries tile the bytes that are read: each begins where the one before it ends, and none
+/// crosses the end of a block. The rules:
 ///
-/// * Entries follow what a reader with these options returns or skips. [`OnCorruption::Fail`], the
-///   default, does the same as [`OnCorruption::Salvage`], so that everything valid is shown. Entries in a skipped region carry its reason.
+/// * Entries follow the records and regions of a reader with these options. [`OnCorruption::Fail`],
+///   the default, does the same as [`OnCorruption::Salvage`], so that everything valid is shown.
+///   Entries in a skipped region carry its reason.
 /// * Fragments with valid checksums are shown individually, even in a skipped region: those of a
 ///   record without an end, or of an older log.
 /// * If a header is damaged, its length is not trusted: the entry extends to where the policy
@@ -153,7 +154,7 @@ impl<S: Source> Fragments<S> {
         self.ahead.format()
     }
 
-    /// What the fragments returned so far, and some after them, say about the log.
+    /// The facts about the log from the fragments returned so far, and some after them.
     pub fn info(&self) -> &LogInfo {
         self.ahead.info()
     }
@@ -225,8 +226,8 @@ impl<S: Source> Fragments<S> {
         Ok((begin < end).then_some(region))
     }
 
-    /// The region of the next event after `position`, where the last one ended. What tiles the file is
-    /// a container, and not each of its records.
+    /// The region of the next event after `position`, where the last one ended. Containers tile the
+    /// file, not each of their records.
     fn next_event(&mut self, position: u64) -> Result<Region, Error> {
         loop {
             let (begin, end, kind) = match self.ahead.step() {

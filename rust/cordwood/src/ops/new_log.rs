@@ -27,7 +27,7 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks that no file exists at `destination`, so that nothing is read needlessly.
+    /// Checks that no file exists at `destination`, so that the source is not read needlessly.
     /// [`publish`](Self::publish) checks again.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
         refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
@@ -149,7 +149,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // An error cannot be reported here, and after a rename there is nothing to remove.
+        // An error cannot be reported here, and after a rename there is no file to remove.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -73,14 +73,14 @@ impl PackOptions {
 /// block of the last record, in a file of whole blocks, are taken for padding, and left out.
 ///
 /// The way back is the same function: a packed log that is copied to the dialect of the log that was
-/// packed has the same records, and the same bytes, if that consisted of whole records and nothing
-/// else. What could not be made again is refused: logs with a number, with compression of each
-/// record or with an engine's metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
+/// packed has the same records, and the same bytes, if that consisted of whole records only. Logs
+/// that could not be made again are refused: those with a number, with compression of each record
+/// or with an engine's metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
 /// [`SWANLAB`](Dialect::SWANLAB) other than 2.
 ///
-/// `source` should be closed: what is appended to it meanwhile may be missing. It is not changed, and
-/// `destination` must not exist. The new log is written as by [`salvage`](super::salvage()): a file with
-/// the final name is complete and on the disk.
+/// `source` should be closed: records appended to it meanwhile may be missing. It is not changed,
+/// and `destination` must not exist. The new log is written as by [`salvage`](super::salvage()): a
+/// file with the final name is complete and on the disk.
 ///
 /// ```
 /// use cordwood_log::{Dialect, Reader, ops};
@@ -101,7 +101,7 @@ impl PackOptions {
 ///
 /// # Errors
 ///
-/// Nothing is written in case of
+/// No log is written in case of
 ///
 /// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains zeros
 ///   other than padding.
@@ -155,7 +155,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, format: LogFormat
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader.path())?;
-    // Those that nothing has followed yet.
+    // Those that no record has followed yet.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {
@@ -204,7 +204,7 @@ fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     ))
 }
 
-/// Checks that the copy lacks nothing without a region that `reader` has skipped.
+/// Checks that all bytes missing from the copy are in regions that `reader` has skipped.
 fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result<(), Error> {
     let format = reader.known_format();
     match region.reason {

@@ -18,7 +18,7 @@ use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 /// once.
 ///
 /// There is only one part under [`OnCorruption::Stop`]; in a dialect with log numbers, where the
-/// end of the log depends on what comes before; or if `file_len` is not known. Without a dialect,
+/// end of the log depends on the bytes before; or if `file_len` is not known. Without a dialect,
 /// [`Dialect::LEVELDB`] is assumed.
 ///
 /// ```
@@ -71,9 +71,9 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The least and the greatest length of a part in bytes, where nothing is kept of a part but a
-    /// summary. A thread reads past the end of a part, to the end of the record that begins there;
-    /// in a part of 4 MiB, this and handing over the result take about a fiftieth of the time.
+    /// The least and the greatest length of a part in bytes, where only a summary of a part is
+    /// kept. A thread reads past the end of a part, to the end of the record that begins there; in
+    /// a part of 4 MiB, this and handing over the result take about a fiftieth of the time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
     /// Parts for this many threads, of a length in `lens`, both of whose ends are multiples of the
@@ -113,7 +113,7 @@ impl Parts {
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
     }
 
-    /// The options with the range of a part. What is appended to the file meanwhile belongs to the
+    /// The options with the range of a part. Bytes appended to the file meanwhile belong to the
     /// last part.
     pub fn options(&self, part: u64) -> ReadOptions {
         let mut options = self.options.clone();
@@ -169,7 +169,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     join: impl Fn(T, T) -> T,
 ) -> Result<T, Error> {
     let mut whole = Reader::open_with(path, options.clone())?;
-    // If nothing shows the dialect, options that name one would say that it is known.
+    // If the dialect cannot be detected, options that name one would say that it is known.
     let Some(format) = whole.detect()? else {
         return work(&mut whole);
     };
@@ -184,7 +184,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     work(&mut whole)
 }
 
-/// What was found in a range, as far as it affects the end of the joined ranges.
+/// The findings in a range, as far as they affect the end of the joined ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Events {
     None,
@@ -204,7 +204,7 @@ impl Events {
 
 /// The end of a range joined with the one after it.
 ///
-/// Nothing begins in a range without events: the reader of the range before it has read past it, so
+/// No event begins in an empty range: the reader of the range before it has read past it, so
 /// the end of the range before it is used. That end is also used if it is a torn tail and the next
 /// range contains only more of that torn tail.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {

@@ -1,4 +1,4 @@
-//! Writes what can be read of a damaged log to a new one.
+//! Writes the readable records of a damaged log to a new one.
 
 use std::path::Path;
 
@@ -22,9 +22,9 @@ use crate::reader::{Reader, Source};
 #[non_exhaustive]
 pub struct SalvageOptions {
     /// Also return records whose damage one flipped bit explains, with that bit flipped back:
-    /// [`Report::repaired_count`] and [`Report::repaired`] say which. Such a record is what the
-    /// checksum says, if one bit was flipped; `docs/format/damage.md` says how likely it is that
-    /// other damage looks like one flipped bit. Default: `false`.
+    /// [`Report::repaired_count`] and [`Report::repaired`] say which. Such a record has the
+    /// contents that its checksum confirms, if one bit was flipped; `docs/format/damage.md` says
+    /// how likely it is that other damage looks like one flipped bit. Default: `false`.
     pub repair_bit_flips: bool,
     /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
     /// GiB.
@@ -79,19 +79,19 @@ impl SalvageOptions {
 }
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
-/// a new log, `destination`. The report describes `source`. Nothing is repaired, unless
+/// a new log, `destination`. The report describes `source`. No record is repaired, unless
 /// [`SalvageOptions::repair_bit_flips`] is set.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
-/// the engine's metadata records, its compression, and the end-of-log trailer if there was one. What
-/// cannot be kept is listed in [`Report::not_kept`]. RocksDB and Pebble take the number of a log from
-/// its file name: a destination whose name states a number other than the one that the records carry
-/// would be read as empty, and is refused.
+/// the engine's metadata records, its compression, and the end-of-log trailer if there was one.
+/// Lost properties are listed in [`Report::not_kept`]. RocksDB and Pebble take the number of a log
+/// from its file name: a destination whose name states a number other than the one that the records
+/// carry would be read as empty, and is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written next to it
 /// under a temporary name, synced, and renamed last: a file with the final name is complete. On
 /// Unix, it has the permissions of `source` from the beginning, without the bits of the umask, as
-/// with `cp`. If anything fails, what was written is removed; but if only the last sync fails, that
+/// with `cp`. After a failure, the unfinished log is removed; but if only the last sync fails, that
 /// of the name, the new log stays.
 ///
 /// ```
@@ -120,11 +120,11 @@ impl SalvageOptions {
 ///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists); it is then left as it is), cannot be written, or has
 ///   the name of another log.
 /// * [`ErrorKind::Unsupported`] if the log begins by declaring that it is compressed, and this build
-///   has no feature `zstd`: it can read no record of such a log. Nothing is written.
+///   has no feature `zstd`: it can read no record of such a log. No log is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name or
-///   the options state. Nothing is written.
+///   the options state. No log is written.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`] and
-///   [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. Nothing is written.
+///   [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No log is written.
 pub fn salvage_file(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -197,7 +197,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     Ok(report)
 }
 
-/// The new log, and what is known about the old one.
+/// The new log, and the facts about the old one.
 struct Copy<'a> {
     new: NewLog<'a>,
     format: LogFormat,
@@ -225,7 +225,7 @@ impl Copy<'_> {
         self.new.encoder.set_number(number);
     }
 
-    /// Copies what can be kept of a skipped region of the source, the last one that `reader`
+    /// Copies the usable part of a skipped region of the source, the last one that `reader`
     /// returned.
     fn region<S: Source>(&mut self, region: SkippedRegion, reader: &Reader<S>) {
         let dialect = self.format.dialect;
@@ -279,7 +279,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Ends the log as the source ends, and returns what could not be kept.
+    /// Ends the log as the source ends, and returns the properties that could not be kept.
     fn finish(mut self) -> Result<Vec<NotKept>, Error> {
         if self.has_end_trailer {
             let NewLog { encoder, out, .. } = &mut self.new;

@@ -1,4 +1,4 @@
-//! Counts what is in a log.
+//! Counts the contents of a log.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub struct Stat {
     pub packed_len: u64,
     /// Bytes of trailers, at the ends of blocks that have no room for a header.
     pub trailer_len: u64,
-    /// Bytes that were not returned, for whatever reason: [`verify`](super::verify) lists the
+    /// Bytes that were not returned, for any reason: [`verify`](super::verify) lists the
     /// reasons.
     pub skipped_len: u64,
     /// How many of the skipped bytes are in regions of [`Severity::Corruption`].

@@ -1,4 +1,4 @@
-//! Reads a log to its end and reports what is in it and what is wrong with it.
+//! Reads a log to its end and reports its contents and its damage.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::error::{Error, ErrorKind};
 use crate::names::shows_name;
 use crate::reader::{Reader, SeekSource, Source};
 
-/// What is in a log, and what is wrong with it.
+/// The contents of a log, and its damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
-    /// Whether the dialect was named, or detected. If not, nothing in the file shows it, and the
-    /// log was read as [`Dialect::LEVELDB`].
+    /// Whether the dialect was named, or detected. If not, the dialect could not be detected, and
+    /// the log was read as [`Dialect::LEVELDB`].
     pub is_dialect_known: bool,
     /// Records that were returned.
     pub record_count: u64,
@@ -33,12 +33,12 @@ pub struct Report {
     pub repaired_count: u64,
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
-    /// The length of the whole file, including what is not in the range. `None` if it is not known,
-    /// as for a stream that was not read to its end.
+    /// The length of the whole file, including the bytes outside the range. `None` if it is not
+    /// known, as for a stream that was not read to its end.
     pub file_len: Option<u64>,
-    /// What was not returned, and why.
+    /// The regions that were not returned.
     pub findings: Findings,
-    /// What was repaired: for each fragment, its place, the reason for which a reader skips it, and
+    /// The repairs: for each fragment, its place, the reason for which a reader skips it, and
     /// the bit that was flipped back. These are fragments of records, the engine's metadata, the
     /// file header, and the trailer of a closed log.
     pub repaired: Findings,
@@ -47,7 +47,8 @@ pub struct Report {
     /// The number of another log, if the whole file belongs to it: see
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// What [`salvage`](super::salvage) could not keep in the new log. Empty after [`verify`].
+    /// The properties that [`salvage`](super::salvage) could not keep in the new log. Empty after
+    /// [`verify`].
     pub not_kept: Vec<NotKept>,
 }
 
@@ -69,8 +70,8 @@ impl Report {
         }
     }
 
-    /// Whether no damage was found: no region of [`Severity::Corruption`], and nothing that was
-    /// repaired. A torn tail is not damage.
+    /// Whether no damage was found: no region of [`Severity::Corruption`], and no repair. A torn
+    /// tail is not damage.
     pub fn is_ok(&self) -> bool {
         self.findings.len_of(Severity::Corruption) == 0 && self.repaired.is_empty()
     }
@@ -109,7 +110,7 @@ impl Report {
     }
 }
 
-/// What [`salvage`](super::salvage) could not keep in the new log.
+/// The properties that [`salvage`](super::salvage) could not keep in the new log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotKept {
@@ -121,7 +122,7 @@ pub enum NotKept {
     /// Fragments of an unknown type that is safe to ignore.
     IgnoredKinds,
     /// A record of RocksDB with the lengths of timestamps: it is damaged, and one flipped bit shows
-    /// what it was; or it was found only after damage in the same block. Without it, RocksDB takes
+    /// its contents; or it was found only after damage in the same block. Without it, RocksDB takes
     /// the keys that follow for keys without timestamps.
     TimestampSizes,
     /// Likewise, a record of RocksDB that identifies the log before this one.
@@ -143,14 +144,14 @@ impl NotKept {
 
 shows_name!(NotKept);
 
-/// Reads a log to its end and reports what was found.
+/// Reads a log to its end and reports the findings.
 ///
 /// No record is held in memory, however long it is, except those of a compressed log, one at a
 /// time.
 ///
 /// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
-/// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that what is
-/// reported is the damage itself and not the rest of its block.
+/// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report is
+/// about the damage itself and not the rest of its block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -236,9 +237,9 @@ pub(super) fn report<S: Source>(
 
 /// [`verify`] for a file, with `threads` threads that each read a part of it.
 ///
-/// The report is the same for any number of threads. Anything but a regular file is read by one
-/// thread, as is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything
-/// depends on what comes before.
+/// The report is the same for any number of threads. Pipes and devices are read by one thread, as
+/// is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything depends on
+/// the bytes before.
 ///
 /// A log with a number in which damage is found is read again, and the report is of the second
 /// reading: while such a log is written over an older one, a reader may see the older one where a
@@ -289,7 +290,7 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 /// read to its end, where the older one followed, just before more of it was written. A source that
 /// cannot seek is read once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // That of the beginning: what is found later applies from there on.
+    // That of the beginning: later findings apply from there on.
     let format = reader.format()?;
     let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();

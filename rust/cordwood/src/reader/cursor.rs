@@ -1,5 +1,6 @@
-//! What a reader has found and not yet returned. Nothing is taken before the caller says so: if it
-//! cannot use a record, for example because there is no memory for it, the record is still there.
+//! The findings that a reader has not yet returned. No record is taken before the caller says so:
+//! if it cannot use a record, for example because there is no memory for it, the record is still
+//! there.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::error::{Error, Refused, refusal};
 use crate::format::BLOCK_LEN;
 use crate::fragment::RUN_MAX;
 
-/// What comes next in a log: see [`Reader::found`].
+/// The next finding in a log: see [`Reader::found`].
 ///
 /// Exhaustive: a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy)]
@@ -87,13 +88,13 @@ impl<'a> FoundRecord<'a> {
 }
 
 impl<S: Source> Reader<S> {
-    /// What comes next, if it has been found: [`find`](Self::find) and
+    /// The next finding, if there is one: [`find`](Self::find) and
     /// [`read_more`](Self::read_more) find it, and [`advance`](Self::advance) takes it. Until then,
     /// each call returns the same.
     ///
     /// For a caller that does its own waiting, or that may fail to use a record. In all other cases
     /// [`next_event`](Self::next_event) is simpler, and may be called in between. A record is found
-    /// as soon as the source has returned its last byte: nothing more is read for it.
+    /// as soon as the source has returned its last byte: no more bytes are read for it.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -161,13 +162,13 @@ impl<S: Source> Reader<S> {
     }
 
     // Inlined, it would make the loops over short records slower, which are in no container. If it
-    // returned what was found, that would be in memory for all records.
+    // returned the finding, that would be in memory for all records.
     #[inline(never)]
     fn span_in_container(&self) -> Option<RecordSpan> {
         self.decoder.peek_of_container()
     }
 
-    /// Takes what [`found`](Self::found) returns, if anything.
+    /// Takes the result of [`found`](Self::found), if there is one.
     ///
     /// # Errors
     ///
@@ -191,9 +192,9 @@ impl<S: Source> Reader<S> {
         self.last.take().map_or(Ok(()), |last| last.map(drop))
     }
 
-    /// Looks for what comes next in the bytes that have been read, unless something was
-    /// [found](Self::found) already. Returns whether something is found now; if not, more must be
-    /// read. Takes no longer than the bytes in memory require.
+    /// Looks for the next finding in the bytes that have been read, unless there [is
+    /// one](Self::found) already. Returns whether there is one now; if not, more must be read.
+    /// Takes no longer than the bytes in memory require.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -218,8 +219,8 @@ impl<S: Source> Reader<S> {
     }
 
     /// Reads once from the source, after [`find`](Self::find) has returned `false`. An error is
-    /// [found](Self::found), and a further call tries again. Does nothing as long as something is
-    /// found.
+    /// [found](Self::found), and a further call tries again. Does not read as long as there is a
+    /// finding.
     pub fn read_more(&mut self) {
         if !self.has_found()
             && let Err(error) = self.fill()
@@ -229,8 +230,8 @@ impl<S: Source> Reader<S> {
     }
 
     /// Moves records to `batch`, at least one if there is one, without reading from the source:
-    /// until the batch [is full](RecordBatch::is_full), or something other than a record is
-    /// [found](Self::found), or nothing, so that more must be read.
+    /// until the batch [is full](RecordBatch::is_full), or an event other than a record is
+    /// [found](Self::found), or none, so that more must be read.
     ///
     /// # Errors
     ///

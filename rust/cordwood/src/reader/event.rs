@@ -1,4 +1,4 @@
-//! What a reader returns.
+//! The results of a reader.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The format of the log, detected once from what has been read of the file anyway.
+//! The format of the log, detected once from bytes that have been read anyway.
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, unsupported};
 
 impl<S: Source> Reader<S> {
     /// The format of the log: its dialect, with the log number and the compression if they are
-    /// known. What was not given is detected from the contents; see
+    /// known. The parts that were not given are detected from the contents; see
     /// [`detect`](crate::ops::detect).
     ///
     /// ```

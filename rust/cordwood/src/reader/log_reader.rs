@@ -18,11 +18,11 @@ use crate::wal_metadata::LogInfo;
 /// * [`from_slice`](Reader::from_slice) for bytes in memory, including a memory map; records of one
 ///   fragment are not copied.
 /// * [`open`](Reader::open) for a file.
-/// * [`new`](Reader::new) for anything that implements [`Read`].
+/// * [`new`](Reader::new) for any source that implements [`Read`].
 ///
 /// [`next_record`](Reader::next_record) returns the records, [`next_event`](Reader::next_event)
 /// also the regions between them, both without copying the bytes; [`records`](Reader::records) is
-/// an iterator over records that own their bytes. A reader never writes to what it reads.
+/// an iterator over records that own their bytes. A reader never writes to its source.
 ///
 /// `S` is the source. `Reader` alone is the type that [`open`](Reader::open) returns.
 ///
@@ -47,21 +47,21 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) decoder: Decoder,
     /// The options, until the format of the log is known.
     pub(super) undetected: Option<ReadOptions>,
-    /// PartialDetection ran, and nothing showed the dialect.
+    /// PartialDetection ran, without finding the dialect.
     pub(super) is_unclear: bool,
     /// How many salvaged records were left out, if they are to be.
     left_out_count: Option<u64>,
     fails: bool,
     range_end: Option<u64>,
     end: Option<End>,
-    /// What was found after the records of the decoder's run, and not taken yet: a record on its
+    /// The finding after the records of the decoder's run, not taken yet: a record on its
     /// own, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
 
 impl<'a> Reader<SliceSource<'a>> {
-    /// Reads bytes in memory. `file[0]` is file offset 0, whatever the range in `options`.
+    /// Reads bytes in memory. `file[0]` is file offset 0, for any range in `options`.
     pub fn from_slice(file: &'a [u8], options: ReadOptions) -> Self {
         Reader::with_source(SliceSource::new(file), options)
     }
@@ -69,7 +69,7 @@ impl<'a> Reader<SliceSource<'a>> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// Reads from `read`, which must be at file offset 0, about 256 KiB at a time. If the range
-    /// begins later, what comes before is read and discarded. A short read is not the end of the
+    /// begins later, the bytes before it are read and discarded. A short read is not the end of the
     /// file; only a read of no bytes is.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
@@ -266,7 +266,7 @@ impl<S: Source> Reader<S> {
         Error::io(source, self.path.as_deref())
     }
 
-    /// What the metadata records read so far say about the log.
+    /// The contents of the metadata records read so far.
     pub fn info(&self) -> &LogInfo {
         self.decoder.info()
     }
@@ -587,12 +587,12 @@ impl<S: Source> Reader<S> {
     }
 
     /// The length of the whole file in bytes, if the source knows it or has reached its end. For a
-    /// file that has grown since it was opened, it is at least what has been read.
+    /// file that has grown since it was opened, it is at least the length that has been read.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         match self.source.file_len() {
-            // After a seek past the end, nothing has been read there.
+            // After a seek past the end, no byte has been read there.
             Some(file_len) if window.bytes.is_empty() && self.decoder.start() > file_len => Some(file_len),
             Some(file_len) => Some(file_len.max(window.end_offset())),
             None => seen,
@@ -643,7 +643,7 @@ impl<S: Source> Reader<S> {
         Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
-    /// What is left of the range after the damage that stopped the reader, if the length of the
+    /// The rest of the range after the damage that stopped the reader, if the length of the
     /// file is known.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {

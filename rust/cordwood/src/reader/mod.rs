@@ -1,4 +1,4 @@
-//! Readers: one loop around the [`Decoder`](crate::codec::Decoder), over anything that provides
+//! Readers: one loop around the [`Decoder`](crate::codec::Decoder), over any source that provides
 //! windows of a file.
 
 mod cursor;

@@ -1,4 +1,4 @@
-//! What takes the place of an open file in a build without the feature `fs`.
+//! The substitute for an open file in a build without the feature `fs`.
 
 use std::io;
 

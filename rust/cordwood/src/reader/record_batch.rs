@@ -164,7 +164,7 @@ impl RecordBatch {
     ///
     /// # Errors
     ///
-    /// There is not enough memory. Nothing was added.
+    /// There is not enough memory. No record was added.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
         self.keep_end(offset);
@@ -173,8 +173,8 @@ impl RecordBatch {
     }
 
     /// Adds the records that are left of a container, until the batch [is full](Self::is_full) for
-    /// `target_len`, and returns how many: at least one. If there is not enough memory, nothing was
-    /// added.
+    /// `target_len`, and returns how many: at least one. If there is not enough memory, no record
+    /// was added.
     pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
         let (&begin, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));

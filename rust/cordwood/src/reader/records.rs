@@ -129,10 +129,10 @@ impl<'a, S: Source> IntoIterator for &'a mut Reader<S> {
 
 impl<S: Source> Reader<S> {
     /// An iterator over the records from here on, each owning its bytes. Regions between them are
-    /// skipped, as by [`next_record`](Reader::next_record), which copies nothing.
+    /// skipped, as by [`next_record`](Reader::next_record), which makes no copy.
     ///
     /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an item that is an error,
-    /// and the next item is what follows it. After any other error, the iterator ends.
+    /// and the next item is the event after it. After any other error, the iterator ends.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

@@ -8,9 +8,9 @@ use crate::decode::Window;
 use crate::error::Cut;
 use crate::format::BLOCK_LEN;
 
-/// Bytes requested per read. They stay in the processor's cache, together with what is made from
-/// them. Measured on Sapphire Rapids: with 1 MiB, record batches take 1.05 to 1.15 times as long,
-/// and everything else the same time.
+/// Bytes requested per read. They stay in the processor's cache, together with the results made
+/// from them. Measured on Sapphire Rapids: with 1 MiB, record batches take 1.05 to 1.15 times as
+/// long, and everything else the same time.
 const WINDOW_LEN: usize = 1 << 18;
 
 /// The buffer keeps file offset and address congruent modulo this page size.
@@ -23,7 +23,7 @@ const PAGE_LEN: usize = 4096;
 
 /// Provides windows of a file.
 pub trait Source {
-    /// What is in memory now.
+    /// The bytes in memory now.
     fn window(&self) -> Window<'_>;
 
     /// Reads more, so that the window contains the bytes from the file offset `from` on and extends
@@ -34,7 +34,7 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// The error of the read. The window still contains what it had from `from` on, and a further
+    /// The error of the read. The window still contains its bytes from `from` on, and a further
     /// call tries again.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
@@ -191,7 +191,7 @@ impl<R: Read> StreamSource<R> {
         StreamSource { path, ..self }
     }
 
-    /// Sets the length of the whole file in bytes. What
+    /// Sets the length of the whole file in bytes. The part that
     /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) leaves unread can then be reported.
     #[must_use]
     pub fn with_len(self, file_len: u64) -> Self {
@@ -418,8 +418,8 @@ mod tests {
         }
     }
 
-    /// What was found stays until it is taken, whether it is a record of a run, one on its own, one
-    /// in pieces, or the end; and nothing is read meanwhile.
+    /// A finding stays until it is taken, whether it is a record of a run, one on its own, one
+    /// in pieces, or the end; and no bytes are read meanwhile.
     #[test]
     fn what_is_found_stays_until_it_is_taken() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
@@ -463,7 +463,7 @@ mod tests {
                 let Some((offset, end_offset, bytes)) = seen.swap_remove(0) else {
                     break;
                 };
-                // The calls that take what they return take what was found.
+                // The calls that take their results take the finding.
                 if found.len() % 2 == 0 {
                     reader.advance()?;
                 } else {
@@ -549,7 +549,7 @@ mod tests {
         }
     }
 
-    /// However the reads end and whatever is kept, memory and file agree on where a page begins.
+    /// However the reads end and how much is kept, memory and file agree on where a page begins.
     #[test]
     fn bytes_lie_in_memory_as_far_into_a_page_as_in_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();

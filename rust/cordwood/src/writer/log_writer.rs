@@ -13,14 +13,14 @@ use crate::error::{Error, ErrorKind, WriteFailure};
 use crate::format::BLOCK_LEN;
 use crate::process::Process;
 
-const HAS_SINK: &str = "only what takes the whole writer takes its sink";
+const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 
 /// Writes records to any [`Write`](io::Write). For a file on disk, use [`LogFile`](super::LogFile).
 ///
 /// Records are buffered and written about 256 KiB at a time; [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
 /// `finish` or `into_inner` to learn whether everything was written**: dropping the writer without
-/// either tries to write the buffer, but cannot report a failure. Dropping writes nothing after a
+/// either tries to write the buffer, but cannot report a failure. Dropping does not write after a
 /// failure, nor in a forked child, since the parent writes the same buffer; and it never writes a
 /// trailer.
 ///
@@ -41,7 +41,7 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
-    /// `None` only after it has been returned: `drop` then has nothing to write.
+    /// `None` only after it has been returned: `drop` then has no bytes to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
@@ -234,8 +234,8 @@ impl<W: Sink> Writer<W> {
 
     /// Writes out all records so far and calls `sync` on the sink, to put them on the disk.
     ///
-    /// A failed sync cannot be retried: the system may have dropped what it could not write, and
-    /// reports that only once. So every later call also fails.
+    /// A failed sync cannot be retried: the system may have dropped the bytes it could not write,
+    /// and reports that only once. So every later call also fails.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -271,8 +271,8 @@ impl<W: Sink> Writer<W> {
     }
 
     /// Ends the log with the trailer of its dialect, if any, flushes, and returns the sink. It
-    /// consumes the writer, since nothing may be appended after the trailer. For a file that is to
-    /// be appended to later, use [`into_inner`](Self::into_inner), which writes no trailer.
+    /// consumes the writer, since no record may be appended after the trailer. For a file that is
+    /// to be appended to later, use [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -394,7 +394,7 @@ struct Failure {
     errno: Option<i32>,
 }
 
-/// Tries to write what has not been flushed, as `BufWriter` does.
+/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
 impl<W: Sink> Drop for Writer<W> {
     fn drop(&mut self) {
         let is_here = Process::current().number() == self.owner;

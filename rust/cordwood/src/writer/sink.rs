@@ -6,14 +6,14 @@ use std::io::{self, Write};
 /// that it is given and supplies others in exchange.
 pub trait Sink {
     /// Writes all of `buffer`, and leaves a vector in its place whose memory is reused: the same one
-    /// or another. What it contains does not matter.
+    /// or another. Its contents do not matter.
     ///
     /// # Errors
     ///
     /// The error of the sink. It is then unknown how much was written.
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Writes out what the sink itself has buffered.
+    /// Writes out the bytes that the sink itself has buffered.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::file::{self, FileId};
 use crate::process::Process;
 
-/// A file with one writer: nothing else changes the file meanwhile.
+/// A file with one writer: no other process changes the file meanwhile.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
@@ -98,7 +98,7 @@ impl DiskFile {
             }
         }
         Ok(DiskFile {
-            // Without an identity, a failed sync is not remembered, and nothing else is lost.
+            // Without an identity, a failed sync is not remembered; there is no other loss.
             identity: metadata.is_file().then(|| FileId::of(&file).ok()).flatten(),
             file,
             is_regular: metadata.is_file(),
@@ -108,8 +108,8 @@ impl DiskFile {
     }
 
     /// Whether the path still names this file. Between opening and locking it, its writer may have
-    /// renamed it, and begun the next one: what is appended would be in the older file, after the
-    /// records of the newer one.
+    /// renamed it, and begun the next one: the appended records would be in the older file, after
+    /// the records of the newer one.
     fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -139,7 +139,7 @@ impl Drop for DiskFile {
 /// target.
 fn open_folder_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
-        // On other systems a folder cannot be opened; `sync_folder` has nothing to do.
+        // On other systems a folder cannot be opened; `sync_folder` has no effect.
         return Err(io::ErrorKind::Unsupported.into());
     }
     let path = path.canonicalize()?;

@@ -44,7 +44,7 @@ struct Chunk {
     width: usize,
     /// The index of a record with a value that does not fit its column, or is in none.
     misfit: Option<usize>,
-    /// Whether the rows contain anything that no earlier row did.
+    /// Whether the rows contain a kind of value that no earlier row did.
     is_new: bool,
 }
 
@@ -76,11 +76,11 @@ impl EntityBuilder {
     ///     learner: If given, it learns from the records. Several calls may use it at the same time.
     ///
     /// Returns:
-    ///     The index of the record to continue with; whether the learner found anything that it had
-    ///     not seen before; the indices of the records that were left out, as from `learn`; the
-    ///     index of a record with a value that does not fit its column or is in none, or `None`:
-    ///     there are then no rows; the names of the columns that have values; the number of rows;
-    ///     and capsules of the Arrow C data interface that contain the rows.
+    ///     The index of the record to continue with; whether the learner saw a new kind of value;
+    ///     the indices of the records that were left out, as from `learn`; the index of a record
+    ///     with a value that does not fit its column or is in none, or `None`: there are then no
+    ///     rows; the names of the columns that have values; the number of rows; and capsules of the
+    ///     Arrow C data interface that contain the rows.
     #[pyo3(signature = (batch, begin, learner, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
@@ -182,9 +182,9 @@ impl EntityBuilder {
         row_count * width <= self.cell_count_max
     }
 
-    /// Adds the row of an entity. The learner is consulted only about values that may show
-    /// something new: that is far less work than learning from each value, and lets other threads
-    /// consult it as well.
+    /// Adds the row of an entity. The learner is consulted only about values that may be of a new
+    /// kind: that is far less work than learning from each value, and lets other threads consult it
+    /// as well.
     fn add(&self, row: &Row<'_>, chunk: &mut Chunk, learner: Option<&Mutex<Learner>>) {
         let learner = || learner.map(|learner| learner.lock().unwrap_or_else(PoisonError::into_inner));
         let nothing = Node::default();

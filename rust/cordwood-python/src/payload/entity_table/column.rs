@@ -86,12 +86,12 @@ impl Type {
 }
 
 /// A column under construction. It ends with its last value: nulls are added before the next value
-/// or at the end, so that a column without values costs nothing.
+/// or at the end, so that a column without values is free.
 #[derive(Debug)]
 pub(super) struct Column {
     /// The kinds of values that it can contain.
     possible: Kinds,
-    /// The kinds of values that show nothing new.
+    /// The kinds of values that are known already.
     known: Kinds,
     len: usize,
     /// How many values are not null.
@@ -133,7 +133,7 @@ enum Values {
 pub(super) struct Misfit;
 
 impl Column {
-    /// A column of this type. `seen` is what was seen in it, if it is to report what is new.
+    /// A column of this type. `seen` has the kinds seen in it, if it is to report new ones.
     pub(super) fn new(kind: &Type, seen: Option<&Node>) -> Self {
         let nothing = Node::default();
         let known = match (kind, seen) {
@@ -207,8 +207,8 @@ impl Column {
         }
     }
 
-    /// Sets the value at an index after all those that have one. Sets `is_new` if something may be
-    /// learned from the value.
+    /// Sets the value at an index after all those that have one. Sets `is_new` if the value may be
+    /// of a new kind.
     pub(super) fn set(&mut self, index: usize, value: View<'_>, is_new: &mut bool) -> Result<(), Misfit> {
         let Some(kind) = Kind::of(value) else { return Ok(()) };
         *is_new |= !self.known.has(kind);

@@ -34,7 +34,7 @@ pub(super) fn write_json(out: &mut String, value: View<'_>) {
             out.push(']');
         }
         structure => {
-            // What a user lacks is left out; what a map lacks is null.
+            // Fields that a user lacks are left out; those that a map lacks are null.
             let has_nulls = matches!(structure, View::Entity(_));
             out.push('{');
             let begin = out.len();

@@ -88,11 +88,11 @@ impl EntityLearner {
         Ok((next, left_out_objects(py, left_out)?, stop))
     }
 
-    /// What was learned.
+    /// The learned columns.
     ///
     /// Returns:
-    ///     For each column, by name: the kinds that were seen, what was in the items of lists, and
-    ///     what was in fields; `None` for a column with too many fields.
+    ///     For each column, by name: the kinds that were seen, and the same for the items of lists,
+    ///     and for fields; `None` for a column with too many fields.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // Copied first: creating an object may run Python code, which may call this method.
         let learned: Vec<(String, Option<Node>)> = py.detach(|| {

@@ -1,6 +1,6 @@
 //! Entities as Arrow columns, without a Python object for any value. `python/cordwood/_tables/`
 //! does the same with rows, and remains as the naive counterpart. `learner.rs` and `builder.rs`
-//! contain the Python classes. `view.rs` defines what a row is, `seen.rs` finds the columns, and
+//! contain the Python classes. `view.rs` defines a row, `seen.rs` finds the columns, and
 //! `column.rs` and `json.rs` make them.
 
 mod builder;

@@ -1,11 +1,12 @@
 //! Which columns a table of entities has: the rules of `Columns` in
-//! `python/cordwood/_tables/learner.py`, which is the naive counterpart and makes types from what is
-//! found here. Independent of Python and of Arrow.
+//! `python/cordwood/_tables/learner.py`, which is the naive counterpart and makes types from the
+//! kinds found here. Independent of Python and of Arrow.
 
 use super::names::Names;
 use super::view::{Row, View};
 
-/// What was seen in a column, in the items of its lists, or in a field of its structures.
+/// The kinds of values seen in a column, in the items of its lists, or in a field of its
+/// structures.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
     pub(super) kinds: Kinds,
@@ -41,8 +42,8 @@ impl Kinds {
         self.0 >> kind as u16 & 1 == 1
     }
 
-    /// Whether values of these kinds have no common type, so that the column is JSON whatever
-    /// follows, as `_common` in `learner.py` defines it.
+    /// Whether values of these kinds have no common type, so that the column is JSON whichever
+    /// values follow, as `_common` in `learner.py` defines it.
     fn conflict(self) -> bool {
         let united = [
             Kinds::of(&[Kind::Int, Kind::Large]),
@@ -114,7 +115,7 @@ impl Node {
         is_first
     }
 
-    /// Learns what is in a list or an object. Returns whether there is room for it.
+    /// Learns the values in a list or an object. Returns whether there is room for it.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
             room.is_new |= self.item.is_none();
@@ -185,7 +186,7 @@ struct Room {
     field_count: usize,
     /// Fields of this column.
     own_count: usize,
-    /// Whether anything was seen for the first time.
+    /// Whether a kind was seen for the first time.
     is_new: bool,
 }
 
@@ -206,11 +207,11 @@ pub(super) struct Learner {
     /// The number of the table's other columns.
     other_count: usize,
     pub(super) columns: Nodes,
-    /// How many fields each column has; `None` if it would have too many. Nothing more is learned
-    /// about such a column.
+    /// How many fields each column has; `None` if it would have too many. The learner stops looking
+    /// at such a column.
     pub(super) field_counts: Vec<Option<usize>>,
     field_count: usize,
-    /// Whether a row contained anything that no earlier row did.
+    /// Whether a row contained a kind of value that no earlier row did.
     pub(super) is_new: bool,
 }
 
@@ -262,7 +263,7 @@ impl Learner {
             let has_room = root.learn(value, self.limits.levels, &mut room);
             self.field_counts[number] = has_room.then_some(room.own_count);
             self.field_count = room.field_count;
-            // In a column that is JSON anyway, what is in its values changes no type.
+            // In a column that is JSON anyway, the contents of its values change no type.
             if !root.kinds.conflict() {
                 self.is_new = room.is_new;
             }

@@ -1,4 +1,4 @@
-//! A value of an entity as a table has it, with nothing copied: which values have fields, and which
+//! A value of an entity as a table has it, without a copy: which values have fields, and which
 //! have items. `python/cordwood/_tables/entities.py` does the same for Python objects.
 
 use std::fmt::Write;

@@ -27,7 +27,7 @@ enum Reported {
     Other(Poll<'static>),
 }
 
-/// Why nothing is reported.
+/// Why no event is reported.
 #[derive(Debug)]
 enum Failed {
     Io(io::Error),
@@ -41,7 +41,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// What a poll does. `docs/format/following.md`, "States", has the same table.
+/// The steps of a poll. `docs/format/following.md`, "States", has the same table.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum State {
     /// Looks for the format of the log, which its contents have not shown yet.
@@ -58,21 +58,22 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     block_end: u64,
-    /// What to report once it has been written. `None` before the start, where nothing is reported.
+    /// The event to report once it has been written. `None` before the start, where no event is
+    /// reported.
     region: Option<SkippedRegion>,
     /// Whether the log is identified.
     is_identified: bool,
 }
 
-/// What was reported last, which determines how to read again from the offset after it.
+/// The last report, which determines how to read again from the offset after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// Nothing. MIDDLE and LAST fragments at the start are the rest of a record that begins before
+    /// None yet. MIDDLE and LAST fragments at the start are the rest of a record that begins before
     /// it, and are not reported.
     Nothing,
     /// The beginning of a record that is too large. The rest of it is not damage.
     TooLarge,
-    /// Anything else.
+    /// Any other event.
     Event,
 }
 
@@ -86,10 +87,10 @@ pub(super) enum Last {
 /// * Damage is reported when a later block begins with a valid fragment, since writes become
 ///   visible in order; or when it is still there after [`retry_polls`](FollowOptions::retry_polls)
 ///   and [`retry_time`](FollowOptions::retry_time).
-/// * [`offset`](Self::offset) advances only past what has been reported. It can be stored and
+/// * [`offset`](Self::offset) advances only past reported bytes. It can be stored and
 ///   passed as [`start`](FollowOptions::start) later, to resume.
 ///
-/// Once the dialect is known, a poll that finds nothing new costs one `stat` of the path, and one
+/// Once the dialect is known, a poll without news costs one `stat` of the path, and one
 /// read of at most a block if an incomplete record or zeros follow the offset. If there are blocks
 /// after that one, as in a preallocated file, the headers at the beginning of up to 256 of them are
 /// also read; once the path names another file, all of them in several polls, before
@@ -146,9 +147,9 @@ impl Follower {
     /// # Errors
     ///
     /// [`ErrorKind::Io`] with the path: the error from the operating system, or
-    /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for anything but a
-    /// regular file. [`ErrorKind::Unsupported`] if logs in the given dialect cannot have a number,
-    /// or the compression, that was given.
+    /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for a pipe or a device.
+    /// [`ErrorKind::Unsupported`] if logs in the given dialect cannot have a number, or the
+    /// compression, that was given.
     pub fn open_with(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = options.named();
@@ -201,7 +202,7 @@ impl Follower {
 
     /// How long to wait before the next [`poll`](Self::poll):
     /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
-    /// being read again; nothing while the rest of a file that has been replaced is being searched.
+    /// being read again; zero while the rest of a file that has been replaced is being searched.
     /// For a loop of your own; [`wait`](Self::wait) does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
@@ -345,7 +346,7 @@ impl Follower {
         }
     }
 
-    /// What the decoder finds next. `None` if the state or the format of the log has changed.
+    /// The next finding of the decoder. `None` if the state or the format of the log has changed.
     fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
         let mut seen: Option<Seen> = None;
         let mut is_mixed = false;
@@ -367,7 +368,7 @@ impl Follower {
                         return Ok(Some(self.truncated(status)));
                     }
                     if status.file_len < offset {
-                        // Only what had not been reported is gone.
+                        // Only unreported bytes are gone.
                         self.forget();
                         (seen, is_mixed) = (None, false);
                         continue;
@@ -408,7 +409,7 @@ impl Follower {
                 }
                 _ if matches!(self.state, State::Identifying) && self.position > 0 => {
                     // The log begins with damage, which has been reported or precedes the start.
-                    // What follows it depends on which log this is.
+                    // The bytes after it depend on which log this is.
                     self.restart();
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
@@ -431,13 +432,14 @@ impl Follower {
         Error::io(source, Some(&self.file.path))
     }
 
-    /// Lets the decoder skip what it is waiting at, which begins the window: the rest of the block,
-    /// or a fragment of unknown type. Also returns the part of the block that is still to be written.
+    /// Lets the decoder skip the bytes it is waiting at, which begin the window: the rest of the
+    /// block, or a fragment of unknown type. Also returns the part of the block that is still to be
+    /// written.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
-        // The block need not be complete. Its rest is skipped whatever is written there, as by
-        // every reader of the whole file, but it can be reported only once it is written. Zeros in
-        // its place do not affect the bytes before them.
+        // The block need not be complete. Its rest is skipped whichever bytes are written there, as
+        // by every reader of the whole file, but it can be reported only once it is written. Zeros
+        // in its place do not affect the bytes before them.
         let dialect = self.decoder.dialect();
         // A file header before the first block is judged together with it.
         let left = if at == 0 {
@@ -450,7 +452,7 @@ impl Follower {
         let step = self.decoder.step(window);
         self.decoder.set_growth(Growth::WaitAtFaults);
 
-        // What is passed may precede the start, and not be reported. What was found after it may
+        // The skipped event may precede the start, and not be reported. A finding after it may
         // extend into the zeros that stand for bytes still to be written: it is read again, from
         // the file.
         let after = match step {
@@ -489,7 +491,7 @@ impl Follower {
     }
 
     /// Waits for the end of a damaged block, to report it and continue after it. `None` if there is
-    /// nothing to report.
+    /// no event to report.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Failed> {
         let status = self.file.status()?;
         if status.file_len < self.position {
@@ -536,9 +538,9 @@ impl Follower {
         self.unreported.retrying = None;
     }
 
-    /// The answer while nothing can be reported. `None` if the path names another file and the
-    /// format of the log has been decided for that reason: by what is there, as by a reader of the
-    /// whole file.
+    /// The answer while no event can be reported. `None` if the path names another file and the
+    /// format of the log has been decided for that reason: by the bytes there, as by a reader of
+    /// the whole file.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Failed> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true).map_err(Failed::Unidentified)?;
@@ -583,7 +585,7 @@ impl Follower {
         self.file.len = 0;
     }
 
-    /// Moves back, and discards what was learned about the bytes there.
+    /// Moves back, and discards the facts learned about the bytes there.
     fn forget(&mut self) {
         self.restart();
         self.unreported = Unreported::default();
@@ -597,7 +599,7 @@ impl Follower {
     }
 }
 
-/// A part of what is skipped for one reason.
+/// A part of a region that is skipped for one reason.
 fn part(region: SkippedRegion, begin: u64, end: u64) -> SkippedRegion {
     SkippedRegion {
         begin,

@@ -14,7 +14,7 @@ use crate::trace::trace;
 impl Follower {
     /// Checks whether the contents show the format of the log yet. The beginning of an undamaged
     /// log shows it; otherwise it is decided as for a reader of the whole file, once everything
-    /// that decides it is written, or, if `is_last`, by what is there.
+    /// that decides it is written, or, if `is_last`, by the bytes there.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Follower {
 }
 
 /// The dialect in which to follow a log of the `detected` one. Where the blocks of a `wandb_old` log
-/// begin shows only in its second block, so it is followed as what it is only if that is named.
+/// begin shows only in its second block, so it is followed as `wandb_old` only if that is named.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

@@ -17,7 +17,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
-/// What is at the offset at which the decoder stopped.
+/// The place at which the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
     /// A later block begins with a valid fragment.
@@ -29,7 +29,7 @@ struct Place {
     may_be_first: bool,
     /// A record has begun before it.
     is_in_record: bool,
-    /// Nothing, or a trailer.
+    /// No byte, or a trailer.
     is_edge: bool,
     /// No byte but zeros.
     is_zero: bool,
@@ -39,7 +39,7 @@ struct Place {
     is_hole: bool,
     /// A header that the dialect's writers write there, whose length extends past the written bytes.
     is_part_of_fragment: bool,
-    /// What an older log may have left, in a log with a number: only a later fragment of this log
+    /// Possibly the rest of an older log, in a log with a number: only a later fragment of this log
     /// shows whether it is damage.
     may_be_older: bool,
 }
@@ -65,7 +65,7 @@ const TABLE: [Line; 11] = [
 ];
 
 impl Follower {
-    /// What to do at the place where the window begins, whose bytes are not a valid fragment.
+    /// The decision at the place where the window begins, whose bytes are not a valid fragment.
     pub(super) fn judge(&mut self, seen: Seen) -> io::Result<Answer> {
         if self.unreported.known_bad == Some(seen.at) {
             return Ok(Final);
@@ -193,7 +193,7 @@ impl Follower {
         Ok(is_passed)
     }
 
-    /// Whether anything is written after the bytes that show the format of the log, however many
+    /// Whether data is written after the bytes that show the format of the log, however many
     /// zeros are between: if so, all of these bytes are written.
     pub(super) fn is_head_written(&mut self) -> io::Result<bool> {
         let status = self.file.status()?;
@@ -222,7 +222,7 @@ impl Follower {
 }
 
 /// `bytes` without the zeros at their end, which may be unwritten space, as in a preallocated file.
-/// Writes become visible in order, so whatever is before a byte that is not zero is written.
+/// Writes become visible in order, so all bytes before one that is not zero are written.
 fn without_zeros(bytes: &[u8]) -> &[u8] {
     let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &bytes[..len]

@@ -1,4 +1,4 @@
-//! A growing file, and what has been read of it.
+//! A growing file, and the part that has been read.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,7 +22,7 @@ pub(super) struct FileStatus {
     pub(super) is_rotated: bool,
 }
 
-/// A growing file, and what has been read of it.
+/// A growing file, and the part that has been read.
 #[derive(Debug)]
 pub(super) struct LiveFile {
     pub(super) path: PathBuf,
@@ -70,7 +70,7 @@ impl LiveFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(error),
         };
-        // Whatever has the name now, this file is read to its end.
+        // Even if another file has the name now, this one is read to its end.
         let file_len = self.file.metadata()?.len();
         Ok(FileStatus { file_len, is_rotated })
     }
@@ -84,7 +84,7 @@ impl LiveFile {
     }
 
     /// Reads the file from `offset` to at least the end of the block, or to the end of the file.
-    /// What was read before is discarded: where the decoder found no valid fragment, it may be
+    /// The bytes read before are discarded: where the decoder found no valid fragment, it may be
     /// stale.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
         // Reads are long only while all of their bytes are used: after the written part, there may
@@ -112,7 +112,7 @@ impl LiveFile {
     }
 
     /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
-    /// what is not written yet; and how many of them are written.
+    /// the bytes not written yet; and how many of them are written.
     pub(super) fn whole_block(&mut self, at: u64, left: usize) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);

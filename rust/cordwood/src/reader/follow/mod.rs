@@ -1,7 +1,7 @@
 //! A file that is still being written: records as they arrive.
 //!
 //! `docs/format/following.md` lists the rules and the reasons for them. The
-//! [`Decoder`](crate::codec::Decoder) decides what is a record and what is damage; this module
+//! [`Decoder`](crate::codec::Decoder) distinguishes records from damage; this module
 //! decides only when its answer is final.
 
 mod follower;

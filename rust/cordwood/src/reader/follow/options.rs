@@ -18,14 +18,14 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Return only what begins at this file offset or after it: the
+    /// Return only events that begin at this file offset or after it: the
     /// [`Follower::offset`](super::Follower::offset) of an earlier follower, to resume. Default: 0.
     ///
-    /// MIDDLE and LAST fragments at the start, before anything else, are taken for the rest of a
-    /// record that begins before it, and are skipped without being reported, even if that record is
-    /// damaged or missing.
+    /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the rest of
+    /// a record that begins before it, and are skipped without being reported, even if that record
+    /// is damaged or missing.
     pub start: u64,
-    /// What to do with damage. Default: [`OnCorruption::Fail`]. Here, [`OnCorruption::Salvage`] is
+    /// The treatment of damage. Default: [`OnCorruption::Fail`]. Here, [`OnCorruption::Salvage`] is
     /// the same as [`OnCorruption::Skip`]: the rest of a block that is still being written cannot
     /// be judged.
     pub on_corruption: OnCorruption,

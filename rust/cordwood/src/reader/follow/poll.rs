@@ -16,14 +16,14 @@ pub enum WaitReason {
     /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
     Zeros,
     /// The next bytes belong to another log, or look damaged in a log that has a number, and so may
-    /// have been left by an older log: this one is written over it. If nothing at all is returned,
-    /// the file may have been renamed: readers go by the number in its name.
+    /// have been left by an older log: this one is written over it. If no record at all is
+    /// returned, the file may have been renamed: readers go by the number in its name.
     Stale,
     /// The next bytes look damaged. They are read again before that is reported, since they may be
     /// a partly visible write.
     Suspect,
     /// The rest of a block whose damage has been reported. Reading continues at the next block or,
-    /// after damage at the beginning of the file, once what follows shows which log it is.
+    /// after damage at the beginning of the file, once the bytes after it show which log it is.
     Damaged,
 }
 
@@ -52,7 +52,7 @@ pub struct NotYet {
     pub offset: u64,
     /// The length of the file, in bytes.
     pub file_len: u64,
-    /// What the follower is waiting for.
+    /// The reason for waiting.
     pub reason: WaitReason,
 }
 
@@ -73,7 +73,7 @@ pub enum Poll<'a> {
     /// Bytes that are not returned and never will be: damage, if the severity is
     /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
     Skipped(SkippedRegion),
-    /// Nothing to report yet. Poll again later.
+    /// No event to report yet. Poll again later.
     NotYet(NotYet),
     /// The file is shorter than the part already reported. The offset has lost its meaning, so
     /// every further result is the same.

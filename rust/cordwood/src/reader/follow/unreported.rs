@@ -1,4 +1,4 @@
-//! The bytes that have not been reported: what is known about them, and what to do with them.
+//! The bytes that have not been reported: their known state, and their treatment.
 
 use std::io;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::format::BLOCK_LEN;
 /// page cache, that is less than a millisecond.
 const PROBES_MAX: usize = 256;
 
-/// What to do at the first place that is not a valid fragment.
+/// The decision at the first place that is not a valid fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// It may become one.
@@ -32,7 +32,7 @@ pub(super) struct Seen {
     pub(super) is_read_again: bool,
 }
 
-/// What is known about the bytes that have not been reported.
+/// The state of the unreported bytes.
 #[derive(Debug, Default)]
 pub(super) struct Unreported {
     /// The beginning of the last block that is known to begin with a valid fragment, and the form
@@ -40,7 +40,7 @@ pub(super) struct Unreported {
     pub(super) passed: Option<(u64, Form)>,
     /// For a block that begins with a valid fragment.
     pub(super) probes: Probes,
-    /// For anything after the bytes that show the format of the log.
+    /// For data after the bytes that show the format of the log.
     pub(super) head_probes: Probes,
     /// Whether this poll left blocks of a file that has been replaced to the next poll.
     pub(super) is_probing: bool,

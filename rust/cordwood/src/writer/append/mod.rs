@@ -1,4 +1,4 @@
-//! Opening a log to append to it: what its end is, and where appending resumes.
+//! Opening a log to append to it: the kind of its end, and where appending resumes.
 
 mod recover;
 mod tail;

@@ -19,7 +19,7 @@ use crate::writer::BUFFER_LEN;
 use crate::writer::log_file::{LogFileOptions, OnTornTail};
 use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 
-/// Where the next record goes, and what followed the last complete one.
+/// Where the next record goes, and the bytes after the last complete one.
 #[derive(Debug)]
 pub(in crate::writer) struct Recovered {
     pub(in crate::writer) format: LogFormat,
@@ -28,7 +28,7 @@ pub(in crate::writer) struct Recovered {
 }
 
 impl Recovered {
-    /// Nothing: the file is new.
+    /// None: the file is new.
     pub(in crate::writer) fn empty(format: LogFormat) -> Self {
         Recovered {
             format,
@@ -87,7 +87,7 @@ pub(in crate::writer) fn recover(
         }
     }
     match unsynced {
-        // Shorter than what was on the disk: it is another file, or has been truncated.
+        // Shorter than the bytes on the disk: it is another file, or has been truncated.
         Some(offset) if offset > new_len => unsynced::forget(storage.identity()),
         Some(offset) => write_again(storage, offset, new_len, interrupted).map_err(failed)?,
         None => {}
@@ -99,16 +99,16 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// The format in which to append to a log: in the given dialect, or else in the one that it is in. If
-/// one is given, also what the file seems to be if it is not a log.
+/// The format in which to append to a log: in the given dialect, or else in the one that it is in.
+/// If a dialect is given, also the detected foreign format.
 ///
 /// A packed log is continued with the compression that its mark states or, if the mark is lost, with
 /// that of its first container. The given one counts only if the file has neither.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::WrongDialect`], [`ErrorKind::NeverAppended`], [`ErrorKind::Foreign`]: readers of the file would
-/// not find what is appended.
+/// [`ErrorKind::WrongDialect`], [`ErrorKind::NeverAppended`], [`ErrorKind::Foreign`]: readers of
+/// the file would not find the appended records.
 fn format_of(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -147,7 +147,7 @@ fn format_of(
         ));
     }
     // RocksDB and Pebble begin a new log each time they open a database. In a log with log numbers,
-    // readers take what follows its end for the rest of an older log.
+    // readers take the bytes after its end for the rest of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, file));
     }
@@ -155,7 +155,7 @@ fn format_of(
     if dialect.is_some_and(Dialect::is_packed) {
         unsupported(check_mark(&head), file)?;
     }
-    // A mark that is torn states nothing.
+    // A torn mark does not count.
     let stating = found.filter(|_| file_len >= Mark::FRAGMENT_LEN as u64);
     let format = LogFormat {
         compression: stating.map_or(options.compression, |found| found.compression),
@@ -186,8 +186,8 @@ fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
 }
 
 /// Sets the length of a file that was longer or ended in a torn record. The new length is on the
-/// disk before anything is written there: otherwise a crash could bring back old bytes after the
-/// new ones. Everything before `known_offset` was on the disk.
+/// disk before the first write there: otherwise a crash could bring back old bytes after the new
+/// ones. Everything before `known_offset` was on the disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
@@ -216,10 +216,10 @@ fn write_again(
     Ok(())
 }
 
-/// A log before anything is appended to it.
+/// A log before the first append.
 struct LogBefore<'a> {
     dialect: Dialect,
-    /// What the file seems to be if it is not a log, although its dialect was named.
+    /// The apparent format of the file if it is not a log, although its dialect was named.
     foreign: Option<Foreign>,
     file_len: u64,
     storage: &'a dyn Storage,
@@ -241,9 +241,9 @@ impl LogBefore<'_> {
     /// The length that the file will have, by the table in `docs/format/writing.md`. `region` is
     /// the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
-        // Without a valid fragment, nothing in it shows that this is a log. It may be one whose first
-        // record is torn; or, if its dialect was named, one of whose only records a sector never
-        // reached the disk.
+        // Without a valid fragment, no byte of it shows that this is a log. It may be one whose
+        // first record is torn; or, if its dialect was named, one of whose only records a sector
+        // never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.begin)?);
@@ -293,7 +293,7 @@ impl LogBefore<'_> {
             torn = &torn[whole.end..];
         }
         if bytes.len() < HEADER_LEN && !tail.has_fragment {
-            // The type of the first header is missing. Zero is not a type, and completes nothing;
+            // The type of the first header is missing. Zero is not a type, and completes no header;
             // with another byte, the file could look as if it were not a log.
             return Ok(0);
         }
@@ -331,8 +331,8 @@ impl LogBefore<'_> {
         Ok(begins && is_written(&self.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Whether there is at most a trailer between the checkpoint and `first`, the beginning of what
-    /// follows it: the next record, the rest of one, or the end of the file.
+    /// Whether there is at most a trailer between the checkpoint and `first`, the beginning of the
+    /// bytes after it: the next record, the rest of one, or the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.dialect.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
@@ -353,7 +353,7 @@ impl LogBefore<'_> {
             ..
         } = *self;
         let checkpoint = options.checkpoint.unwrap_or(0);
-        // From the beginning of the block on, so that nothing inside a record can be mistaken for
+        // From the beginning of the block on, so that no bytes inside a record can be mistaken for
         // one.
         let offset = dialect.block_begin(checkpoint);
         let read = Interruptible {
@@ -414,7 +414,7 @@ impl LogBefore<'_> {
                         return Err(self.corruption(region));
                     }
                 }
-                // The block is full, and nothing reads these bytes; or there is a file header, but
+                // The block is full, and no reader uses these bytes; or there is a file header, but
                 // no record yet.
                 Step::Skipped(SkippedRegion {
                     reason: Reason::NonzeroTrailer | Reason::FileHeader | Reason::UnknownVersion { .. },

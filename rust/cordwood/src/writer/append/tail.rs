@@ -1,4 +1,4 @@
-//! What follows the last complete record of a log, and whether a crash could have left it.
+//! The bytes after the last complete record of a log, and whether a crash could have left them.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use crate::dialect::{Dialect, Role};
 use crate::format::{KIND_AT, Kind};
 use crate::writer::storage::{Storage, read_at_most};
 
-/// The unit that a disk writes atomically. Only a hint at what a crash could have left; etcd
+/// The unit that a disk writes atomically. Only a hint that a crash could have left it; etcd
 /// assumes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
-/// What follows the last complete record.
+/// The bytes after the last complete record.
 #[derive(Debug)]
 pub(super) struct Tail {
     pub(super) begin: u64,
@@ -26,10 +26,10 @@ pub(super) struct Tail {
     /// A sector, or the part of one that is damaged, is all zero: it was not written, though the
     /// file already had its new length.
     has_zero_sector: bool,
-    /// Something in it cannot be the rest of an interrupted write: a complete record, or one that
+    /// A part of it cannot be the rest of an interrupted write: a complete record, or one that
     /// is complete except for one flipped bit.
     has_whole_record: bool,
-    /// Something in it is not zero.
+    /// A byte of it is not zero.
     pub(super) has_data: bool,
     /// There is a valid fragment in it or before it.
     pub(super) has_fragment: bool,
@@ -89,7 +89,7 @@ impl Tail {
                     let bytes = read_at_most(storage, begin, end - begin)?;
                     self.has_zero_sector |= has_zero_sector(&bytes, begin);
                     self.has_whole_record |= hides_record(dialect, &bytes);
-                    // The record may have been synced, whatever zeros it contains: an unwritten
+                    // The record may have been synced, even if it contains zeros: an unwritten
                     // sector would have changed more than one bit.
                     self.has_whole_record |= begin == region.begin && locate_bit_flip(&bytes, begin, dialect).is_some();
                     begin = end;

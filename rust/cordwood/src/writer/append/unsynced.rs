@@ -2,9 +2,9 @@
 //!
 //! After a failed `fsync`, Linux marks the pages that it could not write as clean: they can still
 //! be read, the next sync succeeds, and yet they are not on the disk. So a writer that reopens such
-//! a file must rewrite the bytes, which makes the pages dirty, before a sync means anything. Only
-//! this process knows about the failure; another process states with its checkpoint what it knows
-//! to be on the disk.
+//! a file must rewrite the bytes, which makes the pages dirty, before a sync has a meaning. Only
+//! this process knows about the failure; another process states with its checkpoint which bytes it
+//! knows to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -23,12 +23,12 @@ static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
-    // Nothing panics while the lock is held.
+    // No code panics while the lock is held.
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Remembers that a sync has failed and that everything before `durable_offset` was on the disk.
-/// What is remembered from an earlier failure remains valid.
+/// The memory of an earlier failure remains valid.
 pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();

@@ -14,8 +14,8 @@ use crate::writer::append::{cut, unsynced};
 use crate::writer::storage::{Storage, copy_of, write_all};
 
 impl LogFile {
-    /// [`write_out`](Self::write_out), and if that fails, removes what was appended since `before`
-    /// and is not in the file.
+    /// [`write_out`](Self::write_out), and if that fails, removes the records appended since
+    /// `before` that are not in the file.
     pub(super) fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_out(state).inspect_err(|_| state.take_back(before))
     }
@@ -45,10 +45,10 @@ impl LogFile {
         Ok(())
     }
 
-    /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset: what is in the
-    /// buffer and the record are written in pieces, so that only one of them is copied at a time.
-    /// If that fails, removes the record, and what was appended since `before` and is not in the
-    /// file.
+    /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset: the contents of
+    /// the buffer and the record are written in pieces, so that only one of them is copied at a
+    /// time. If that fails, removes the record, and those appended since `before` that are not in
+    /// the file.
     pub(super) fn write_long_since(&self, state: &mut State, record: &[u8], before: Mark) -> Result<u64, Error> {
         self.write_long(state, record).inspect_err(|_| state.take_back(before))
     }
@@ -90,7 +90,7 @@ impl LogFile {
             }
             Err(source) => {
                 if state.written == begin {
-                    // What is left in the buffer is from the middle of the record.
+                    // The rest in the buffer is from the middle of the record.
                     state.buffer.clear();
                 }
                 Err(self.undo_write(state, source))
@@ -108,7 +108,7 @@ impl LogFile {
             .map(|storage| cut(&**storage, state.written, state.durable));
         match undone.unwrap_or(Ok(())) {
             Ok(()) => state.allocated = state.allocated.map(|_| state.written),
-            // The end of the file is then unknown: whatever is written may follow a partial record.
+            // The end of the file is then unknown: any write may follow a partial record.
             Err(undo_error) => {
                 state.failure = Some(Failure {
                     what: "write",
@@ -188,12 +188,13 @@ impl LogFile {
             Ok(()) => {
                 state.durable = end;
                 state.is_name_durable = true;
-                // What an earlier failed sync left unwritten was rewritten when the log was opened.
+                // The bytes that an earlier failed sync left unwritten were rewritten when the log
+                // was opened.
                 unsynced::forget(storage.identity());
             }
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
-                // A write that could not be undone meanwhile is reported with what it left.
+                // A write that could not be undone meanwhile is reported with the state it left.
                 state.failure.get_or_insert(Failure {
                     what: "sync",
                     source,

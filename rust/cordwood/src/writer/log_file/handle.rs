@@ -21,7 +21,7 @@ use crate::writer::storage::copy_of;
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log;
 ///   [`append_to`](LogFile::append_to) reads an existing one and appends to it, but never after an
-///   incomplete record, where LevelDB's own log reuse loses what follows.
+///   incomplete record, where LevelDB's own log reuse loses the records after it.
 /// * It is locked against a second writer, in this process or another, until it is closed or
 ///   dropped.
 /// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the
@@ -29,9 +29,10 @@ use crate::writer::storage::copy_of;
 /// * It belongs to the process that opened it. In a forked child every call fails with
 ///   [`ErrorKind::Forked`], and closing or dropping the copy changes neither the file nor its lock.
 ///
-/// # What survives
+/// # Crashes and failures
 ///
-/// | what happened to a record | survives the end of the process | survives a crash of the machine |
+/// | the last operation on a record | survives the end of the process | survives a crash of the
+/// machine |
 /// |---|---|---|
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::EveryAppend`] (the default) | yes | once synced |
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::OnClose`] | once flushed | once synced |
@@ -42,7 +43,7 @@ use crate::writer::storage::copy_of;
 /// [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close) write the rest.
 /// **Call `close` to learn whether everything was written**: dropping the log without it tries to
 /// flush, but cannot report a failure. Dropping does not flush after a permanent failure or in a
-/// forked child; it never syncs, whatever the policy, and does not write Pebble's end-of-log
+/// forked child; it never syncs, under any policy, and does not write Pebble's end-of-log
 /// trailer.
 ///
 /// # Failures
@@ -53,10 +54,10 @@ use crate::writer::storage::copy_of;
 /// If the file cannot be truncated either, its end is unknown, and every later call fails.
 ///
 /// After a failed sync every later call also fails. A failed sync cannot be retried: the system may
-/// have dropped what it could not write, and reports that only once. To continue, open the file
-/// again with [`append_to`](LogFile::append_to): in the same process it rewrites what follows the
-/// durable offset, as read from the file, so that the next sync covers it. Another process does so
-/// from its [checkpoint](LogFileOptions::checkpoint).
+/// have dropped the bytes it could not write, and reports that only once. To continue, open the
+/// file again with [`append_to`](LogFile::append_to): in the same process it rewrites the bytes
+/// after the durable offset, as read from the file, so that the next sync covers them. Another
+/// process does so from its [checkpoint](LogFileOptions::checkpoint).
 ///
 /// A panic while a record is appended, such as in an iterator passed to
 /// [`extend`](LogFile::extend), also makes every later call fail.
@@ -99,8 +100,8 @@ impl LogFile {
         self.format
     }
 
-    /// What followed the last complete record when the log was opened: cut off or kept, depending
-    /// on the [options](LogFileOptions::on_torn_tail). `None` if there was nothing.
+    /// The bytes after the last complete record when the log was opened: cut off or kept, depending
+    /// on the [options](LogFileOptions::on_torn_tail). `None` if there were none.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
@@ -148,8 +149,8 @@ impl LogFile {
     /// ```
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // At the fork, another thread of the parent may have held the lock, which nothing would
-            // ever release here.
+            // At the fork, another thread of the parent may have held the lock, which no thread
+            // would ever release here.
             return self.try_status().unwrap_or(LogStatus {
                 offset: 0,
                 durable_offset: 0,
@@ -234,8 +235,8 @@ impl LogFile {
     }
 
     /// Adds a record to the open container, if that is all that has to be done: the container stays
-    /// open, and nothing is written or synced.
-    // Inlined, it would make appending to other logs slower.
+    // open, and no byte is written or synced. Inlined, it would make appending to other logs
+    // slower.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
         let is_never_due = matches!(self.options.sync, SyncPolicy::Never | SyncPolicy::OnClose);
@@ -313,7 +314,7 @@ impl LogFile {
     }
 
     /// Appends a record if that requires no waiting, either for the operating system or for another
-    /// thread. Otherwise, and also if the record is too long, it appends nothing and returns
+    /// thread. Otherwise, and also if the record is too long, it does not append and returns
     /// `None`. With [`FlushPolicy::EveryAppend`] it always does so.
     ///
     /// # Errors
@@ -376,7 +377,7 @@ impl LogFile {
     /// [`Writer::finish`](crate::Writer::finish), it does not consume the log, since threads may
     /// share it.
     ///
-    /// In a forked child nothing is written and the lock is kept: only the child's copy of the
+    /// In a forked child no byte is written and the lock is kept: only the child's copy of the
     /// descriptor is closed.
     ///
     /// # Errors
@@ -396,8 +397,8 @@ impl LogFile {
     /// ```
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
-            // Not `lock`: see `status`. Nothing was appended in this process; the buffer is for the
-            // parent to write.
+            // Not `lock`: see `status`. No record was appended in this process; the buffer is for
+            // the parent to write.
             if let Some(mut state) = self.try_lock() {
                 state.is_closed = true;
                 state.storage = None;
@@ -418,8 +419,8 @@ impl LogFile {
         }
         state.storage = None;
         self.sync_ended.notify_all();
-        // A closed writer may be kept for a long time. What it has not written is lost, and that
-        // has been reported.
+        // A closed writer may be kept for a long time. The bytes it has not written are lost, and
+        // that has been reported.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -427,7 +428,7 @@ impl LogFile {
 
     fn finish(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         let usable = self.check(&state);
-        // From here on, nothing can be appended that would never be written.
+        // From here on, no record can be appended that would never be written.
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
@@ -438,7 +439,7 @@ impl LogFile {
         if self.options.preallocate_len > 0
             && let Some(storage) = &state.storage
         {
-            // Sets the length to what it already is, which releases the preallocated space after
+            // Sets the length to its present value, which releases the preallocated space after
             // it. A failure costs only that space.
             let _ = storage.file_len().and_then(|len| storage.set_len(len));
         }
@@ -574,7 +575,7 @@ impl LogFile {
     }
 }
 
-/// Tries to write what has not been flushed, as `BufWriter` does.
+/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_forked() {

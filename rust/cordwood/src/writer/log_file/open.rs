@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, unsupported};
 use crate::writer::append::{Recovered, cut, recover, unsynced};
 use crate::writer::storage::{DiskFile, Storage};
 
-/// Refuses what the dialect does not support, and logs that are never appended to.
+/// Refuses options that the dialect does not support, and logs that are never appended to.
 fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     unsupported(format.check(), path)?;
     if format.is_appended_to() {
@@ -34,7 +34,7 @@ impl LogFile {
     ///   such as `000012.log`, that is not the one in the options ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Locked`] if another writer has it open; the file is left as it is.
     /// * [`ErrorKind::Unsupported`] if the options give a log number or a compression that the dialect
-    ///   does not support, or a compression that this build cannot write; nothing is changed.
+    ///   does not support, or a compression that this build cannot write; the file is not changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         // Opening does not truncate it: another writer may have it open.
         Self::create_with(
@@ -71,8 +71,8 @@ impl LogFile {
     ///
     /// The file is read, from its beginning or from the [checkpoint](LogFileOptions::checkpoint).
     /// If it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
-    /// decides what happens; [`discarded_tail`](Self::discarded_tail) returns what followed the
-    /// last complete record.
+    /// decides; [`discarded_tail`](Self::discarded_tail) describes the bytes after the last
+    /// complete record.
     ///
     /// # Errors
     ///

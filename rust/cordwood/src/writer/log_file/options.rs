@@ -9,15 +9,15 @@ use crate::names::names;
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
 /// [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::append_sync`](crate::LogFile::append_sync) sync at any time, whatever the policy.
+/// [`LogFile::append_sync`](crate::LogFile::append_sync) sync at any time, under any policy.
 /// There is no background thread: `EveryBytes` and `EveryInterval` take effect only during an
-/// append. While nothing is appended, nothing is synced, however long ago the last sync was; a
-/// program that will append nothing for a while should call `sync` itself.
+/// append. Without an append there is no sync, however long ago the last one was; a program that
+/// will not append for a while should call `sync` itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// Only on request. What has been written survives the end of the process, but a crash of the
-    /// machine may lose it.
+    /// Only on request. Written records survive the end of the process, but a crash of the machine
+    /// may lose them.
     #[default]
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every later variant also syncs on close.
@@ -35,14 +35,14 @@ pub enum SyncPolicy {
 /// if the process ends.
 ///
 /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::close`](crate::LogFile::close) do so whatever the policy. When the records reach the
+/// [`LogFile::close`](crate::LogFile::close) do so under any policy. When the records reach the
 /// disk depends on the [`SyncPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FlushPolicy {
     /// Each append writes before it returns, in one write; for an
     /// [`extend`](crate::LogFile::extend), or a record of more than 256 KiB, in one write per 256
-    /// KiB. What was appended survives the process, however it ends. LevelDB does the same.
+    /// KiB. Appended records survive the process, however it ends. LevelDB does the same.
     #[default]
     EveryAppend,
     /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short
@@ -53,7 +53,7 @@ pub enum FlushPolicy {
 
 names!(FlushPolicy, "flush policy", EveryAppend = "append", OnClose = "close");
 
-/// What [`LogFile::append_to`](crate::LogFile::append_to) does with a file that does not end with a
+/// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end with a
 /// complete record. The rule is in `docs/format/writing.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -62,12 +62,12 @@ pub enum OnTornTail {
     /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) for damage anywhere.
     #[default]
     Refuse,
-    /// Cuts off what follows the last complete record, if a crash could have left it there. Refuses
-    /// other damage; damage that one flipped bit explains, since the record may have been synced;
-    /// and a file without any valid fragment, which may not be a log.
+    /// Cuts off the bytes after the last complete record, if a crash could have left them there.
+    /// Refuses other damage; damage that one flipped bit explains, since the record may have been
+    /// synced; and a file without any valid fragment, which may not be a log.
     Truncate,
-    /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting what
-    /// they skip there.
+    /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting the
+    /// region they skip there.
     PadToBlock,
 }
 
@@ -94,23 +94,23 @@ pub struct LogFileOptions {
     pub flush: FlushPolicy,
     /// When to sync. Default: [`SyncPolicy::Never`].
     pub sync: SyncPolicy,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): what to do with a file that does not
+    /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does not
     /// end with a complete record. Default: [`OnTornTail::Refuse`].
     pub on_torn_tail: OnTornTail,
     /// Request space from the file system this many bytes at a time, before it is needed. The
-    /// length of the file remains that of its records, and closing releases what was not used.
+    /// length of the file remains that of its records, and closing releases the unused space.
     /// Default: 0, no preallocation.
     ///
     /// A hint: it needs the feature `preallocate`, Linux, and a file system that supports it (ext4,
-    /// XFS, Btrfs, tmpfs); without them, nothing happens.
+    /// XFS, Btrfs, tmpfs); without them, the option has no effect.
     pub preallocate_len: u64,
     /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or
     /// ends, and before which everything is known to be on the disk, such as an earlier
     /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
-    /// end, and what follows is written again before a sync may cover it: a sync in the process
-    /// that wrote it may have failed. If it is greater than 0, the file must exist. Default: `None`,
-    /// for which the file is read from its beginning, and nothing is written again unless a sync has
-    /// failed in this process.
+    /// end, and the bytes after it are written again before a sync may cover them: a sync in the
+    /// process that wrote it may have failed. If it is greater than 0, the file must exist.
+    /// Default: `None`, for which the file is read from its beginning, and no byte is written again
+    /// unless a sync has failed in this process.
     pub checkpoint: Option<u64>,
     /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
     /// Closing writes Pebble's end-of-log trailer. Default: `None`, which means the dialect of the

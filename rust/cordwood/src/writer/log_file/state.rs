@@ -1,4 +1,4 @@
-//! What the lock of a log file guards.
+//! The state that the lock of a log file guards.
 
 use std::io;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl State {
 
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
-            // Everything before the mark has been written, and part of what followed it.
+            // Everything before the mark has been written, and part of the bytes after it.
             (0, self.written)
         } else {
             (mark.buffered_len, mark.offset)

@@ -1,6 +1,6 @@
 //! The `crc32c` instructions, arranged as in the x86-64 kernel of the same name: short data is one
 //! chain of them; long data is split into three parts with a chain each, and the states of the
-//! first two are then advanced over what follows them.
+//! first two are then advanced over the bytes after them.
 //!
 //! Each instruction waits for the one before it in its chain; meanwhile the processor can run those
 //! of other chains. Not benchmarked on AArch64 hardware.
@@ -58,7 +58,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// At most 7 bytes with nothing before them. Not inlined, so that `one` can be.
+/// At most 7 bytes with no byte before them. Not inlined, so that `one` can be.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

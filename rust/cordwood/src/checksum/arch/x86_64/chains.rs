@@ -1,6 +1,6 @@
 //! The `crc32` instruction: it processes 8 bytes in three cycles, but one can start every cycle. So
 //! short data is one chain of them, and long data is split into three parts with a chain each; the
-//! states of the first two are then advanced over what follows them.
+//! states of the first two are then advanced over the bytes after them.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -73,7 +73,7 @@ pub(super) fn short(mut state: u32, data: &[u8]) -> u32 {
     part_of_word(state, last >> (64 - 8 * rest.len()), rest.len())
 }
 
-/// At most 7 bytes with nothing before them. Not inlined, so that `one` can be.
+/// At most 7 bytes with no byte before them. Not inlined, so that `one` can be.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

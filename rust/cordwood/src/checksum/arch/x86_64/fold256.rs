@@ -1,5 +1,5 @@
-//! Folding: two carry-less multiplications advance 16 bytes over what follows, and the result is
-//! added to that; with 256-bit registers, two such steps are done at once.
+//! Folding: two carry-less multiplications advance 16 bytes over the next ones, and the result is
+//! added to those; with 256-bit registers, two such steps are done at once.
 //!
 //! Long data keeps both units of the processor busy at once: three chains of `crc32` for its front,
 //! folding for its back.

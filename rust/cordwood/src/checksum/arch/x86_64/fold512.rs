@@ -1,9 +1,9 @@
 //! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes. The last 1 to 64
-//! bytes have a register to themselves, and a table has the factors that advance what is before
+//! bytes have a register to themselves, and a table has the factors that advance the bytes before
 //! them, by how many they are.
 //!
 //! This is faster than the `crc32` instruction from about 20 bytes on, and three to five times as
-//! fast for long data, so doing both at once, as in [`fold256`](super::fold256), gains nothing.
+//! fast for long data, so doing both at once, as in [`fold256`](super::fold256), is not faster.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
