@@ -33,6 +33,7 @@ __all__ = [
     "batch_crc",
     "crc32c",
     "decode_entity",
+    "decode_swanlab",
     "decode_wandb",
     "detect",
     "fragments",
@@ -1671,6 +1672,21 @@ def batch_crc(batch: RecordBatch, crc: int, /) -> int:
         An unsigned 32-bit integer.
     """
 
+def decode_swanlab(record: ReadableBuffer, /) -> tuple[str, int, int | None, float] | None:
+    """A number that a run of SwanLab 0.8 or later has logged.
+
+    Args:
+        record: `bytes` or any other buffer.
+
+    Returns:
+        A tuple: its name, the step, the time in microseconds since 1970-01-01 00:00 UTC or `None`,
+        and the number. `None` if the record is of another kind.
+
+    Raises:
+        PayloadError: `record` is not a record of a run.
+        TypeError: `record` is not bytes-like.
+    """
+
 def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
     """The fields of a record of a Weights & Biases run.
 
@@ -1682,9 +1698,10 @@ def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
         kind: The kind that the record must be, which determines the fields. `"history"`: `items`
             and `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a
             record of kind `"run"` may also contain: `update` and `remove`, each a list of items.
-            `"run"`: `run_id`, `entity`, `project`, `display_name` and `start_time`. `"output"`,
-            whether raw or not: `stream` (`"stdout"` or `"stderr"`), `timestamp` and `line`.
-            `"exit"`: `exit_code`.
+            `"run"`: `run_id`, `entity`, `project`, `group`, `job_type`, `display_name`, `notes`,
+            `tags`, `host`, `git_commit` and `start_time`. `"environment"`: `executable`,
+            `program`, `args`, `host` and `git_commit`. `"output"`, whether raw or not: `stream`
+            (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
 
     Returns:
         The fields, or `None` if the record is of another kind.

@@ -15,9 +15,15 @@ def the_log_of(folder) -> Path:
 
 def offline_run(folder, script) -> Path:
     """The run file that a script writes with wandb."""
+    return offline_program(folder, ["-c", script])
+
+
+def offline_program(folder, arguments) -> Path:
+    """The run file that a program, started in the folder with these arguments of Python, writes with wandb."""
     environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder), "WANDB_SILENT": "true", "HOME": str(folder)}
+    command = [sys.executable, *arguments]
     done = subprocess.run(
-        [sys.executable, "-c", script], env=os.environ | environment, capture_output=True, check=False, timeout=120
+        command, cwd=folder, env=os.environ | environment, capture_output=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr.decode()
     [path] = Path(folder).glob("wandb/offline-run-*/*.wandb")

@@ -2,19 +2,23 @@
 
 import json
 import math
+import shlex
+import socket
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
-from real_engines import offline_run, scan_wandb
+from real_engines import offline_program, offline_run, scan_wandb
 from real_files import RUNS, corpus
 from wandb.proto.wandb_internal_pb2 import (
     ConfigRecord,
+    EnvironmentRecord,
     HistoryRecord,
     OutputRawRecord,
     OutputRecord,
@@ -122,6 +126,57 @@ def test_summary_and_configuration(run):
     config = wandb.config(cordwood.open(run))
     assert config.pop("_wandb") is not None
     assert config == {"lr": 0.1, "model": {"depth": 3}, "late": [1, 2]}
+
+
+DESCRIBED = """
+import sys
+import wandb
+run = wandb.init(
+    project="proj", entity="team", id="r1", name="first", group="grp", job_type="train", tags=["a", "b"], notes="one",
+)
+run.log({"loss": 1})
+run.tags += ("c d",)
+run.notes = "two\\nlines"
+run.finish(exit_code=int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(("end", "state", "code"), [("0", "finished", 0), ("3", "failed", 3)])
+def test_the_description_of_a_run(end, state, code, tmp_path):
+    program = tmp_path / "train it.py"
+    program.write_text(DESCRIBED, encoding="utf-8")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    identity = ["-c", "user.email=a@example.org", "-c", "user.name=a"]
+    subprocess.run(["git", "-C", tmp_path, *identity, "commit", "--quiet", "--allow-empty", "-m", "x"], check=True)
+    head = subprocess.run(["git", "-C", tmp_path, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    start = datetime.now(UTC)
+    path = offline_program(tmp_path, [program, end])
+    found = wandb.run(path)
+    assert abs(found.pop("start_time") - start) < timedelta(minutes=2)
+    assert found == {
+        "id": "r1",
+        "name": "first",
+        "project": "proj",
+        "entity": "team",
+        "group": "grp",
+        "job_type": "train",
+        "tags": ["a", "b", "c d"],
+        "notes": "two\nlines",
+        "state": state,
+        "exit_code": code,
+        "host": socket.gethostname(),
+        "git_commit": head.stdout.strip(),
+        "command": f"{sys.executable} '{program}' {end}",
+    }
+    # A file that ends before the run does.
+    records = list(cordwood.open(path))[:-1]
+    assert wandb.run(records)["state"] == "unfinished"
+    assert wandb.run(records)["exit_code"] is None
+
+
+def test_a_module_as_the_program_of_a_run():
+    record = message_of(environment={"program": "-m pkg.train", "args": ["a b"]})
+    assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
 
 def test_the_output_is_what_was_printed(run):
@@ -350,6 +405,12 @@ KINDS = {
         run_id=NAMES,
         project=NAMES,
         display_name=NAMES,
+        entity=NAMES,
+        run_group=NAMES,
+        job_type=NAMES,
+        notes=NAMES,
+        host=NAMES,
+        git=st.none() | st.builds(dict, commit=NAMES, remote_url=NAMES),
         tags=st.lists(NAMES, max_size=2),
         starting_step=st.integers(0, 9),
         start_time=st.none() | timestamps(),
@@ -365,6 +426,15 @@ KINDS = {
             max_size=3,
             unique_by=lambda item: item["key"],
         ),
+    ),
+    "environment": st.builds(
+        EnvironmentRecord,
+        os=NAMES,
+        program=NAMES,
+        args=st.lists(NAMES, max_size=2),
+        host=NAMES,
+        executable=NAMES,
+        git=st.none() | st.builds(dict, commit=NAMES),
     ),
     "exit": st.builds(dict, exit_code=st.integers(-(2**31), 2**31 - 1), runtime=st.integers(0, 9)),
     "files": st.just({"files": [{"path": "a"}]}),
@@ -412,6 +482,38 @@ def expected_of(messages):
     return [rows, metrics, trees["summary"], trees["config"], text]
 
 
+def description_of(messages):
+    """What wandb's own messages say about the run itself, but for the quotes of its command."""
+    about, environment, end = RunRecord(), EnvironmentRecord(), None
+    for message in messages:
+        kind = message.WhichOneof("record_type")
+        if kind == "run":
+            about = message.run
+        elif kind == "environment":
+            if message.environment.args:
+                del environment.args[:]
+            environment.MergeFrom(message.environment)
+        elif kind == "exit":
+            end = message.exit.exit_code
+    command = [environment.executable or "python", environment.program, *environment.args]
+    return {
+        "id": about.run_id or None,
+        "name": about.display_name or None,
+        "project": about.project or None,
+        "entity": about.entity or None,
+        "group": about.run_group or None,
+        "job_type": about.job_type or None,
+        "tags": list(about.tags),
+        "notes": about.notes or None,
+        "state": {None: "unfinished", 0: "finished"}.get(end, "failed"),
+        "exit_code": end,
+        "start_time": about.start_time.ToDatetime(UTC) if about.HasField("start_time") else None,
+        "host": about.host or environment.host or None,
+        "git_commit": about.git.commit or environment.git.commit or None,
+        "command": command if environment.program else None,
+    }
+
+
 def change(tree, record):
     for item in record.update:
         *path, name = item.nested_key or [item.key]
@@ -441,6 +543,8 @@ def test_messages_of_wandb_decode_to_what_wandb_reads(messages):
     parsed = [Record.FromString(record) for record in records]
     found = [function(records) for function in FUNCTIONS]
     assert comparable(found) == comparable(expected_of(parsed))
+    about = wandb.run(records)
+    assert {**about, "command": about["command"] and shlex.split(about["command"])} == description_of(parsed)
     assert all(next(iter(row)) == "_step" for row in found[0] if "_step" in row)
     for message, record in zip(messages, records, strict=True):
         run, end = decode_wandb(record, "run"), decode_wandb(record, "exit")
@@ -452,7 +556,7 @@ def test_messages_of_wandb_decode_to_what_wandb_reads(messages):
 
 def test_the_kinds_that_can_be_decoded():
     with pytest.raises(
-        ValueError, match="there is no kind 'files': config, exit, history, output, run, stats, summary"
+        ValueError, match="there is no kind 'files': config, environment, exit, history, output, run, stats, summary"
     ):
         decode_wandb(b"", "files")
     with pytest.raises(TypeError, match="record must be bytes-like, not str"):

@@ -2,7 +2,7 @@
 
 No account, no network and no other package is needed: only `to_dict` needs an installed `wandb`.
 
-`history`, `summary`, `config`, `metrics` and `output` accept the path of a run, or its records: an open
+`run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run, or its records: an open
 `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
 
     >>> from cordwood.payload import wandb
@@ -14,7 +14,9 @@ No account, no network and no other package is needed: only `to_dict` needs an i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from os import PathLike
 from typing import Any, TypeAlias, cast
@@ -25,10 +27,12 @@ from cordwood.payload._error import payload_error
 from cordwood.payload._json_parser import DEPTH_MAX, is_too_deep, parsed
 from cordwood.types import PayloadReason
 
-__all__ = ["config", "history", "history_row", "metrics", "output", "summary", "to_dict"]
+__all__ = ["config", "history", "history_row", "metrics", "output", "run", "summary", "to_dict"]
 
 # As `decode_wandb` returns them: names, from the outermost to the value's own, and the value in JSON.
 _Items: TypeAlias = list[tuple[tuple[str, ...], str]]
+RunFields: TypeAlias = dict[str, dict[str, Any]]
+"""The fields that describe a run, by the kinds of the records that have them."""
 _LeaveOut: TypeAlias = Callable[[PayloadError], object]
 
 
@@ -204,6 +208,67 @@ def output_piece(record: bytes) -> dict[str, Any] | None:
         "stream": fields["stream"],
         "text": fields["line"],
     }
+
+
+def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
+    """The description of a run: who ran which program, where, when, and how it ended.
+
+    Args:
+        records: The records of the run, or the path of its file.
+
+    Returns:
+        `id`, `name`, `project`, `entity`, `group`, `job_type`, `tags` (a list), `notes`, `state`, `exit_code`,
+        `start_time` (a `datetime` in UTC), `host`, `git_commit` and `command`, in this order. A value that is not in
+        the records is `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"`: the
+        records do not say how the run ended, because it continues, or its process was killed.
+
+    Raises:
+        PayloadError: A record is not one of wandb.
+        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
+            path, leaves it out.
+    """
+    fields: RunFields = {}
+    for record in _records(records):
+        take_run_fields(fields, record)
+    return run_row(fields)
+
+
+def take_run_fields(fields: RunFields, record: bytes) -> None:
+    """Adds to the fields of a run those of a record that describes the run, its beginning or its end."""
+    for kind in ("run", "environment", "exit"):
+        found = decode_wandb(record, kind)
+        if found is not None:
+            # Each record of the kind "run" describes all of it, one of the kind "environment" a part.
+            known = fields.get(kind, {}) if kind == "environment" else {}
+            fields[kind] = known | {name: value for name, value in found.items() if value not in (None, "", [])}
+
+
+def run_row(fields: RunFields) -> dict[str, Any]:
+    """The description of a run that has these fields, as `run` returns it."""
+    about, environment, end = (fields.get(kind, {}) for kind in ("run", "environment", "exit"))
+    program: str | None = environment.get("program")
+    start = about.get("start_time")
+    command = None
+    if program is not None:
+        # The program may be `-m` and the name of a module.
+        parts = program.split(" ", 1) if program.startswith("-m ") else [program]
+        command = shlex.join([environment.get("executable", "python"), *parts, *environment.get("args", [])])
+    return {
+        "id": about.get("run_id"),
+        "name": about.get("display_name"),
+        **{name: about.get(name) for name in ("project", "entity", "group", "job_type")},
+        "tags": about.get("tags", []),
+        "notes": about.get("notes"),
+        "state": "unfinished" if not end else "failed" if end["exit_code"] else "finished",
+        "exit_code": end.get("exit_code"),
+        "start_time": None if start is None else _EPOCH + timedelta(microseconds=start),
+        "host": about.get("host") or environment.get("host"),
+        "git_commit": about.get("git_commit") or environment.get("git_commit"),
+        "command": command,
+    }
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:

@@ -52,6 +52,8 @@ mod native {
     #[pymodule_export]
     use crate::payload::entity_table::{EntityBuilder, EntityLearner, batch_crc};
     #[pymodule_export]
+    use crate::payload::swanlab::decode_swanlab;
+    #[pymodule_export]
     use crate::payload::version_edit::VersionEdit;
     #[pymodule_export]
     use crate::payload::wandb::decode_wandb;

@@ -6,7 +6,8 @@
 
 use arbitrary::Arbitrary;
 use cordwood_payload::{
-    Engine, Entity, EntityValue, PayloadError, PayloadReason, VersionEdit, WandbItems, WandbRecord, WriteBatch,
+    Engine, Entity, EntityValue, PayloadError, PayloadReason, SwanlabScalar, VersionEdit, WandbItems, WandbRecord,
+    WriteBatch,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -17,6 +18,7 @@ enum As {
     VersionEdit,
     Entity,
     Wandb,
+    Swanlab,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -33,6 +35,7 @@ fuzz_target!(|input: Input<'_>| {
         As::VersionEdit => version_edit(input.record),
         As::Entity => entity(input.record),
         As::Wandb => wandb(input.record),
+        As::Swanlab => swanlab(input.record),
     }
 });
 
@@ -117,6 +120,12 @@ fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
         if let EntityValue::Entity(inner) = &value.value {
             others_are_in(inner, record);
         }
+    }
+}
+
+fn swanlab(record: &[u8]) {
+    if let Err(error) = SwanlabScalar::decode(record) {
+        assert_is_after(error, 0, record);
     }
 }
 

@@ -17,6 +17,7 @@ const STATS: u32 = 7;
 const OUTPUT_RAW: u32 = 13;
 const RUN: u32 = 17;
 const EXIT: u32 = 18;
+const ENVIRONMENT: u32 = 26;
 
 /// Of `HistoryRecord`.
 const HISTORY_ITEM: u32 = 1;
@@ -42,8 +43,22 @@ const RUN_ID: u32 = 1;
 const RUN_ENTITY: u32 = 2;
 const RUN_PROJECT: u32 = 3;
 const RUN_CONFIG: u32 = 4;
+const RUN_GROUP: u32 = 6;
+const RUN_JOB_TYPE: u32 = 7;
 const RUN_DISPLAY_NAME: u32 = 8;
+const RUN_NOTES: u32 = 9;
+const RUN_TAGS: u32 = 10;
+const RUN_HOST: u32 = 13;
 const RUN_START_TIME: u32 = 17;
+const RUN_GIT: u32 = 21;
+/// Of `EnvironmentRecord`.
+const ENVIRONMENT_ARGS: u32 = 5;
+const ENVIRONMENT_PROGRAM: u32 = 6;
+const ENVIRONMENT_GIT: u32 = 9;
+const ENVIRONMENT_HOST: u32 = 12;
+const ENVIRONMENT_EXECUTABLE: u32 = 14;
+/// Of `GitRepoRecord`.
+const GIT_COMMIT: u32 = 2;
 /// Of `RunExitRecord`.
 const EXIT_CODE: u32 = 1;
 /// Of `google.protobuf.Timestamp`.
@@ -93,6 +108,8 @@ pub enum WandbRecord<'a> {
         /// The values.
         items: WandbItems<'a>,
     },
+    /// Where and how the run was started. Several of these records may each state a part.
+    Environment(WandbEnvironment<'a>),
     /// The end of the run, with its exit code.
     Exit(i32),
     /// Any other kind of record.
@@ -109,12 +126,40 @@ pub struct WandbRun<'a> {
     pub entity: Option<&'a str>,
     /// The project.
     pub project: Option<&'a str>,
+    /// The group of runs to which it belongs.
+    pub group: Option<&'a str>,
+    /// What it does in its group, such as `train`.
+    pub job_type: Option<&'a str>,
     /// The name to show.
     pub display_name: Option<&'a str>,
+    /// A text about it.
+    pub notes: Option<&'a str>,
+    /// Its tags.
+    pub tags: Vec<&'a str>,
+    /// The name of the machine.
+    pub host: Option<&'a str>,
+    /// The git commit of the program.
+    pub git_commit: Option<&'a str>,
     /// When it began, in microseconds since 1970-01-01 00:00 UTC.
     pub start_time: Option<i64>,
     /// A change of the configuration.
     pub config: Option<WandbChange<'a>>,
+}
+
+/// Where and how a run was started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WandbEnvironment<'a> {
+    /// The path of the interpreter.
+    pub executable: Option<&'a str>,
+    /// The path of the program, or `-m` and the name of a module.
+    pub program: Option<&'a str>,
+    /// The arguments of the program.
+    pub args: Vec<&'a str>,
+    /// The name of the machine.
+    pub host: Option<&'a str>,
+    /// The git commit of the program.
+    pub git_commit: Option<&'a str>,
 }
 
 /// A change of the summary or the configuration: first the updates, then the removals.
@@ -177,6 +222,7 @@ impl<'a> WandbRecord<'a> {
                 STATS => read_stats(field.message()?)?,
                 OUTPUT_RAW => WandbRecord::OutputRaw(WandbOutput::read(field.message()?)?),
                 RUN => WandbRecord::Run(WandbRun::read(field.message()?)?),
+                ENVIRONMENT => WandbRecord::Environment(WandbEnvironment::read(field.message()?)?),
                 EXIT => read_exit(field.message()?)?,
                 _ => continue,
             };
@@ -225,7 +271,7 @@ fn read_exit(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> 
 }
 
 /// A `google.protobuf.Timestamp`. Fractions of a microsecond are dropped.
-fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
+pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut seconds, mut nanos) = (field.message()?, None, None);
     while let Some(field) = message.next_field()? {
         match field.number {
@@ -251,7 +297,13 @@ impl<'a> WandbRun<'a> {
                 RUN_ID => field.set(&mut run.run_id, field.text()?)?,
                 RUN_ENTITY => field.set(&mut run.entity, field.text()?)?,
                 RUN_PROJECT => field.set(&mut run.project, field.text()?)?,
+                RUN_GROUP => field.set(&mut run.group, field.text()?)?,
+                RUN_JOB_TYPE => field.set(&mut run.job_type, field.text()?)?,
                 RUN_DISPLAY_NAME => field.set(&mut run.display_name, field.text()?)?,
+                RUN_NOTES => field.set(&mut run.notes, field.text()?)?,
+                RUN_TAGS => run.tags.push(field.text()?),
+                RUN_HOST => field.set(&mut run.host, field.text()?)?,
+                RUN_GIT => read_git_commit(&field, &mut run.git_commit)?,
                 RUN_START_TIME => field.set(&mut run.start_time, microseconds(&field)?)?,
                 RUN_CONFIG => field.set(&mut run.config, WandbChange::new(field.message()?))?,
                 _ => {}
@@ -259,6 +311,34 @@ impl<'a> WandbRun<'a> {
         }
         Ok(run)
     }
+}
+
+impl<'a> WandbEnvironment<'a> {
+    fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
+        let mut environment = WandbEnvironment::default();
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                ENVIRONMENT_ARGS => environment.args.push(field.text()?),
+                ENVIRONMENT_PROGRAM => field.set(&mut environment.program, field.text()?)?,
+                ENVIRONMENT_GIT => read_git_commit(&field, &mut environment.git_commit)?,
+                ENVIRONMENT_HOST => field.set(&mut environment.host, field.text()?)?,
+                ENVIRONMENT_EXECUTABLE => field.set(&mut environment.executable, field.text()?)?,
+                _ => {}
+            }
+        }
+        Ok(environment)
+    }
+}
+
+/// The commit in a `GitRepoRecord`.
+fn read_git_commit<'a>(field: &Field<'a>, commit: &mut Option<&'a str>) -> Result<(), PayloadError> {
+    let mut message = field.message()?;
+    while let Some(field) = message.next_field()? {
+        if field.number == GIT_COMMIT {
+            field.set(commit, field.text()?)?;
+        }
+    }
+    Ok(())
 }
 
 impl<'a> WandbChange<'a> {

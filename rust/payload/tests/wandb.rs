@@ -52,6 +52,36 @@ fn a_run() {
 }
 
 #[test]
+fn the_description_of_a_run_and_how_it_was_started() {
+    let run = b"\x8a\x01$2\x01g:\x01jJ\x02n\nR\x01aR\x00j\x01h\xaa\x01\x0f\n\x05https\x12\x06c0ffe2";
+    let WandbRecord::Run(run) = decoded(run) else { panic!() };
+    assert_eq!(
+        (run.group, run.job_type, run.notes),
+        (Some("g"), Some("j"), Some("n\n"))
+    );
+    assert_eq!(
+        (run.tags, run.host, run.git_commit),
+        (vec!["a", ""], Some("h"), Some("c0ffe2"))
+    );
+
+    let environment = b"\xd2\x01!\n\x01x*\x02-x*\x0112\x04a.pyJ\x04\x12\x02c0b\x01hr\x03/py\x80\x01\x02";
+    let WandbRecord::Environment(found) = decoded(environment) else {
+        panic!()
+    };
+    assert_eq!(
+        (found.executable, found.program, found.args),
+        (Some("/py"), Some("a.py"), vec!["-x", "1"])
+    );
+    assert_eq!((found.host, found.git_commit), (Some("h"), Some("c0")));
+
+    // A commit that is not text, and two of them.
+    let not_text = b"\xd2\x01\x05J\x03\x12\x01\xff";
+    assert_eq!(problem(not_text), Some((5, 3, PayloadReason::NotUtf8)));
+    let two = b"\xd2\x01\x0aJ\x08\x12\x02c0\x12\x02c1";
+    assert_eq!(problem(two), Some((9, 4, PayloadReason::NonCanonical)));
+}
+
+#[test]
 fn a_step() {
     let WandbRecord::History { items, step } = decoded(HISTORY) else {
         panic!()

@@ -3,6 +3,7 @@
 pub(crate) mod entity;
 pub(crate) mod entity_table;
 pub(crate) mod operation;
+pub(crate) mod swanlab;
 pub(crate) mod version_edit;
 pub(crate) mod wandb;
 pub(crate) mod write_batch;

@@ -9,7 +9,16 @@ use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
 /// The kinds of records that can be decoded.
-const KINDS: [&str; 7] = ["config", "exit", "history", "output", "run", "stats", "summary"];
+const KINDS: [&str; 8] = [
+    "config",
+    "environment",
+    "exit",
+    "history",
+    "output",
+    "run",
+    "stats",
+    "summary",
+];
 
 /// The fields of a record of a Weights & Biases run.
 ///
@@ -21,9 +30,10 @@ const KINDS: [&str; 7] = ["config", "exit", "history", "output", "run", "stats",
 ///     kind: The kind that the record must be, which determines the fields. `"history"`: `items`
 ///         and `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a
 ///         record of kind `"run"` may also contain: `update` and `remove`, each a list of items.
-///         `"run"`: `run_id`, `entity`, `project`, `display_name` and `start_time`. `"output"`,
-///         whether raw or not: `stream` (`"stdout"` or `"stderr"`), `timestamp` and `line`.
-///         `"exit"`: `exit_code`.
+///         `"run"`: `run_id`, `entity`, `project`, `group`, `job_type`, `display_name`, `notes`,
+///         `tags`, `host`, `git_commit` and `start_time`. `"environment"`: `executable`,
+///         `program`, `args`, `host` and `git_commit`. `"output"`, whether raw or not: `stream`
+///         (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
 ///
 /// Returns:
 ///     The fields, or `None` if the record is of another kind.
@@ -69,13 +79,26 @@ pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyRes
             fields.set_item("run_id", run.run_id)?;
             fields.set_item("entity", run.entity)?;
             fields.set_item("project", run.project)?;
+            fields.set_item("group", run.group)?;
+            fields.set_item("job_type", run.job_type)?;
             fields.set_item("display_name", run.display_name)?;
+            fields.set_item("notes", run.notes)?;
+            fields.set_item("tags", run.tags)?;
+            fields.set_item("host", run.host)?;
+            fields.set_item("git_commit", run.git_commit)?;
             fields.set_item("start_time", run.start_time)?;
         }
         ("output", WandbRecord::Output(output) | WandbRecord::OutputRaw(output)) => {
             fields.set_item("stream", if output.is_stderr { "stderr" } else { "stdout" })?;
             fields.set_item("timestamp", output.timestamp)?;
             fields.set_item("line", output.line)?;
+        }
+        ("environment", WandbRecord::Environment(environment)) => {
+            fields.set_item("executable", environment.executable)?;
+            fields.set_item("program", environment.program)?;
+            fields.set_item("args", environment.args)?;
+            fields.set_item("host", environment.host)?;
+            fields.set_item("git_commit", environment.git_commit)?;
         }
         ("exit", WandbRecord::Exit(code)) => fields.set_item("exit_code", code)?,
         _ => return Ok(None),

@@ -1,0 +1,88 @@
+//! A record of a run of SwanLab 0.8 or later, from a `.swanlab` file.
+//!
+//! It is a protocol buffer, `swanlab.record.v1.Record`, parsed by hand and only as far as needed.
+//! Earlier releases wrote JSON.
+
+use super::error::PayloadError;
+use super::proto::Message;
+use super::wandb::microseconds;
+
+// Field numbers, from `swanlab/proto` of swanlab 0.10.3.
+
+/// Of `Record`.
+const SCALAR: u32 = 13;
+/// Of `ScalarRecord`.
+const SCALAR_KEY: u32 = 1;
+const SCALAR_STEP: u32 = 2;
+const SCALAR_TIMESTAMP: u32 = 4;
+const SCALAR_VALUE: u32 = 5;
+/// Of `ScalarValue`.
+const VALUE_NUMBER: u32 = 1;
+
+/// A number that a run of SwanLab has logged.
+///
+/// ```
+/// use cordwood_payload::SwanlabScalar;
+///
+/// let record = b"\x6a\x13\x0a\x04loss\x10\x03\x2a\x09\x09\0\0\0\0\0\0\xe0\x3f";
+/// let scalar = SwanlabScalar::decode(record)?.unwrap();
+/// assert_eq!((scalar.key, scalar.step, scalar.value), ("loss", 3, 0.5));
+/// # Ok::<(), cordwood_payload::PayloadError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct SwanlabScalar<'a> {
+    /// Its name.
+    pub key: &'a str,
+    /// The step.
+    pub step: i64,
+    /// When it was logged, in microseconds since 1970-01-01 00:00 UTC.
+    pub timestamp: Option<i64>,
+    /// The number.
+    pub value: f64,
+}
+
+impl<'a> SwanlabScalar<'a> {
+    /// Reads a record. Returns `None` if it is a record of another kind.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record is not a `Record`, or breaks the rules of [the crate](crate): a repeated
+    /// value.
+    pub fn decode(record: &'a [u8]) -> Result<Option<Self>, PayloadError> {
+        let (mut message, mut scalar) = (Message::new(record), None);
+        while let Some(field) = message.next_field()? {
+            if field.number == SCALAR {
+                field.set(&mut scalar, Self::read(field.message()?)?)?;
+            }
+        }
+        Ok(scalar)
+    }
+
+    fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
+        let (mut key, mut step, mut timestamp, mut value) = (None, None, None, None);
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                SCALAR_KEY => field.set(&mut key, field.text()?)?,
+                SCALAR_STEP => field.set(&mut step, field.varint()? as i64)?,
+                SCALAR_TIMESTAMP => field.set(&mut timestamp, microseconds(&field)?)?,
+                SCALAR_VALUE => {
+                    let (mut inside, mut number) = (field.message()?, None);
+                    while let Some(field) = inside.next_field()? {
+                        if field.number == VALUE_NUMBER {
+                            field.set(&mut number, field.double()?)?;
+                        }
+                    }
+                    field.set(&mut value, number.unwrap_or_default())?;
+                }
+                _ => {}
+            }
+        }
+        Ok(SwanlabScalar {
+            key: key.unwrap_or_default(),
+            step: step.unwrap_or_default(),
+            timestamp,
+            value: value.unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,103 @@
+"""The history of SwanLab runs, compared with their JSON and with SwanLab's own messages."""
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+from swanlab.proto.swanlab.metric.data.v1.data_pb2 import MediaRecord, ScalarRecord, ScalarValue
+from swanlab.proto.swanlab.record.v1.record_pb2 import Record
+from swanlab.proto.swanlab.terminal.v1.log_pb2 import LogRecord
+
+import cordwood
+from cordwood.errors import PayloadError
+from cordwood.payload import swanlab
+
+VECTORS = Path(__file__).parents[1] / "vectors/swanlab"
+
+
+def scalar(**fields):
+    metric = {"index": 0, "data": 0.5} | {name: fields.pop(name) for name in ("data", "create_time") if name in fields}
+    data = {"metric": metric, "key": "loss", "step": 0, "epoch": 1} | fields
+    return (json.dumps({"model_type": "Scalar", "data": data}) + "\n").encode()
+
+
+@pytest.mark.parametrize("name", ["run-0.6.4.swanlab", "run-0.7.10.swanlab"])
+def test_the_history_of_a_run_with_json(name):
+    rows = [row for row in map(swanlab.history_row, cordwood.open(VECTORS / "releases" / name)) if row]
+    assert rows == [
+        {"key": "loss", "step": step, "epoch": step + 1, "value": 1 / (step + 1), "time": None} for step in range(4)
+    ]
+
+
+def test_the_values_of_a_scalar_in_json():
+    row = swanlab.history_row(scalar(create_time="2025-06-05T18:32:00.500000+02:00", step=7, key="ä/b"))
+    time = datetime(2025, 6, 5, 16, 32, 0, 500_000, tzinfo=UTC)
+    assert row == {"key": "ä/b", "step": 7, "epoch": 1, "value": 0.5, "time": time}
+    assert swanlab.history_row(scalar(create_time="2025-06-05T16:32:00+00:00"))["time"].second == 0
+    for text, number in ("NaN", math.nan), ("INF", math.inf), (float("nan"), math.nan), (2**60, 2.0**60):
+        value = swanlab.history_row(scalar(data=text))["value"]
+        assert value == number or (math.isnan(value) and math.isnan(number))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"step": "1"},
+        {"step": 2**63},
+        {"step": True},
+        {"epoch": 1.5},
+        {"key": None},
+        {"data": "x"},
+        {"data": None},
+        {"data": [1]},
+        {"data": 10**400},
+        {"metric": 1},
+        {"metric": {}},
+        {"create_time": "2025-06-05T16:32:00"},
+        {"create_time": "yesterday"},
+        {"create_time": 1.5},
+        {"create_time": "0001-01-01T00:00:00+09:00"},
+    ],
+)
+def test_a_scalar_in_another_form_is_an_error(fields):
+    with pytest.raises(PayloadError, match="a scalar in a form that no release writes"):
+        swanlab.history_row(scalar(**fields))
+
+
+@pytest.mark.parametrize(
+    "record", [b"{", b"{}x", b'{"a":1,"a":2}', b"\xff", b"\x6a\x02\x08\x01", b"\x6a\x03\x0a\x01\xff"]
+)
+def test_a_record_that_is_not_one_of_swanlab_is_an_error(record):
+    with pytest.raises(PayloadError):
+        swanlab.history_row(record)
+
+
+def test_other_records_have_no_row():
+    for record in b"", b"{}", b'{"model_type": "Header", "data": {}}':
+        assert swanlab.history_row(record) is None
+    assert swanlab.history_row(Record(num=1, media=MediaRecord(key="a")).SerializeToString()) is None
+    assert swanlab.history_row(Record(log=LogRecord()).SerializeToString()) is None
+
+
+TIMES = st.builds(Timestamp, seconds=st.integers(-62135596800, 253402300799), nanos=st.integers(0, 999_999_999))
+SCALARS = st.builds(
+    ScalarRecord,
+    key=st.text(max_size=5),
+    step=st.integers(-(2**63), 2**63 - 1),
+    type=st.integers(0, 9),
+    timestamp=st.none() | TIMES,
+    value=st.none() | st.builds(ScalarValue, number=st.floats(allow_nan=False)),
+)
+
+
+@given(st.integers(0, 9), TIMES, SCALARS)
+def test_messages_of_swanlab_decode_to_their_values(number, time, message):
+    row = swanlab.history_row(Record(num=number, timestamp=time, scalar=message).SerializeToString())
+    when = message.timestamp.ToDatetime(UTC) if message.HasField("timestamp") else None
+    expected = {"key": message.key, "step": message.step, "epoch": None, "value": message.value.number, "time": when}
+    assert row == expected
