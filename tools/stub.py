@@ -1,7 +1,9 @@
-"""Copy the docstrings of the native module into its stub: `make dev` runs it.
+"""Copy the docstrings of the native module into its stub, and the names of payloads into `cordwood.typing`.
 
-    python tools/stub.py            rewrite the stub
-    python tools/stub.py --check    only compare, and fail if it has other docstrings
+`make dev` runs it.
+
+    python tools/stub.py            rewrite both
+    python tools/stub.py --check    only compare, and fail if they differ
 
 The types in the stub are written by hand. The docstrings are written once, as `///` in the binding, but editors read
 them in the stub.
@@ -9,6 +11,7 @@ them in the stub.
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -17,8 +20,9 @@ from pathlib import Path
 from types import WrapperDescriptorType
 
 from cordwood import _native
+from cordwood._tables.payloads import PAYLOADS
 
-STUB = Path(__file__).parents[1] / "python/cordwood/_native.pyi"
+PACKAGE = Path(__file__).parents[1] / "python/cordwood"
 Name = tuple[str, ...]
 
 
@@ -64,14 +68,22 @@ def with_docstrings(stub: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_decoder_names(typing: str) -> str:
+    """The module `cordwood.typing`, in which `DecoderName` has the names of all payloads."""
+    names = "".join(f'    "{name}",\n' for name in PAYLOADS)
+    return re.sub(r"(DecoderName: TypeAlias = Literal\[)[^\]]*\]", rf"\1\n{names}]", typing)
+
+
 def main() -> None:
-    old = STUB.read_text(encoding="utf-8")
-    new = with_docstrings(old)
-    if sys.argv[1:] == ["--check"]:
-        if new != old:
-            sys.exit(f"{STUB} has other docstrings than the module: run `make dev`")
-    elif new != old:
-        STUB.write_text(new, encoding="utf-8")
+    for name, updated in (("_native.pyi", with_docstrings), ("typing.py", with_decoder_names)):
+        path = PACKAGE / name
+        old = path.read_text(encoding="utf-8")
+        new = updated(old)
+        if sys.argv[1:] == ["--check"]:
+            if new != old:
+                sys.exit(f"{path} is not up to date: run `make dev`")
+        elif new != old:
+            path.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

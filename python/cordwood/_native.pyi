@@ -1339,12 +1339,13 @@ def scan(
             null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
             `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
             `"record"`, and `"path"` if `sources` is an iterable.
-        decode: The contents of the records: `"write-batch"`, `"version-edit"`, `"entity"`,
-            `"wandb-history"` or `"json"`. The rows and columns are then those of
-            `cordwood convert --as`, and `columns` selects from them. Requires pyarrow, and reads in
-            one thread. For the last three, the columns are determined by first reading all sources
-            once. A record with any other content raises `PayloadError`; under a policy other than
-            `"raise"` it is left out, and `DecodedScan.left_out` lists it. Default: `None`: bytes.
+        decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
+            `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
+            lists them. The rows and columns are then those of `convert`, and `columns` selects from
+            them. Requires pyarrow, and reads in one thread. Columns that differ from log to log are
+            determined by first reading all sources once. A record with any other content raises
+            `PayloadError`; under a policy other than `"raise"` it is left out, and
+            `DecodedScan.left_out` lists it. Default: `None`: bytes.
         schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
             it does not name are left out. Default: `None`.
         dialect: As for `Reader`.

@@ -35,7 +35,20 @@ CompressionName: TypeAlias = Literal["zstd"]
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
 """A column of a table of records: `cordwood.scan` says what each contains."""
 
-DecoderName: TypeAlias = Literal["write-batch", "version-edit", "entity", "wandb-history", "json"]
+DecoderName: TypeAlias = Literal[
+    "raw",
+    "write-batch",
+    "version-edit",
+    "live-files",
+    "entity",
+    "json",
+    "wandb-history",
+    "wandb-summary",
+    "wandb-config",
+    "wandb-metrics",
+    "wandb-output",
+    "wandb",
+]
 """What `cordwood.scan` decodes records as."""
 
 

@@ -6,11 +6,16 @@ import math
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
 
 import entities
 import pytest
 
 import cordwood
+from cordwood._tables.payloads import PAYLOADS
+from cordwood.cli import main
+from cordwood.typing import DecoderName
 
 pa = pytest.importorskip("pyarrow")
 
@@ -492,9 +497,45 @@ def test_damage(exports):
     assert not scan.ok
 
 
+VECTORS = Path(__file__).parents[1] / "vectors"
+
+
+def test_each_payload_has_a_name_for_type_checkers():
+    assert list(get_args(DecoderName)) == list(PAYLOADS)
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_a_scan_has_the_rows_and_columns_of_convert(name, exports, tmp_path):
+    """On one log of each kind, and on two."""
+    kind = PAYLOADS[name].kind
+    log = {
+        "write-batch": lambda: VECTORS / "leveldb/plyvel/000003.log",
+        "version-edit": lambda: VECTORS / "leveldb/plyvel/MANIFEST-000002",
+        "wandb": lambda: VECTORS / "wandb/run/run-1.wandb",
+        "entity": lambda: exports[0],
+        "json": lambda: written(tmp_path / "json.log", [b'{"a":1,"b":[{"c":"x"}]}', b"[]"]),
+        None: lambda: exports[0],
+    }[kind and kind.name]()
+    pq = pytest.importorskip("pyarrow.parquet")
+    if name == "wandb":
+        pytest.importorskip("wandb")
+    copy = tmp_path / "copy" / log.name
+    copy.parent.mkdir()
+    copy.write_bytes(log.read_bytes())
+    for number, logs in enumerate([[log], [log, copy]]):
+        to = tmp_path / f"{number}.parquet"
+        assert main(["convert", "--as", name, *map(str, logs), str(to)]) == 0
+        scan = cordwood.scan(logs if number else log, decode=name)
+        table = pa.table(scan)
+        assert table.equals(pq.read_table(to))
+        # This database never wrote a table, and this run printed and measured nothing.
+        assert (table.num_rows > 0) == (name not in ("live-files", "wandb-metrics", "wandb-output"))
+        assert scan.ok
+
+
 def test_options(exports, tmp_path):
     path = exports[0]
-    with pytest.raises(ValueError, match=r"decode must be one of 'write-batch', .*, not 'entities'"):
+    with pytest.raises(ValueError, match=r"decode must be one of 'raw', .*, not 'entities'"):
         cordwood.scan(path, decode="entities")
     with pytest.raises(ValueError, match="schema requires decode"):
         cordwood.scan(path, schema=pa.schema([]))

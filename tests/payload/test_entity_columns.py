@@ -17,14 +17,17 @@ from support import written
 import cordwood
 from cordwood._tables import arrow, entity_batches, learner
 from cordwood._tables.arrow import Batches
+from cordwood._tables.decoders import Log
 from cordwood._tables.entities import SHAPES
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, NewColumnsError, is_native
 from cordwood._tables.learner import Columns
-from cordwood._tables.rows import all_columns, json_of, rows_as
+from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ListOf, MisfitError, StructOf, TooManyColumnsError
 from cordwood.errors import PayloadError
 
 pa = pytest.importorskip("pyarrow")
+
+ENTITY = PAYLOADS["entity"]
 
 OTHER_FIELD = field(17, b"owner")
 EMPTY = Raw((24, b""))
@@ -143,7 +146,7 @@ class Left:
 def by_rows(log):
     """The naive counterpart."""
     left, rows = Left(), []
-    of_record = rows_as("entity", "leveldb", left, print).of_record
+    of_record = ENTITY.rows(Log("leveldb", print, left)).of_record
     for record in cordwood.Reader(log).records():
         try:
             rows.extend(of_record(record))
@@ -152,8 +155,8 @@ def by_rows(log):
     found = Columns(SHAPES)
     for row in rows:
         found.add(row)
-    columns = all_columns("entity", found.types())
-    return found, columns, left.found, Batches(columns, json_of("entity"), SHAPES), rows
+    columns = ENTITY.all_columns(found.types())
+    return found, columns, left.found, Batches(columns, ENTITY.to_json(), SHAPES), rows
 
 
 def by_records(log, target_len):
@@ -162,8 +165,8 @@ def by_records(log, target_len):
     for batch in cordwood.Reader(log).record_batches(target_len=target_len):
         assert found.learn(batch, left[0])
     found.finish()
-    columns = all_columns("entity", found.types())
-    batches = Batches(columns, json_of("entity"), SHAPES)
+    columns = ENTITY.all_columns(found.types())
+    batches = Batches(columns, ENTITY.to_json(), SHAPES)
     chunks = [EntityRecords(batch, {}, left[1]) for batch in cordwood.Reader(log).record_batches(target_len=target_len)]
     return found, columns, left, batches, chunks
 
@@ -237,7 +240,7 @@ def test_what_is_new_is_learned_while_columns_are_made(limits):
             [begin] = cordwood.Reader(written(records[:-1])).record_batches()
             found.learn(begin, Left())
             settled = found.settle()
-            native = Batches(all_columns("entity", settled), json_of("entity"), SHAPES)
+            native = Batches(ENTITY.all_columns(settled), ENTITY.to_json(), SHAPES)
             [batch] = cordwood.Reader(log).record_batches()
             try:
                 made = list(native.of(EntityRecords(batch, {}, Left(), learner=found)))
@@ -262,7 +265,7 @@ def test_batches_of_many_records_are_made_ahead(count):
     found = EntityColumns(None)
     [begin] = cordwood.Reader(written([entities.entity([("T", 1)], {"n": 1, "t": "x"})])).record_batches()
     found.learn(begin, Left())
-    native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+    native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
     batches = (batch for log in logs for batch in cordwood.Reader(log).record_batches())
     made = list(native.of_all(EntityRecords(batch, {}, Left(), learner=found) for batch in batches))
     assert [len(each) for each in made] == [7] * count
@@ -279,7 +282,7 @@ def test_a_new_column_in_one_of_many(at):
         found = EntityColumns(None)
         batches = [next(cordwood.Reader(written([begin])).record_batches()) for _ in range(10)]
         found.learn(batches[0], Left())
-        native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+        native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
         batches[at] = next(cordwood.Reader(written([begin, other, begin])).record_batches())
 
         def refuse(_: object, error: PayloadError) -> NoReturn:
@@ -298,7 +301,7 @@ def test_a_new_column_that_was_learned_for_a_later_batch(values):
     first, later = (next(cordwood.Reader(written([begin, record])).record_batches()) for record in (begin, other))
     found = EntityColumns(None)
     found.learn(first, Left())
-    native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+    native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
     found.learn(later, Left())
     with pytest.raises(NewColumnsError):
         list(native.of(EntityRecords(later, {}, Left(), learner=found)))
@@ -342,12 +345,12 @@ def test_many_records_are_left_out():
 def test_a_value_that_its_column_cannot_have():
     """Possible only if the file has changed since its columns were determined."""
     types = {"n": "int", "m": ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
-    columns = all_columns("entity", {**types, "s": StructOf((("x", "int"),))})
+    columns = ENTITY.all_columns({**types, "s": StructOf((("x", "int"),))})
     time = datetime(2020, 1, 1, tzinfo=UTC)
     numbers = [{"n": "one"}, {"n": 0.5}, {"n": time}, {"f": 2**53 + 1}, {"f": time}, {"d": 5}]
     others = [{"m": ["a", 1]}, {"m": "a"}, {"m": [b"\xff"]}, {"t": b"\xff"}, {"b": "a"}, {"s": 1}, {"s": {"y": 1}}]
     for wrong in [*numbers, *others, {"new": 1}]:
-        batches = Batches(columns, json_of("entity"), SHAPES, columns)
+        batches = Batches(columns, ENTITY.to_json(), SHAPES, columns)
         log = written([entities.entity([("T", 1)], values) for values in ({"n": 1}, wrong)])
         [batch] = cordwood.Reader(log).record_batches()
         with pytest.raises(MisfitError, match=r"the column '[a-z.\[\]]+' (is .*, and cannot|was not there)") as caught:
@@ -363,7 +366,7 @@ def test_what_changes_no_type_ends_no_batch():
     [batch] = cordwood.Reader(written([*beginning, *others])).record_batches()
     found = EntityColumns(None)
     found.learn(begin, Left())
-    native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+    native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
     made = list(native.of(EntityRecords(batch, {}, Left(), learner=found)))
     assert [len(each) for each in made] == [202]
     found.finish()

@@ -1,6 +1,7 @@
 """Tables of the contents of records, for `cordwood convert` and `scan(decode=)`.
 
-* `rows` turns records into rows,
+* `payloads` lists what records can contain,
+* `decoders` turns records into rows,
 * `schema` defines the types that a column can have,
 * `learner` learns the columns of rows, where they are not known beforehand,
 * `arrow` turns rows into Arrow batches, with pyarrow, and `arrays` makes the array of each column,

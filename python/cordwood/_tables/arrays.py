@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
-from cordwood._tables.json_text import Streamed, json_pieces, json_text
+from cordwood._tables.json_text import json_text
 from cordwood._tables.learner import shown_kind
 from cordwood._tables.schema import ColumnType, ListOf, MisfitError, SameNamesError, Shapes, StructOf, ToJson
 
@@ -205,12 +205,7 @@ class Arrays:
         return make
 
     def _json(self, value: Any) -> str | None:
-        if value is None:
-            return None
-        if type(value) is Streamed:
-            array: list[object] = []
-            return utf8("".join(json_pieces(array, array, value)))
-        return utf8(json_text(self._to_json(value)))
+        return None if value is None else utf8(json_text(self._to_json(value)))
 
     def _recoded(self, path: str, kind: Any, plain: Any) -> Make:
         """For a type with another memory layout than `plain`, which has the same values."""

@@ -11,9 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
 
 from cordwood._native import EntityBuilder, EntityLearner, Record, RecordBatch
+from cordwood._tables.decoders import entity_rows
 from cordwood._tables.entities import SHAPES, reserved_name
 from cordwood._tables.learner import COLUMN_COUNT_MAX, FIELD_COUNT_MAX, LEVEL_COUNT_MAX, Columns
-from cordwood._tables.rows import entity_rows
 from cordwood._tables.schema import ColumnType, ListOf, MisfitError, StructOf, TooManyColumnsError
 from cordwood.errors import PayloadError
 

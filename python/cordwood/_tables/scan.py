@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from cordwood._native import Reader, Record
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
-from cordwood.typing import DecoderName
 
 if TYPE_CHECKING:
     from cordwood._tables.arrow import Batches
+    from cordwood._tables.decoders import Row, Rows
     from cordwood._tables.entity_batches import EntityRecords, LeftOutRecord
     from cordwood._tables.learner import Columns
-    from cordwood._tables.rows import Row
+    from cordwood._tables.payloads import Payload
     from cordwood._tables.schema import ColumnType
 
 _BATCH_COUNT = 1 << 16
@@ -41,7 +41,7 @@ class DecodedScan:
     def __init__(
         self,
         sources: list[_Reopened],
-        decode: str,
+        payload: Payload,
         *,
         schema: Any,
         columns: Sequence[str] | None,
@@ -51,7 +51,7 @@ class DecodedScan:
         from threading import Lock
 
         self._sources = [_Source(*source) for source in sources]
-        self._decode = decode
+        self._payload = payload
         self._origin = origin
         self._columns = columns
         self._options = options
@@ -137,7 +137,8 @@ class DecodedScan:
     def __repr__(self) -> str:
         count = len(self._sources)
         sources = f"{count} source{'' if count == 1 else 's'}"
-        return f"<cordwood.DecodedScan of {sources}: {self._decode}; on_corruption={self._options['on_corruption']!r}>"
+        policy = self._options["on_corruption"]
+        return f"<cordwood.DecodedScan of {sources}: {self._payload.name}; on_corruption={policy!r}>"
 
     def _inferred(self) -> Batches:
         with self._lock:
@@ -148,35 +149,31 @@ class DecodedScan:
 
     def _batches_of(self, columns: Any) -> Batches:
         from cordwood._tables.arrow import Batches
-        from cordwood._tables.rows import json_of, shapes_of
 
-        return Batches(columns, json_of(self._decode), shapes_of(self._decode), self._known)
+        return Batches(columns, self._payload.to_json(), self._payload.shapes(), self._known)
 
     @property
     def _is_native(self) -> bool:
         """Whether the native module makes the columns."""
-        if self._decode != "entity" or self._known is None:
+        if self._payload.name != "entity" or self._known is None:
             return False
         from cordwood._tables.entity_batches import is_native
 
         return is_native(self._known)
 
     def _all_columns(self) -> dict[str, ColumnType]:
-        from cordwood._tables.rows import all_columns, known_columns
-
         origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
-        known = known_columns(self._decode, self._options["on_corruption"])
+        known = self._payload.known_columns(self._options["on_corruption"])
         if known is None:
             found = self._learned()
-            known = all_columns(self._decode, found.types())
+            known = self._payload.all_columns(found.types())
         return {**origin, **known}
 
     def _learned(self) -> Columns:
         """The columns of all logs."""
         from cordwood._tables.learner import Columns
-        from cordwood._tables.rows import shapes_of
 
-        if self._decode == "entity":
+        if self._payload.name == "entity":
             from cordwood._tables.entity_batches import EntityColumns
 
             entities = EntityColumns(self._origin)
@@ -186,7 +183,7 @@ class DecodedScan:
                         raise _has_column(log, self._origin)
             entities.finish()
             return entities
-        found = Columns(shapes_of(self._decode))
+        found = Columns(self._payload.shapes())
         for log in self._logs():
             for rows, _ in log.rows():
                 for row in rows:
@@ -218,7 +215,7 @@ class DecodedScan:
 
     def _logs(self) -> list[_Log]:
         return [
-            _Log(source, number, self._decode, self._origin, self._options)
+            _Log(source, number, self._payload, self._origin, self._options)
             for number, source in enumerate(self._sources)
         ]
 
@@ -276,11 +273,11 @@ class _Log:
     """One source in one reading."""
 
     def __init__(
-        self, source: _Source, number: int, decode: str, origin: str | None, options: Mapping[str, Any]
+        self, source: _Source, number: int, payload: Payload, origin: str | None, options: Mapping[str, Any]
     ) -> None:
         self._source = source
         self._number = number
-        self._decode = decode
+        self._payload = payload
         self._origin = origin
         self._options = options
         self.reader: Reader | None = None
@@ -318,40 +315,44 @@ class _Log:
 
     def _first(self, reader: Reader) -> dict[str, str | None]:
         """What each row begins with."""
-        from cordwood._tables.rows import origin_of
+        from cordwood._tables.payloads import origin_of
 
         return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
 
     def _rows_of(self, reader: Reader) -> Iterator[tuple[list[Row], list[int]]]:
-        from cordwood._tables.rows import rows_as
+        from cordwood._tables.decoders import Log
 
         first = self._first(reader)
-        policy = self._options["on_corruption"]
-        maker = rows_as(self._decode, reader.dialect, self.leave_out, lambda _: None, on_corruption=policy)
+        maker = self._payload.rows_of(
+            Log(reader.dialect, lambda _: None, self.leave_out, on_corruption=self._options["on_corruption"])
+        )
         rows: list[Row] = []
         offsets: list[int] = []
         rows_len = 0
-        for record in reader.records():
-            try:
-                found = maker.of_record(record)
-            except PayloadError as error:
-                self.leave_out(record, error)
-                continue
+        for offset, data_len, found in self._found(reader, maker):
             for row in found:
                 if self._origin and self._origin in row:
                     raise _has_column(self, self._origin)
                 rows.append({**first, **row} if first else row)
-                offsets.append(record.offset)
+                offsets.append(offset)
                 if len(rows) >= _BATCH_COUNT:
                     yield rows, offsets
                     rows, offsets, rows_len = [], [], 0
-            rows_len += len(record.data)
+            rows_len += data_len
             if rows_len >= _BATCH_LEN:
                 yield rows, offsets
                 rows, offsets, rows_len = [], [], 0
-        # None of these forms has rows that are complete only after the last record.
         if rows:
             yield rows, offsets
+
+    def _found(self, reader: Reader, maker: Rows) -> Iterator[tuple[int, int, Iterable[Row]]]:
+        """The offset and the length of each record, and its rows; then those that are complete only at the end."""
+        for record in reader.records():
+            try:
+                yield record.offset, len(record.data), maker.of_record(record)
+            except PayloadError as error:
+                self.leave_out(record, error)
+        yield reader.tell(), 0, maker.at_end()
 
     def _entities_of(self, reader: Reader) -> Iterator[EntityRecords]:
         from cordwood._tables.entity_batches import EntityRecords
@@ -388,10 +389,11 @@ def decoded_scan(
         ValueError: `decode` has an invalid value, the options contradict each other, or `schema` names a column that
             the table cannot have.
     """
-    from cordwood._tables.rows import known_columns, origin_column
+    from cordwood._tables.payloads import PAYLOADS
 
-    if decode not in get_args(DecoderName):
-        raise ValueError(f"decode must be one of {', '.join(map(repr, get_args(DecoderName)))}, not {decode!r}")
+    payload = PAYLOADS.get(decode)
+    if payload is None:
+        raise ValueError(f"decode must be one of {', '.join(map(repr, PAYLOADS))}, not {decode!r}")
     try:
         pa: Any = import_module("pyarrow")
     except ModuleNotFoundError as error:
@@ -406,9 +408,9 @@ def decoded_scan(
             raise ValueError(f"columns names {name!r} twice")
     if schema is not None and schema == pa.schema([]):
         raise ValueError("schema must name at least one column")
-    origin = origin_column(decode) if are_several else None
-    known = known_columns(decode, options["on_corruption"])
+    origin = payload.origin if are_several else None
+    known = payload.known_columns(options["on_corruption"])
     # Where the columns depend on the records, a name that no record has is that of an empty column.
     if schema is not None and known is not None:
         _check_names(schema.names, [*known, *([origin] if origin else [])])
-    return DecodedScan(sources, decode, schema=schema, columns=columns, origin=origin, options=options)
+    return DecodedScan(sources, payload, schema=schema, columns=columns, origin=origin, options=options)

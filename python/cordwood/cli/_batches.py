@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cordwood
 from cordwood._jsonable import jsonable
 from cordwood._summary import format_of
+from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, escaped
-from cordwood.cli._payloads import payload_by_content
 from cordwood.cli._reports import LISTED_MAX
 from cordwood.cli._terminal import print_folded
 from cordwood.errors import PayloadError
@@ -92,7 +92,7 @@ def read_batches(
     progress: Callable[[int], object],
 ) -> Batches | None:
     """Reads the write batches of a log of which `verify` has returned a report; `None` for a log of other records."""
-    from cordwood._tables.rows import write_batches
+    from cordwood._tables.decoders import write_batches
     from cordwood.payload.write_batch import sequence_numbers
 
     faults: list[str] = []
@@ -101,7 +101,7 @@ def read_batches(
     places = {"start": options.start, "end": options.end, "record_len_max": options.record_len_max}
     with cordwood.Reader(source, on_corruption="salvage", **format_of(report)._asdict(), **places) as reader:
         first = next(reader.records(), None)
-        if first and payload_by_content(name, first.data, reader.dialect) not in (None, "write-batch"):
+        if first and kind_by_content(name, first.data, reader.dialect) not in (None, WRITE_BATCH):
             return None
         batch_of = write_batches(reader.dialect, notes.append)
 

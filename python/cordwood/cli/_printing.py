@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood._tables.json_text import Streamed, json_pieces, json_text
+from cordwood._tables.decoders import Log
+from cordwood._tables.json_text import json_text
+from cordwood._tables.payloads import PAYLOADS, Payload, kind_by_content
 from cordwood._text import base64_text
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import json_bytes, stdout
-from cordwood.cli._payloads import (
-    AUTO,
-    PAYLOADS,
-    other_payload,
-    payload_by_content,
-    report_engine,
-    report_payload,
-    wandb_values,
-)
+from cordwood.cli._payloads import AUTO, other_payload, report_engine, report_payload
 from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, source_name
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    # The data of a record as JSON; the last array in it, and the items that are still to go into that array, if any.
-    _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
-    # The same for the value in the data.
-    _Value: TypeAlias = tuple[object, list[object], Streamed | None]
+    # The data of a record as JSON.
+    _Encoded: TypeAlias = dict[str, Any]
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +45,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="payload",
-        choices=(*PAYLOADS, AUTO),
+        choices=(*(name for name, payload in PAYLOADS.items() if payload.value), AUTO),
         help='decode each record, and print it as "value" in place of the data; the forms wandb-... print only '
         "the records of a run that they apply to; auto: what the dialect and the first record show, reported on stderr",
     )
@@ -151,9 +142,8 @@ class JsonPrinter:
         self._source = source_name(name)
         self._selection = selection
         self._is_selecting = selection.is_active
-        # A name within `value` is requested, so the value cannot be streamed.
-        self._needs_value = selection.names_any_with("value")
-        self._payload: str | None = options.payload
+        self._is_auto = options.payload == AUTO
+        self._payload = PAYLOADS.get(options.payload)
         self._dialect = dialect
         self._encoding = options.encoding
         self._encode: Callable[[bytes], _Encoded | None] | None = None
@@ -165,39 +155,31 @@ class JsonPrinter:
     def __call__(self, record: cordwood.Record) -> None:
         """Prints a record, if it is of the kind that `--as` names."""
         if self._encode is None:
-            if self._payload == AUTO:
-                self._payload = payload_by_content(self._name, record.data, self._dialect)
+            if self._is_auto:
+                kind = kind_by_content(self._name, record.data, self._dialect)
+                self._payload = PAYLOADS[kind.best] if kind else None
                 report_payload(self._name, self._payload)
             payload, name = self._payload, self._name
             self._encode = _decoder(payload, name, self._dialect) if payload else _encoder(self._encoding)
-        encoded = self._encode(record.data)
-        if self._is_first and not (encoded and "error" in encoded[0]):
+        data = self._encode(record.data)
+        if self._is_first and not (data and "error" in data):
             self._report_other_kind(record)
         self._is_first = False
-        if encoded is None:
+        if data is None:
             return
-        data, array, streamed = encoded
-        if streamed is not None and self._needs_value:
-            array.extend(streamed.items)
-            streamed = None
         value = _row(self._source, record, data)
         wanted = self._selection.take(value) if self._is_selecting else value
         if wanted is not None:
             print_held_back(self._selection)
-            if streamed is None or "value" not in wanted:
-                self._out.write(json_bytes(json_text(wanted)) + b"\n")
-            else:
-                for piece in json_pieces(wanted, array, streamed):
-                    self._out.write(json_bytes(piece))
-                self._out.write(b"\n")
+            self._out.write(json_bytes(json_text(wanted)) + b"\n")
         if "error" in data:
             self._report(record, data["error"])
 
     def _report_other_kind(self, first: cordwood.Record) -> None:
-        """Reports a log that is not a run: its records may decode as records of a run, but of other kinds."""
+        """Reports a log of another kind, all of whose records might be skipped."""
         if (
             self._payload
-            and self._payload.startswith("wandb-")
+            and self._payload.is_part
             and (advice := other_payload(first.data, self._payload, self._dialect))
         ):
             complain(f"{display_name(self._name)}: the record at offset {first.offset} is {advice}")
@@ -233,71 +215,33 @@ def printer(
     return DataPrinter(options, selection)
 
 
-def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
-    """Returns a decoder. It returns `None` for a record that is not printed: one of a run that `--as` is not about."""
+def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
+    """Returns a decoder. It returns `None` for a record that is not printed: one that the payload is not about."""
+    if payload.value is None:
+        return _encoder(None)
     as_text = _encoder(None)
+    value_of = payload.value(Log(dialect, lambda text: report_engine(name, text)))
 
-    def decoder(value_of: Callable[[bytes], _Value | None]) -> Callable[[bytes], _Encoded | None]:
-        def decode(data: bytes) -> _Encoded | None:
-            try:
-                encoded = value_of(data)
-            except cordwood.CordwoodError as error:
-                return {"error": str(error), **as_text(data)[0]}, [], None
-            if encoded is None:
-                return None
-            value, array, streamed = encoded
-            return {"value": value}, array, streamed
+    def decode(data: bytes) -> _Encoded | None:
+        try:
+            value = value_of(data)
+        except cordwood.CordwoodError as error:
+            return {"error": str(error), **as_text(data)}
+        return None if value is None and payload.is_part else {"value": value}
 
-        return decode
-
-    module = importlib.import_module(PAYLOADS[payload])
-    if payload == "write-batch":
-        from cordwood._tables.rows import write_batches
-
-        batch_of = write_batches(dialect, lambda text: report_engine(name, text))
-
-        def batch(data: bytes) -> _Encoded:
-            batch = batch_of(data)
-            operations: list[object] = []
-            value = {"sequence": batch.sequence, "count": batch.count, "operations": operations}
-            return value, operations, Streamed(module.operations_of(batch))
-
-        return decoder(batch)
-    if payload == "version-edit":
-
-        def edit(data: bytes) -> _Encoded:
-            fields: list[object] = []
-            return {"fields": fields}, fields, Streamed(module.fields_of(module.VersionEdit(data)))
-
-        return decoder(edit)
-    if payload.startswith("wandb-"):
-        from cordwood._jsonable import jsonable
-
-        wandb_value = wandb_values(payload)
-
-        def of_run(data: bytes) -> _Encoded | None:
-            value = wandb_value(data)
-            return None if value is None else ({name: jsonable(item) for name, item in value.items()}, [], None)
-
-        return decoder(of_run)
-    if payload == "json":
-        from cordwood._jsonable import jsonable
-
-        return decoder(lambda data: (jsonable(module.document(data)), [], None))
-    return decoder(lambda data: (module.to_dict(data), [], None))
+    return decode
 
 
 def _encoder(encoding: str | None) -> Callable[[bytes], _Encoded]:
-    def as_hex(data: bytes) -> _Encoded:
-        return {"hex": data.hex()}, [], None
-
-    def as_base64(data: bytes) -> _Encoded:
-        return {"base64": base64_text(data)}, [], None
-
     def as_text(data: bytes) -> _Encoded:
         try:
-            return {"text": data.decode()}, [], None
+            return {"text": data.decode()}
         except UnicodeDecodeError:
-            return as_base64(data)
+            return {"base64": base64_text(data)}
 
-    return {"hex": as_hex, "base64": as_base64, None: as_text}[encoding]
+    encoders: dict[str | None, Callable[[bytes], _Encoded]] = {
+        "hex": lambda data: {"hex": data.hex()},
+        "base64": lambda data: {"base64": base64_text(data)},
+        None: as_text,
+    }
+    return encoders[encoding]

@@ -107,10 +107,6 @@ class Selection:
         """Whether the limit is reached: then nothing more needs to be read."""
         return self._limit is not None and self._count >= self._limit
 
-    def names_any_with(self, beginning: str) -> bool:
-        """Whether a requested name has this beginning."""
-        return any(name.startswith(beginning) for name in self.columns or ())
-
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
         """The wanted part of a row, which then counts; `None` if `held_back` will return it."""
         if self._wanted:

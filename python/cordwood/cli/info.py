@@ -21,11 +21,11 @@ from cordwood._inputs.exports import Entities, overall_message, stated, total
 from cordwood._inputs.kind import METADATA, is_of_export
 from cordwood._native import decode_wandb
 from cordwood._summary import ZEROS_ARE, ZerosAtEnd, summary_of_report, zeros_inside_text
+from cordwood._tables.payloads import KINDS, VERSION_EDIT, kinds_of
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
-from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import SourceFailure, display_name, inputs_of, is_stream, source_name
@@ -37,15 +37,8 @@ EXAMPLES = """\
   cordwood info database/ wandb/ export/
 """
 
-HOLDS = {
-    "write-batch": "write batches",
-    "version-edit": "version edits",
-    "entity": "entities of Datastore or Firestore",
-    "wandb": "records of Weights & Biases",
-    "export-metadata": METADATA,
-    "other": "other records",
-}
-"""What the records of a log contain, by the names of `--as` where there is one."""
+HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
+"""What the records of a log contain, by the names of their kinds where there is one."""
 
 FOLDERS = {
     "version-edit": ("a database", {"version-edit", "write-batch"}),
@@ -137,7 +130,7 @@ class _Logs:
             _count(self.payloads, payload)
         if payload == "entity":
             self.entities.append(Entities(report.record_count, report.file_len or 0))
-        if is_manifest(path, payload):
+        if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):
             self.databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
             if not report.ok:
                 self.damaged_manifests.append(path)
@@ -169,10 +162,10 @@ class _Logs:
             self.stated_entities.append(stated(message))
             return "export-metadata"
         # For a log without records, it is known only if the dialect says it.
-        fits = payloads_of(first.data if first else b"", report.dialect)
+        fits = kinds_of(first.data if first else b"", report.dialect)
         if not (first or fits):
             return None
-        payload = fits[0] if len(fits) == 1 else "other"
+        payload = fits[0].name if len(fits) == 1 else "other"
         if payload == "wandb":
             is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
             state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
@@ -367,9 +360,11 @@ def _commands(
         return [verify]
     damage = [verify] if damaged_count else []
     payload = next(iter(payloads), "other")
-    if payload == "wandb":
-        return [*damage, f"cordwood convert --as wandb-history {path}"]
-    return [*damage, f"cordwood cat {path}" if payload == "other" else f"cordwood cat --as {payload} {path}"]
+    kind = next((kind for kind in KINDS if kind.name == payload), None)
+    if kind is None:
+        return [*damage, f"cordwood cat {path}"]
+    verb = "cat" if kind.best == kind.name else "convert"
+    return [*damage, f"cordwood {verb} --as {kind.best} {path}"]
 
 
 def _shell_word(path: str) -> str:

@@ -22,6 +22,7 @@ from functools import partial
 
 import cordwood
 from cordwood._summary import format_of, summary_of_report
+from cordwood._tables.payloads import Kind, kind_by_content
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
@@ -32,7 +33,7 @@ from cordwood.cli._options import (
     add_record_len_max_argument,
     reading_options,
 )
-from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
+from cordwood.cli._payloads import LOST_EDITS, is_manifest
 from cordwood.cli._reports import other_log_parts, region_fields, sha256_of
 from cordwood.cli._sources import SourceFailure, display_name, stdin_or_path
 from cordwood.cli._tally import Tally, for_each_source
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace) -> Status:
         if not report.ok or not options.quiet:
             _print_report(name, destination, report, options)
         is_opened = "version_edit" not in report.not_kept
-        if is_opened and lost_len and is_manifest(name, _payload_of(destination, report)):
+        if is_opened and lost_len and is_manifest(name, _kind_of(destination, report)):
             complain(f"{display_name(name)}: {LOST_EDITS}")
         for what in report.not_kept:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
@@ -144,7 +145,7 @@ def _repair_fields(report: cordwood.Report) -> dict[str, object]:
     }
 
 
-def _payload_of(path: str, report: cordwood.Report) -> str | None:
+def _kind_of(path: str, report: cordwood.Report) -> Kind | None:
     with cordwood.Reader(path, **format_of(report)._asdict()) as reader:
         first = next(reader.records(), None)
-    return payload_by_content(path, first.data if first else None, report.dialect)
+    return kind_by_content(path, first.data if first else None, report.dialect)

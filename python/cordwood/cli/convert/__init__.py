@@ -4,27 +4,7 @@ The form follows from the extension of the destination: .ndjson or .jsonl, .csv,
 destination, the table goes to stdout, as NDJSON or in the form that --to names.
 
 What a row is, by --as:
-  raw            a record: offset, end_offset, data
-  write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its
-                 record, sequence, kind, key, value, ...; a batch without
-                 operations is a row without a kind
-  version-edit   a record of a MANIFEST: offset, fields
-  live-files     a table that a database has after all edits in its MANIFEST:
-                 column family, level, file_number, ...
-  entity         an entity of a Datastore or Firestore export: __kind__,
-                 __id__, __name__, __path__, __key__ and its properties
-  json           a record that is JSON text: the values of an object by their
-                 names; any other value as __value__
-  wandb-history  a step of a run in a .wandb file: _step and what was logged
-  wandb-summary  a run: its final summary
-  wandb-config   a run: its final configuration
-  wandb-metrics  a measurement of the system during a run: _timestamp,
-                 _runtime, system.cpu, ...
-  wandb-output   a line that a run printed: _timestamp, stream, line
-  wandb          a record of a .wandb file: offset and its fields; needs the
-                 extra wandb
-  auto           one of these, by the dialect and the first record; stderr says
-                 which one
+PAYLOADS
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, such as those of entities and
@@ -53,7 +33,7 @@ import sys
 import cordwood
 from cordwood._identity import identity_of
 from cordwood._inputs.expand import Input, is_one_file
-from cordwood._tables.rows import ROW_KINDS, known_columns
+from cordwood._tables.payloads import PAYLOADS, Kind, kind_by_content
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._messages import Failure, Status
 from cordwood.cli._options import (
@@ -65,7 +45,7 @@ from cordwood.cli._options import (
     reader_of,
 )
 from cordwood.cli._output import check_destination, check_no_log
-from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, report_payload
+from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payload
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import display_name, first_stream, inputs_of, reopenable, stdin_or_path
 from cordwood.cli._tally import check_url, report_same
@@ -88,6 +68,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `convert`."""
+    parser.description = (__doc__ or "").replace("PAYLOADS", _payloads_text())
     add_source_arguments(parser)
     parser.add_argument(
         "destination",
@@ -99,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="payload",
-        choices=(*ROW_KINDS, AUTO),
+        choices=(*PAYLOADS, AUTO),
         help="what a record is (default: raw)",
     )
     parser.add_argument(
@@ -122,6 +103,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reading_arguments(parser)
     add_strict_argument(parser)
     add_quiet_argument(parser)
+
+
+def _payloads_text() -> str:
+    import textwrap
+
+    texts = {**{name: payload.help for name, payload in PAYLOADS.items()}, AUTO: AUTO_HELP}
+    width = max(map(len, texts)) + 4
+    return "\n".join(
+        textwrap.fill(
+            text,
+            78,
+            initial_indent=f"  {name}".ljust(width),
+            subsequent_indent=" " * width,
+            break_on_hyphens=False,
+        )
+        for name, text in texts.items()
+    )
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -162,9 +160,9 @@ def _convert(options: argparse.Namespace) -> Status:
     if options.payload == AUTO:
         with reopenable(options.source) as source:
             with reader_of(options, source.open(), options.end) as reader:
-                payload, has_records = _payload_of(options.source, reader)
-                report_payload(options.source, payload, has_records=has_records)
-                options.payload = payload or "raw"
+                kind, has_records = _kind_of(options.source, reader)
+                report_payload(options.source, kind and PAYLOADS[kind.best], has_records=has_records)
+                options.payload = kind.best if kind else "raw"
             known = _known_columns(options, form)
             return (
                 convert_twice(options, form, source)
@@ -195,13 +193,13 @@ def _files_to_convert(options: argparse.Namespace) -> list[Input]:
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
     """The columns that are known before a log is read; `None` if it has to be read to find them."""
-    return {} if form == "ndjson" else known_columns(options.payload, options.on_corruption)
+    return {} if form == "ndjson" else PAYLOADS[options.payload].known_columns(options.on_corruption)
 
 
-def _payload_of(name: str, reader: cordwood.Reader) -> tuple[str | None, bool]:
-    """What the records of a log are taken to be, and whether there are any."""
+def _kind_of(name: str, reader: cordwood.Reader) -> tuple[Kind | None, bool]:
+    """The kind of the records of a log, and whether there are any records."""
     first = next(reader.records(), None)
-    return payload_by_content(name, first.data if first else None, reader.dialect), first is not None
+    return kind_by_content(name, first.data if first else None, reader.dialect), first is not None
 
 
 def _payload_of_all(options: argparse.Namespace) -> str:
@@ -213,7 +211,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     if stream := first_stream(options.files):
         raise ValueError(f"--as auto reads the beginning of each log first, and {stream} cannot be read twice")
     # The first log of each kind.
-    firsts: dict[str | None, str] = {}
+    firsts: dict[Kind | None, str] = {}
     for file in options.files:
         # What cannot be read is reported later.
         with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
@@ -221,19 +219,20 @@ def _payload_of_all(options: argparse.Namespace) -> str:
                 continue
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
-                payload, has_records = _payload_of(file.name, reader)
+                kind, has_records = _kind_of(file.name, reader)
                 # A log without records may be anything.
-                if payload or has_records:
-                    firsts.setdefault(payload, file.name)
+                if kind or has_records:
+                    firsts.setdefault(kind, file.name)
     if len(firsts) > 1:
-        several = ", ".join(f"{payload or 'raw'} ({display_name(name)})" for payload, name in firsts.items())
+        several = ", ".join(f"{kind.best if kind else 'raw'} ({display_name(name)})" for kind, name in firsts.items())
         raise Failure(
             f"the logs contain records of several kinds: {several}; name one with --as, and only the logs that "
             "contain it"
         )
-    for payload, name in firsts.items():
-        report_payload(name, payload)
-    return next(iter(firsts), None) or "raw"
+    for kind, name in firsts.items():
+        report_payload(name, kind and PAYLOADS[kind.best])
+    found = next(iter(firsts), None)
+    return found.best if found else "raw"
 
 
 def _form_of(destination: str) -> str:

@@ -11,8 +11,8 @@ from cordwood._tables.schema import ColumnType, SameNamesError, Shapes, ToJson
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
+    from cordwood._tables.decoders import Row
     from cordwood._tables.entity_batches import EntityRecords
-    from cordwood._tables.rows import Row
     from cordwood.cli._output import Output
 
 

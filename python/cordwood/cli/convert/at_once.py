@@ -13,7 +13,7 @@ from cordwood._inputs.kind import without_fragment
 from cordwood._remote import is_url
 from cordwood._summary import summary_of_reader
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord, NewColumnsError, is_native
-from cordwood._tables.rows import all_columns, json_of, shapes_of
+from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType, MisfitError, TooManyColumnsError
 from cordwood.cli._messages import complain
 from cordwood.cli._options import reader_of
@@ -40,7 +40,7 @@ def convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool
         logs = _AtOnce(options, origin)
         with new_file(options.destination, options.files, overwrite=options.overwrite) as file:
             columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
-            to_json, shapes = json_of(options.payload), shapes_of(options.payload)
+            to_json, shapes = PAYLOADS["entity"].to_json(), PAYLOADS["entity"].shapes()
             with contextlib.closing(ArrowTable(form, file, columns, to_json, shapes, is_stream=False)) as table:
                 logs.write(table, form)
     except _Again:
@@ -93,7 +93,7 @@ class _AtOnce:
                     self.others.add_other(file.name, what)
         except (OSError, TooManyColumnsError, cordwood.CordwoodError) as error:
             raise _Again from error
-        self.columns: dict[str, ColumnType] = all_columns("entity", self.found.settle())
+        self.columns: dict[str, ColumnType] = PAYLOADS["entity"].all_columns(self.found.settle())
         if not (self._names and is_native(self.columns)):
             raise _Again
 

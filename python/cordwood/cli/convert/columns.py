@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cordwood._tables.rows import all_columns, known_columns, origin_of, shapes_of
+from cordwood._tables.payloads import PAYLOADS, origin_of
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._messages import complain, escaped
 from cordwood.cli._selection import Selection
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:
     """The selection of rows, which begin with the columns `first`. Each pass needs its own."""
-    known = known_columns(options.payload, options.on_corruption)
+    payload = PAYLOADS[options.payload]
+    known = payload.known_columns(options.on_corruption)
     if known is not None:
         return Selection(options, [*first, *known])
     return Selection(
         options,
-        always=[*first, *all_columns(options.payload, {})],
-        fields_of=shapes_of(options.payload).fields_of,
+        always=[*first, *payload.first()],
+        fields_of=payload.shapes().fields_of,
     )
 
 
@@ -33,7 +34,7 @@ def columns_to_learn(payload: str, selection: Selection, origin: str | None = No
     if not takes_records(payload, selection):
         from cordwood._tables.learner import Columns
 
-        return Columns(shapes_of(payload))
+        return Columns(PAYLOADS[payload].shapes())
     from cordwood._tables.entity_batches import EntityColumns
 
     return EntityColumns(origin)
@@ -48,7 +49,7 @@ def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnTy
     """All columns of a table, after the first pass."""
     found.finish()
     report_conflicts(found, form)
-    return all_columns(payload, found.types())
+    return PAYLOADS[payload].all_columns(found.types())
 
 
 def is_native_table(payload: str, selection: Selection, columns: dict[str, ColumnType], form: str) -> bool:

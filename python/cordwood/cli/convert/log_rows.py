@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import cordwood
 from cordwood._summary import LogSummary, summary_of_reader
-from cordwood._tables.json_text import Streamed
-from cordwood._tables.rows import Row, rows_as
+from cordwood._tables.decoders import Log, Row
+from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
@@ -67,18 +67,19 @@ class LogRows:
         """
         self.source = source
         self._name = display_name(source)
-        self._payload: str = options.payload
+        self._payload = PAYLOADS[options.payload]
         self._first = first or {}
         self.reader = reader
         self.selection = selection
         self.read: Read = Read(0, 0)
         self.end: int | None = None
-        self._rows = rows_as(
-            options.payload,
-            reader.dialect,
-            self._leave_out_value,
-            lambda text: report_engine(source, text),
-            on_corruption=options.on_corruption,
+        self._rows = self._payload.rows_of(
+            Log(
+                reader.dialect,
+                lambda text: report_engine(source, text),
+                self._leave_out_value,
+                on_corruption=options.on_corruption,
+            )
         )
         self._found = found
         self._is_native = is_native
@@ -174,8 +175,6 @@ class LogRows:
                     if name in row:
                         raise _has_column(name)
                 row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
-            if selection.columns is not None:
-                row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
             if found is not None:
                 try:
                     found.add(selection.in_columns(row))
@@ -189,8 +188,8 @@ class LogRows:
                 return
 
     def _report_other_kind(self, first: cordwood.Record) -> None:
-        """Reports a log that is not a run: its records may decode as those of a run, but add nothing to the table."""
-        if not self._is_reporting or not self._payload.startswith("wandb-") or self.reader.dialect.startswith("wandb"):
+        """Reports a log of another kind, all of whose records might be skipped."""
+        if not self._is_reporting or not self._payload.is_part:
             return
         if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
@@ -215,11 +214,6 @@ class LogRows:
         self._left_out[noun] += 1
         if self._is_reporting and self._left_out[noun] <= self._reported_max[noun]:
             complain(f"{self._name}: {message}")
-
-
-def _all_of(value: object) -> object:
-    """A value as a whole, even if it would be produced while it is written: to look into it, or to move it."""
-    return list(value.items) if type(value) is Streamed else value
 
 
 def _has_column(name: str) -> Failure:

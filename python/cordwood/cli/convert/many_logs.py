@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
 from cordwood._summary import LogSummary
-from cordwood._tables.rows import Row, origin_column
+from cordwood._tables.decoders import Row
+from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
@@ -85,7 +86,7 @@ class _Logs:
     """
 
     def __init__(self, options: argparse.Namespace, form: str) -> None:
-        self.origin = origin_column(options.payload)
+        self.origin = PAYLOADS[options.payload].origin
         self.firsts: dict[str, _First] = {}
         self._options = options
         self._form = form

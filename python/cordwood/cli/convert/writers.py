@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cordwood._tables.json_text import Streamed, json_pieces, json_text
-from cordwood._tables.rows import Row, json_of, shapes_of
+from cordwood._tables.decoders import Row
+from cordwood._tables.json_text import json_text
+from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType, ToJson
 from cordwood._text import base64_text
 from cordwood.cli._messages import Failure
@@ -77,7 +78,8 @@ def open_table(options: argparse.Namespace, form: str, file: Output, columns: di
 
     stdout, which cannot be read from its end, gets Arrow's streaming format.
     """
-    to_json = json_of(options.payload)
+    payload = PAYLOADS[options.payload]
+    to_json = payload.to_json()
     if form == "ndjson":
         return _Ndjson(file, to_json)
     if form == "csv":
@@ -86,7 +88,7 @@ def open_table(options: argparse.Namespace, form: str, file: Output, columns: di
     from cordwood.cli.convert.arrow_table import ArrowTable
 
     is_stream = options.destination == "-"
-    return ArrowTable(form, file, columns, to_json, shapes_of(options.payload), is_stream=is_stream)
+    return ArrowTable(form, file, columns, to_json, payload.shapes(), is_stream=is_stream)
 
 
 class _Ndjson:
@@ -98,24 +100,8 @@ class _Ndjson:
 
     def write(self, rows: list[Row]) -> None:
         to_json = self._to_json
-        lines: list[str] = []
-        for row in rows:
-            array: list[object] = []
-            value = {name: array if type(value) is Streamed else to_json(value) for name, value in row.items()}
-            # Only the last value may be streamed.
-            streamed = row[name] if (name := next(reversed(row), None)) is not None else None
-            if type(streamed) is Streamed:
-                self._write(["".join(lines)])
-                lines = []
-                self._write(json_pieces(value, array, streamed))
-                self._write("\n")
-            else:
-                lines.append(json_text(value) + "\n")
-        self._write(["".join(lines)])
-
-    def _write(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            self._file.write(text.encode("utf-8", "backslashreplace"))
+        lines = [json_text({name: to_json(value) for name, value in row.items()}) + "\n" for row in rows]
+        self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         pass
@@ -173,14 +159,7 @@ class _Csv:
                     if index > at:
                         lines.append("," * (index - at))
                         at = index
-                    if type(value) is Streamed:
-                        self._write("".join(lines) + '"')
-                        array: list[object] = []
-                        for piece in json_pieces(array, array, value):
-                            self._write(piece.replace('"', '""'))
-                        lines = ['"']
-                    else:
-                        lines.append(cell(value))
+                    lines.append(cell(value))
                 lines.append("," * (last - at) + "\n")
                 if len(lines) > _PIECES_MAX or last > _PIECES_MAX:
                     self._write("".join(lines))

@@ -1,0 +1,371 @@
+"""The functions of `payloads`: the rows that a record of a log becomes in a table, and its value as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import io
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+
+import cordwood
+from cordwood._tables.schema import ColumnType, Shapes, ToJson
+from cordwood.errors import PayloadError
+
+if TYPE_CHECKING:
+    from cordwood._tables.payloads import ValueOf
+    from cordwood.payload import WriteBatch
+
+Row: TypeAlias = dict[str, Any]
+"""Values by the names of their columns: Python's built-in types, or anything that the payload's `to_json` accepts."""
+
+RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
+"""Turns a record into rows. There may be many more than fit in memory: a record of a few MiB can contain millions."""
+
+LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
+
+
+class Log(NamedTuple):
+    """What the decoders of a log may need."""
+
+    dialect: str | None
+    report: Callable[[str], None]
+    """Gets what is uncertain."""
+    leave_out: LeaveOut = lambda _record, _error: None
+    """Gets each value that is left out of a row."""
+    on_corruption: str = "skip"
+
+
+class Rows(NamedTuple):
+    """Makes the rows of a log."""
+
+    of_record: RowsOf
+    """The rows of a record. It raises `PayloadError` for a record that is not of the form."""
+    at_end: Callable[[], Iterable[Row]] = tuple
+    """The rows that are complete only after the last record."""
+
+
+def with_salvaged(rows: Rows) -> Rows:
+    """The same rows, which also say whether their record begins after damage in its block."""
+
+    def of_record(record: cordwood.Record) -> Iterable[Row]:
+        first = {"offset": record.offset, "salvaged": record.salvaged}
+        return ({**first, **row} for row in rows.of_record(record))
+
+    return rows._replace(of_record=of_record)
+
+
+def json_values() -> ToJson:
+    """What turns Python's built-in values into JSON."""
+    from cordwood._jsonable import jsonable
+
+    return jsonable
+
+
+def dicts(module: str) -> Callable[[Log], Rows]:
+    """One row for a record: what `to_dict` of a module of `cordwood.payload` returns."""
+
+    def rows(log: Log) -> Rows:
+        to_dict = dict_values(module)(log)
+        return Rows(lambda record: [{"offset": record.offset, **cast("Row", to_dict(record.data))}])
+
+    return rows
+
+
+def dict_values(module: str) -> Callable[[Log], ValueOf]:
+    """The function `to_dict` of a module of `cordwood.payload`."""
+    return lambda _: importlib.import_module(f"cordwood.payload.{module}").to_dict
+
+
+def raw(_: Log) -> Rows:
+    """One row for a record, with its bytes."""
+    return Rows(lambda record: [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}])
+
+
+def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], WriteBatch]:
+    """Returns a function that reads write batches of a log in this dialect, each to its end, or raises `PayloadError`.
+
+    A few tags mean one thing to RocksDB and another to Pebble. A Pebble log that was not closed is laid out like a
+    RocksDB log, an old one like a LevelDB log. The batches then decide: those that only one of the two engines can
+    read. As long as there is none, RocksDB is assumed, and if that makes a difference, `report` is called, once.
+    """
+    from cordwood.payload.write_batch import WriteBatch
+
+    engine: Literal["rocksdb", "pebble"] = "pebble" if dialect == "pebble" else "rocksdb"
+    other: Literal["rocksdb", "pebble"] = "rocksdb" if dialect == "pebble" else "pebble"
+    is_named = dialect in ("pebble", "rocksdb")
+    is_sure = is_reported = False
+
+    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> WriteBatch:
+        batch = WriteBatch(record, engine=engine)
+        len(batch)
+        return batch
+
+    def read_undecided(record: bytes) -> WriteBatch:
+        nonlocal engine, other, is_sure, is_reported
+        try:
+            batch = read(record, engine)
+        except PayloadError:
+            with contextlib.suppress(PayloadError):
+                batch = read(record, other)
+                engine, other, is_sure = other, engine, True
+                return batch
+            raise
+        if is_sure:
+            return batch
+        try:
+            rival = read(record, other)
+        except PayloadError:
+            is_sure = True
+            return batch
+        if not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
+            report("RocksDB and Pebble read this log differently, and it is read as one from RocksDB")
+            is_reported = True
+        return batch
+
+    return functools.partial(read, engine=engine) if is_named else read_undecided
+
+
+def is_write_batch(record: bytes, dialect: str | None) -> bool:
+    """Whether a record can be a write batch."""
+    from cordwood._native import WriteBatch
+
+    # Its operations are decoded when they are counted.
+    return len(WriteBatch(record, engine="pebble" if dialect == "pebble" else "rocksdb")) >= 0
+
+
+def batch_values(log: Log) -> ValueOf:
+    """The write batch in a record."""
+    batch_of = write_batches(log.dialect, log.report)
+    return lambda record: batch_of(record).to_dict()
+
+
+def operations(log: Log) -> Rows:
+    """One row for each operation, and one for an empty batch."""
+    from cordwood.payload.write_batch import attributes_of
+
+    batch_of = write_batches(log.dialect, log.report)
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        # It has been read to its end: no error can follow the first row.
+        batch = batch_of(record.data)
+        if not batch:
+            return [{"offset": record.offset, "sequence": batch.sequence}]
+        return (
+            # Each row begins with the sequence number, or with `None` in its place.
+            {"offset": record.offset, "sequence": None, **attributes_of(operation)}
+            for operation in batch
+        )
+
+    return Rows(rows)
+
+
+def is_version_edit(record: bytes, _: str | None) -> bool:
+    """Whether a record can be a version edit."""
+    from cordwood._native import VersionEdit
+
+    return VersionEdit(record) is not None
+
+
+def live_files(_: Log) -> Rows:
+    """One row for each table that a database has after all edits in its MANIFEST."""
+    from cordwood.payload.version_edit import LiveFiles, VersionEdit
+
+    state = LiveFiles()
+
+    def apply(record: cordwood.Record) -> Iterable[Row]:
+        state.apply(VersionEdit(record.data))
+        return []
+
+    def rows() -> Iterator[Row]:
+        for family, name, file in state.files():
+            yield {
+                "column_family": family,
+                "column_family_name": name,
+                "level": file.level,
+                "file_number": file.file_number,
+                "file_len": file.file_len,
+                "smallest_key": file.smallest.user_key,
+                "largest_key": file.largest.user_key,
+                "smallest_sequence": file.smallest_sequence,
+                "largest_sequence": file.largest_sequence,
+                "path_id": file.path_id,
+            }
+
+    return Rows(apply, rows)
+
+
+def history(log: Log) -> Rows:
+    """One row for each step."""
+    from cordwood.payload.wandb import history_row_without
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        row = history_row_without(record.data, lambda error: log.leave_out(record, error))
+        return [] if row is None else [row]
+
+    return Rows(rows)
+
+
+def history_values(_: Log) -> ValueOf:
+    """The values of a step."""
+    from cordwood._jsonable import jsonable
+    from cordwood.payload.wandb import history_row
+
+    return lambda record: jsonable(history_row(record))
+
+
+def metrics(log: Log) -> Rows:
+    """One row for each measurement."""
+    from cordwood.payload.wandb import metrics_rows
+
+    row_of = metrics_rows()
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        row = row_of(record.data, lambda error: log.leave_out(record, error))
+        return [] if row is None else [row]
+
+    return Rows(rows)
+
+
+def metrics_values(_: Log) -> ValueOf:
+    """The values of a measurement."""
+    from cordwood._jsonable import jsonable
+    from cordwood.payload.wandb import metrics_rows
+
+    row_of = metrics_rows()
+    return lambda record: jsonable(row_of(record, None))
+
+
+def final(kind: str) -> Callable[[Log], Rows]:
+    """One row for a run, its `"summary"` or its `"config"`; none if there is no record, and so no run."""
+
+    def rows(log: Log) -> Rows:
+        from cordwood.payload.wandb import apply_change
+
+        values: list[Row] = []
+
+        def change(record: cordwood.Record) -> Iterable[Row]:
+            if not values:
+                values.append({})
+            apply_change(values[0], record.data, kind, lambda error: log.leave_out(record, error))
+            return []
+
+        return Rows(change, lambda: values)
+
+    return rows
+
+
+def change_values(kind: str) -> Callable[[Log], ValueOf]:
+    """What a record changes in the `"summary"` or the `"config"`."""
+
+    def values(_: Log) -> ValueOf:
+        from cordwood._jsonable import jsonable
+        from cordwood.payload.wandb import change_of
+
+        return lambda record: jsonable(change_of(record, kind))
+
+    return values
+
+
+def lines(_: Log) -> Rows:
+    """One row for each printed line, with the time of its beginning. The end of a stream also ends its last line."""
+    from cordwood.payload.wandb import output_piece
+
+    # For each stream, when its last line began, and the parts of that line.
+    unfinished: dict[str, tuple[float | None, list[str]]] = {}
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        piece = output_piece(record.data)
+        return [] if piece is None else lines_of(**piece)
+
+    def lines_of(_timestamp: float | None, stream: str, text: str) -> Iterator[Row]:
+        # Only a newline ends a line: a carriage return overwrites it.
+        for part in io.StringIO(text, newline="\n"):
+            unfinished.setdefault(stream, (_timestamp, []))[1].append(part)
+            if part.endswith("\n"):
+                yield line(stream)
+
+    def line(stream: str) -> Row:
+        timestamp, parts = unfinished.pop(stream)
+        return {"_timestamp": timestamp, "stream": stream, "line": "".join(parts).removesuffix("\n")}
+
+    return Rows(rows, lambda: [line(stream) for stream in list(unfinished)])
+
+
+def output_values(_: Log) -> ValueOf:
+    """A piece of text that was printed at once."""
+    from cordwood._jsonable import jsonable
+    from cordwood.payload.wandb import output_piece
+
+    return lambda record: jsonable(output_piece(record))
+
+
+def is_entity(record: bytes, _: str | None) -> bool:
+    """Whether a record can be an entity."""
+    from cordwood._native import decode_entity
+
+    return decode_entity(record) is not None
+
+
+def entities(_: Log) -> Rows:
+    """One row for an entity."""
+    return Rows(entity_rows())
+
+
+def entity_columns() -> Mapping[str, ColumnType]:
+    """The columns of the key, which all tables of entities have."""
+    from cordwood._tables.entities import KEY, KEY_COLUMNS
+
+    return {**KEY_COLUMNS, "__key__": KEY}
+
+
+def entity_json() -> ToJson:
+    """What turns the values of entities into JSON."""
+    from cordwood.payload.entity import to_json
+
+    return to_json
+
+
+def entity_shapes() -> Shapes:
+    """Which values of entities are structures."""
+    from cordwood._tables.entities import SHAPES
+
+    return SHAPES
+
+
+def entity_rows() -> RowsOf:
+    """Returns the function that turns the record of an entity into its row."""
+    from cordwood._tables.entities import KEY_COLUMNS, key_columns, reserved_name
+    from cordwood.payload.entity import decode, other_fields
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        entity = decode(record.data)
+        others = other_fields(entity)
+        for name in KEY_COLUMNS:
+            if name in entity.properties:
+                raise reserved_name(name, record.data)
+        row = {**key_columns(entity.key), "__key__": entity.key, **entity.properties}
+        return [{**row, "__other_fields__": others} if others else row]
+
+    return rows
+
+
+def documents(_: Log) -> Rows:
+    """One row for a record that is JSON text."""
+    from cordwood.payload._json_parser import document
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        value = document(record.data)
+        return [cast("Row", value) if isinstance(value, dict) else {"__value__": value}]
+
+    return Rows(rows)
+
+
+def document_values(_: Log) -> ValueOf:
+    """The value of a record that is JSON text."""
+    from cordwood._jsonable import jsonable
+    from cordwood.payload._json_parser import document
+
+    return lambda record: jsonable(document(record))
