@@ -10,7 +10,7 @@
 
 `open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many logs,
-for everything that reads Arrow. The package `cordwood.payload` decodes what programs keep in records,
+for everything that reads Arrow. The package `cordwood.payload` decodes the data that programs keep in records,
 and `cordwood.compat` replaces the readers of other packages.
 
 Damage is raised as a `CorruptionError` where it occurs, and the next step continues after it. With the

@@ -14,7 +14,7 @@ _REGIONS_MAX = 10
 
 
 def of_report(report: Report) -> str:
-    """What `Report._repr_html_` returns."""
+    """The result of `Report._repr_html_`."""
     rows: list[tuple[str, object]] = [
         ("dialect", report.dialect),
         ("ok", report.ok),
@@ -39,7 +39,7 @@ def of_report(report: Report) -> str:
 
 
 def of_stat(stat: Stat) -> str:
-    """What `Stat._repr_html_` returns."""
+    """The result of `Stat._repr_html_`."""
     names = (
         *("record_count", "payload_len", "record_len_min", "record_len_mean", "record_len_max"),
         *("full_count", "first_count", "middle_count", "last_count", "block_count"),

@@ -1,4 +1,4 @@
-"""Which names are those of one file: whatever reads many sources reads each file once."""
+"""Which names are those of one file: every function for many sources reads each file once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stat
 from typing import TypeAlias
 
 Identity: TypeAlias = tuple[int, int] | str
-"""What all names of a file have in common: device and inode; for a URL that is not local, its text."""
+"""The identity that all names of a file share: device and inode; for a URL that is not local, its text."""
 
 
 def identity_of(name: str) -> Identity | None:

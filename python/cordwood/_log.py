@@ -1,4 +1,4 @@
-"""The logger `cordwood`. A separate module, so that `logging` is imported only when there is something to log."""
+"""The logger `cordwood`. A separate module, so that `logging` is imported only when there is a message to log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs what was left at the end of a file that is no longer followed because another file has its name."""
+    """Logs the rest at the end of a file that is no longer followed because another file has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )

@@ -75,9 +75,9 @@ def open(  # noqa: A001
     """Opens a log to read or to write records.
 
     Args:
-        source: To read: a path, a URL, an object with `read`, anything else that `Reader` accepts, or a `Split`, which
-            itself specifies what to read. Bytes or any other buffer (such as `mmap`) are the content of a log, never
-            its path: `b"name.log"` is a log of eight bytes. To write: a path, or an object with `write`.
+        source: To read: a path, a URL, an object with `read`, any other source of `Reader`, or a `Split`, which itself
+            specifies its range. Bytes or any other buffer (such as `mmap`) are the content of a log, never its path:
+            `b"name.log"` is a log of eight bytes. To write: a path, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
             one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
@@ -87,9 +87,10 @@ def open(  # noqa: A001
         compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`: when reading, it is
             detected.
         record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
-        on_corruption: To read: what to do with damage, as for `Reader`. Default: `"raise"`.
-        start: To read: return only what begins at or after this file offset, in bytes. Default: 0.
-        end: To read: return only what begins before this file offset, in bytes. Default: `None`, the end of the file.
+        on_corruption: To read: the treatment of damage, as for `Reader`. Default: `"raise"`.
+        start: To read: return only the records that begin at or after this file offset, in bytes. Default: 0.
+        end: To read: return only the records that begin before this file offset, in bytes. Default: `None`, the end of
+            the file.
         verify_checksums: To read: check each checksum. Default: `True`.
         flush: To write: when to hand records to the operating system, as for `Writer`. Default: `None`, which is
             `"append"` for a path.
@@ -97,7 +98,7 @@ def open(  # noqa: A001
         sync_len: To write: sync each time this many bytes have been appended. Default: `None`.
         sync_interval: To write: sync with the first append at least this many seconds after the last sync.
             Default: `None`.
-        on_torn_tail: To append: what to do with a file that does not end with a whole record, as for `Writer`.
+        on_torn_tail: To append: the treatment of a file that does not end with a whole record, as for `Writer`.
             Default: `"refuse"`.
         checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
             Default: `None`, the beginning.
@@ -107,10 +108,10 @@ def open(  # noqa: A001
         A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
 
     Raises:
-        OSError: What the operating system reports, with the path: `FileNotFoundError`, `PermissionError`,
+        OSError: The error of the operating system, with the path: `FileNotFoundError`, `PermissionError`,
             `IsADirectoryError`, ...
         FileExistsError: For `"x"`, the file exists.
-        ModuleNotFoundError: `source` is a URL, and fsspec, or what it needs for this URL, is not installed.
+        ModuleNotFoundError: `source` is a URL, and fsspec, or a package that it needs for this URL, is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, if the file does not end with a whole record.
         CorruptionError: For `"a"`, if the file is damaged.
@@ -149,7 +150,7 @@ def open(  # noqa: A001
             source = of_split.pop("path")
             _refuse_others({**log, **reading}, of_split)
             log, reading = {}, {**reading, **of_split}
-        return Reader(source, record_len_max=record_len_max, **log, **reading)  # type: ignore[arg-type]  # Reader names what it takes.
+        return Reader(source, record_len_max=record_len_max, **log, **reading)  # type: ignore[arg-type]  # Reader names its types.
     if isinstance(source, Split):
         raise TypeError(f"a Split is for reading, and the mode is {mode!r}")
     _refuse(reading, "reading", mode)
@@ -173,7 +174,7 @@ def _refuse_others(options: dict[str, object], of_split: dict[str, object]) -> N
     for name, own in of_split.items():
         value = options[name]
         if value not in (_DEFAULTS[name], own):
-            raise ValueError(f"{name} is {own!r} in the Split, not {value!r}: open its path to read something else")
+            raise ValueError(f"{name} is {own!r} in the Split, not {value!r}: open its path to read another range")
 
 
 def follow(
@@ -197,25 +198,25 @@ def follow(
 
     Args:
         path: The file. It must exist; it may be empty.
-        start: Return only what begins at or after this file offset, in bytes, such as the `Follower.tell` of an earlier
-            run. Default: 0.
+        start: Return only the records that begin at or after this file offset, in bytes, such as the `Follower.tell` of
+            an earlier run. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
-            a new one over the same follower continues. 0 returns what is there and never waits. Default: `None`,
-            forever.
+            a new one over the same follower continues. 0 returns the records that are there and never waits. Default:
+            `None`, forever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
             `"wandb_old"` is never detected: name it.
             Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
-        on_rotation: What to do once the path names another file, or none, and all of the old one has been returned:
+        on_rotation: The reaction once the path names another file, or none, and all of the old one has been returned:
             `"raise"`, raise a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its
             beginning, and miss any file that had the path only between two polls; or `"stop"`, end the iteration. See
             `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
-        retry_polls: What looks damaged, with no valid block after it, is read again this many times before it is
-            reported. Default: 3.
-        retry_time: What looks damaged is also read again for at least this long, in seconds. Default: 0.1.
+        retry_polls: Apparent damage with no valid block after it is read again this many times before it is reported.
+            Default: 3.
+        retry_time: Apparent damage is also read again for at least this long, in seconds. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:

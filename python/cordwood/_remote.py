@@ -1,7 +1,7 @@
 """Sources that are read in ranges, such as objects in a store, as file objects that read ahead.
 
-The binding calls `file_of` for each source that is neither a path nor a buffer. What a kind of source needs is imported
-with the first source of that kind.
+The binding calls `file_of` for each source that is neither a path nor a buffer. The packages that a kind of source
+needs are imported with the first source of that kind.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def local_path(name: str) -> str | None:
 
 
 def source_of(source: object) -> RangeReadable | None:
-    """The source as ranges, or `None` if it cannot be read in ranges. Nothing is requested.
+    """The source as ranges, or `None` if it cannot be read in ranges. No byte is requested.
 
     Args:
-        source: A URL, or anything else that is neither a path nor a buffer.
+        source: A URL, or another source that is neither a path nor a buffer.
 
     Raises:
         ImportError: A package that reads such a URL is not installed.
@@ -199,11 +199,11 @@ class RangeFile:
     """Ranges as a seekable file object, which reads ahead.
 
     Within `[start, end)`, and in the length of a block before it, where the block that contains `start` may begin,
-    ranges are requested before they are needed. Elsewhere, only what is read is requested, so that little more than
-    `[start, end)` is transferred: the beginning, which shows the dialect, and the rest of the last record.
+    ranges are requested before they are needed. Elsewhere, only the bytes to be read are requested, so that little more
+    than `[start, end)` is transferred: the beginning, which shows the dialect, and the rest of the last record.
 
     Attributes:
-        source: What is read.
+        source: The source that is read.
         name: Its name, for errors and reports; `None` if it has none.
     """
 
@@ -264,7 +264,7 @@ class RangeFile:
         return data
 
     def close(self) -> None:
-        """Cancels what was requested. A request that has begun ends on its own, and its thread with it."""
+        """Cancels the requests. A request that has begun ends on its own, and its thread with it."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)

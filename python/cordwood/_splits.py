@@ -80,7 +80,7 @@ def plan_splits(
     Raises:
         DialectError: A file is not a log.
         OSError: A file is missing, or its length or its content cannot be read.
-        TypeError: `sources` is a single path, or something in it is not a path.
+        TypeError: `sources` is a single path, or an item of it is not a path.
         ValueError: `split_len` is less than 1; or an option has an invalid value, or makes no sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:

@@ -1,4 +1,4 @@
-"""What one reading of a log says about it: everything that a verb prints, and what `--strict` and the status need."""
+"""The findings of one reading of a log: everything that a verb prints, and that `--strict` and the status need."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def zeros_inside(regions: Sequence[SkippedRegion], end: int) -> list[SkippedRegi
 
 
 def zeros_inside_text(length: int) -> str:
-    """How many zeros a record follows, and what they may be."""
+    """How many zeros a record follows, and their possible origin."""
     return f"{quantity(length, 'byte')} of zeros before more records: never written, or lost"
 
 
 ZEROS_ARE = "space that was never written, or data that was lost"
-"""What zeros at the end of a file may be."""
+"""The possible origin of zeros at the end of a file."""
 
 
 class ZerosAtEnd(NamedTuple):
@@ -53,7 +53,7 @@ class ZerosAtEnd(NamedTuple):
     is_padding: bool
     """Whether they fill the block of the last record, in a file of whole blocks, as App Engine's writer leaves it."""
     is_all: bool
-    """Whether the file consists of nothing else."""
+    """Whether the file consists of zeros only."""
 
     def __str__(self) -> str:
         what = "padding" if self.is_padding else ZEROS_ARE
@@ -71,12 +71,12 @@ def zeros_at_end(end: Outcome, *, has_records: bool) -> ZerosAtEnd | None:
 
 
 class LogSummary(NamedTuple):
-    """What was found in a log."""
+    """The findings in a log."""
 
     log: LogFormat
     end: Outcome
     ok: bool
-    """Whether nothing is damaged."""
+    """Whether there is no damage."""
     record_count: int
     """How many records were returned."""
     left_out_count: int
@@ -91,7 +91,7 @@ class LogSummary(NamedTuple):
     other_log_number: int | None
     """The number of another log, if the whole file belongs to that."""
     has_no_dialect: bool
-    """Whether it is damaged, and nothing in it shows its dialect: it may be another than the one it was read in."""
+    """Whether it is damaged, and its dialect could not be detected: it may be another than the one it was read in."""
 
     @property
     def is_torn(self) -> bool:
@@ -106,12 +106,12 @@ class LogSummary(NamedTuple):
 
 
 def summary_of_report(report: Report) -> LogSummary:
-    """What a report says about its log."""
+    """The summary of a report."""
     return _summary(report, report.record_count, 0)
 
 
 def summary_of_reader(reader: Reader, record_count: int) -> LogSummary:
-    """What a reader of `reader_of`, which has returned this many records, says about its log."""
+    """The summary of a reader of `reader_of`, which has returned this many records."""
     return _summary(reader, record_count, left_out_count(reader))
 
 

@@ -7,7 +7,7 @@
     ├── LogRotatedError        the path of a followed log names another file
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
     ├── OtherLogError          a file to be salvaged belongs entirely to a different log from the one its name states
-    ├── PayloadError           a record that does not contain what it should; also a `ValueError`
+    ├── PayloadError           a record that cannot be decoded; also a `ValueError`
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was opened for appending
 
@@ -22,16 +22,16 @@ from cordwood.types import Hint, PayloadReason, Reason
 
 
 class CordwoodError(Exception):
-    """What is wrong with a log, and where: the base of all exceptions here.
+    """A fault of a log, with its place: the base of all exceptions here.
 
-    `str(error)` begins with the path. What may help is the attribute `hint`; a traceback shows it in words.
+    `str(error)` begins with the path. The attribute `hint` is advice; a traceback shows it in words.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset concerned, in bytes; for a region, that of its first byte. 0 if the whole file is
             concerned.
-        message: What is wrong, without the path.
-        hint: What may help, or `None`.
+        message: The fault, without the path.
+        hint: Advice, or `None`.
 
     >>> try:
     ...     list(cordwood.open(bytes.fromhex("504b0304") + bytes(100)))
@@ -79,7 +79,7 @@ class ClosedError(CordwoodError, ValueError):
 
 
 class _RegionError(CordwoodError):
-    """What is wrong with a region of a log.
+    """A fault of a region of a log.
 
     Attributes:
         length: Bytes concerned, from `offset` on.
@@ -127,7 +127,7 @@ class DialectError(CordwoodError):
         path: The file, or `None` if the source has no path.
         offset: 0; in a packed log, where this release does not know the version or the codec; in a log that is never
             packed, where the metadata of an engine is, if that is why.
-        format: What it is: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
+        format: The format: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
             `"text"`, ...; the name of its dialect, if it is a log; or `"unknown"`.
     """
 
@@ -153,7 +153,7 @@ class OtherLogError(CordwoodError):
 class RecordTooLargeError(_RegionError):
     """A record longer than `record_len_max`. The reader stays usable: the next step continues after it.
 
-    Or, whatever the policy, a record of a compressed log that decompresses to too many bytes: see `Reader`. The reader
+    Or, under every policy, a record of a compressed log that decompresses to too many bytes: see `Reader`. The reader
     then stays before it, and every further step raises the same error.
 
     From a `Writer`: a record longer than its `record_len_max`. It is not written, and the writer stays usable; `offset`
@@ -207,13 +207,13 @@ class TornTailError(_RegionError):
 
 
 class PayloadError(CordwoodError, ValueError):
-    """A record that does not contain what it should, or something that such a record cannot contain.
+    """A record that cannot be decoded, or a value that such a record cannot contain.
 
     Attributes:
         path: `None`. A payload is the bytes of one record, which may come from anywhere.
-        offset: Where in the record, in bytes: the beginning of what could not be read. Not a file offset.
+        offset: Where in the record, in bytes: the beginning of the unreadable part. Not a file offset.
         length: Bytes concerned, from `offset` on.
-        reason: What is wrong with them.
+        reason: Their fault.
 
     >>> from cordwood.payload import PayloadError, WriteBatch
     >>> try:
@@ -237,7 +237,7 @@ class LogTruncatedError(_ChangedError):
     """A log ends before the offset at which reading was to begin.
 
     That is the `start` of a reader, the target of a `seek`, or how far a follower has read. The file was cut short, or
-    it is another file, in which the offset means nothing.
+    it is another file, in which the offset has no meaning.
 
     Attributes:
         path: The path of the log; `None` if the source has no path.
@@ -254,7 +254,7 @@ class LogRotatedError(_ChangedError):
 
     Attributes:
         path: The path of the log.
-        offset: The file offset after what has been returned or skipped, in the old file.
+        offset: The file offset after the last record or skipped region, in the old file.
         file_len: The length of the old file, in bytes.
     """
 
@@ -266,7 +266,8 @@ _WORDS = {
     Hint.RAISE_RECORD_LEN_MAX: "if you trust this file, raise record_len_max",
     Hint.RAISE_RECORD_LEN_MAX_OF_READERS: "readers refuse records longer than 1 GiB by default: "
     "raise record_len_max for them, too",
-    Hint.LOWER_RECORD_LEN_MAX: "nothing is lost: a further call tries again; a lower record_len_max skips such records",
+    Hint.LOWER_RECORD_LEN_MAX: "no record is lost: the next call tries again; "
+    "a lower record_len_max skips such records",
     Hint.NAME_DIALECT: "to read it as a log anyway, pass dialect",
     Hint.NAME_DETECTED_DIALECT: "pass the detected dialect, or none",
     Hint.NAME_LOG_NUMBER: "to read it, pass the log_number that it belongs to",

@@ -1,4 +1,4 @@
-"""Values: what identifies a log, what is found in it, and the stable words that describe that.
+"""Values: the identity of a log, the findings in it, and the stable words that describe them.
 
 The values are named tuples. They can be made by hand, compared, hashed, copied, pickled and matched.
 """
@@ -37,9 +37,9 @@ BLOCK_LEN: Final = 32_768
 class DetectedDialect(str):
     """The name of a dialect that was detected, where a log in it may also contain RocksDB's metadata.
 
-    It is equal to the name, and is the `dialect` of readers, of what they report and of `cordwood.detect` for
-    `"leveldb"` and `"recyclable"`. Passed as an option, also after it was pickled, it stands for what was detected; the
-    name alone stands for the dialect without that metadata, in which LevelDB sees damage.
+    It is equal to the name, and is the `dialect` of readers, of their reports and of `cordwood.detect` for
+    `"leveldb"` and `"recyclable"`. Passed as an option, also after it was pickled, it stands for the detected dialect;
+    the name alone stands for the dialect without that metadata, in which LevelDB sees damage.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
     'leveldb'
@@ -53,7 +53,7 @@ class DetectedDialect(str):
 
 
 class LogFormat(NamedTuple):
-    """The format of a log: what `cordwood.detect` returns. Its fields are options of all readers and writers.
+    """The format of a log: the result of `cordwood.detect`. Its fields are options of all readers and writers.
 
     Attributes:
         dialect: How the bytes are laid out.
@@ -83,7 +83,7 @@ class Reason(StrEnum):
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
         MISSING_END: A record whose last fragment is missing.
-        INTERRUPTED_RECORD: A record in the middle of which something else was skipped.
+        INTERRUPTED_RECORD: A record in the middle of which other bytes were skipped.
         ZERO_HEADER: A header of zeros, which means zeros up to the end of the block, followed by bytes that are not
             zero.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
@@ -91,19 +91,19 @@ class Reason(StrEnum):
         ZERO_FILL: Zeros up to the end of the block or of the file: space that was never written, padding, or data that
             was lost.
         NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine looks at them.
-        EMPTY_FIRST: A first fragment without data that nothing continues, as old versions of LevelDB wrote. No data is
-            missing.
+        EMPTY_FIRST: A first fragment without data that no fragment continues, as old versions of LevelDB wrote. No data
+            is missing.
         TORN_TAIL: The incomplete end that a crash leaves.
-        FILE_HEADER: What a file of this dialect begins with.
+        FILE_HEADER: The first bytes of a file of this dialect.
         UNKNOWN_VERSION: The file header, in a version that is not known. The records after it are read.
-        BAD_FILE_HEADER: Something else where a file of this dialect has its header, or a version that the first record
+        BAD_FILE_HEADER: Other bytes where a file of this dialect has its header, or a version that the first record
             shows to be wrong.
         METADATA: A record that the engine wrote for its own use.
         BAD_METADATA: Metadata whose content or position no engine writes.
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
         END_TRAILER: The header that closes a log.
-        STALE: After the end of the log: what an older log left in a recycled file.
-        LOST_WRITE: What an older log left in the middle of this one: what was written here never reached the disk.
+        STALE: After the end of the log: the rest of an older log in a recycled file.
+        LOST_WRITE: A part of an older log in the middle of this one: the data written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
         BAD_CONTAINER: A container of records, in a packed log, that is not as any writer writes it. None of its
@@ -145,7 +145,7 @@ class Reason(StrEnum):
 
 
 class Hint(StrEnum):
-    """What may help after an error.
+    """Advice after an error.
 
     The traceback of an exception shows it in words, after the message.
 
@@ -164,7 +164,7 @@ class Hint(StrEnum):
         ON_TORN_TAIL: Pass another `on_torn_tail`: both others apply.
         PAD: Pass `on_torn_tail="pad"`, or salvage the log.
         PAD_WITH_DIALECT: Pass `dialect` and `on_torn_tail="pad"`, if the file is a log.
-        SALVAGE: Salvage what can be read.
+        SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
     """
@@ -192,7 +192,7 @@ class Severity(StrEnum):
     """How severe it is that a region was skipped.
 
     Attributes:
-        INFO: Not damage: padding, what an engine wrote for its own use, or what the options exclude. Zeros
+        INFO: Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
             (`Reason.ZERO_FILL`) may be space that was never written, or data that was lost: the file does not show
             which.
         TORN_TAIL: The incomplete end of a file.
@@ -229,11 +229,11 @@ class WaitReason(StrEnum):
         INCOMPLETE: A record has begun and is not complete: it is being written, or its writer was killed.
         ZEROS: Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
         STALE: The next bytes belong to another log, or look damaged in a log that has a number, and so may have been
-            left by an older log: this one is written over it. If nothing at all is returned, the file may have been
+            left by an older log: this one is written over it. If no record at all is returned, the file may have been
             renamed: readers go by the number in its name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next block or, after
-            damage at the beginning of the file, once what follows shows which log it is.
+            damage at the beginning of the file, once the bytes after it show which log it is.
     """
 
     IDLE = "idle"
@@ -245,7 +245,7 @@ class WaitReason(StrEnum):
 
 
 class FragmentPart(StrEnum):
-    """What part of a fragment a byte belongs to, or that it belongs to the file header.
+    """The part of a fragment that a byte belongs to, or the file header.
 
     Attributes:
         CHECKSUM: The masked checksum, bytes 0 to 3 of the header.
@@ -253,7 +253,7 @@ class FragmentPart(StrEnum):
         KIND: The type, byte 6.
         LOG_NUMBER: The number of the log, bytes 7 to 10, where fragments carry it.
         SYNCED_OFFSET: How far the file had been synced, bytes 11 to 18, where fragments carry it.
-        PAYLOAD: What follows the header.
+        PAYLOAD: The bytes after the header.
         FILE_HEADER: The file header, before the first fragment.
     """
 
@@ -267,7 +267,7 @@ class FragmentPart(StrEnum):
 
 
 class FragmentKind(StrEnum):
-    """What a fragment is, by its type byte and the dialect; or a gap in a block that is not a fragment.
+    """The kind of a fragment, by its type byte and the dialect; or a gap in a block that is not a fragment.
 
     Attributes:
         FULL: A complete record: type 1.
@@ -283,11 +283,11 @@ class FragmentKind(StrEnum):
         PREDECESSOR: Which log a RocksDB log continues: types 130 and 131.
         PACKED_FULL, PACKED_FIRST, PACKED_MIDDLE, PACKED_LAST: A container of records, or a part of one, in a packed
             log: types 0x40, 0x42, 0x44 and 0x46.
-        PACKED_MARK: What a packed log begins with: type 0x48.
+        PACKED_MARK: The beginning of a packed log: type 0x48.
         ZERO: Type 0: space that was never written.
         UNKNOWN: A type that the dialect does not know.
-        END_TRAILER: What closes a Pebble log.
-        FILE_HEADER: Not a fragment: what a file of this dialect begins with.
+        END_TRAILER: The end of a closed Pebble log.
+        FILE_HEADER: Not a fragment: the first bytes of a file of this dialect.
         TRAILER: Not a fragment: the end of a block, too short for a header.
         ZEROS: Not a fragment: zeros.
         REST: Not a fragment: bytes without a plausible header.
@@ -323,7 +323,7 @@ class FragmentKind(StrEnum):
 
 
 class PayloadReason(StrEnum):
-    """Why a record does not contain what it should.
+    """Why a record cannot be decoded.
 
     Attributes:
         TRUNCATED: The record, or a field in it, ends inside a number or a string.
@@ -492,8 +492,8 @@ class NotYet(NamedTuple):
     It distinguishes a writer that is idle from one that is stuck.
 
     Attributes:
-        reason: What the follower is waiting for.
-        offset: The file offset after what has been returned or skipped.
+        reason: The reason for waiting.
+        offset: The file offset after the last record or skipped region.
         file_len: The length of the file, in bytes.
 
     >>> with cordwood.open("live.log", "w") as writer:
@@ -522,7 +522,7 @@ class Fragment(NamedTuple):
     Attributes:
         offset: File offset of the first byte.
         end_offset: File offset after the last byte. After damage, the beginning of the next fragment found.
-        kind: What it is: `"full"`, `"first"`, `"trailer"`, ...
+        kind: Its kind: `"full"`, `"first"`, `"trailer"`, ...
         block: The index of its block, from 0.
         type_byte: The type byte; `None` if there is no header.
         payload_len: Bytes of payload as stated by the header, right or wrong; `None` if there is no header.
@@ -571,7 +571,7 @@ class Fragment(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What is in a log and what is wrong with it, as `verify` and `salvage` return it.
+    """The contents of a log and its damage, as `verify` and `salvage` return them.
 
     Two reports are equal if everything except their paths is. A notebook shows a report as a table.
 
@@ -579,7 +579,7 @@ class Report(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: Records that were returned.
         payload_len: Bytes of data in the records, without headers and trailers.
-        file_len: The length of the whole file, including what is outside the range. `None` if it is not known: for an
+        file_len: The length of the whole file, including the bytes outside the range. `None` if it is not known: for an
             object with `read` that was not read to its end.
         outcome: How reading ended.
         len_by_reason: Bytes in the regions with each reason that occurs, listed or not.
@@ -595,16 +595,16 @@ class Report(NamedTuple):
             reader would skip it, with the `bit_flip`. It is a fragment of a record, metadata of the engine, the file
             header, or the trailer of a closed log.
         other_log_number: The number of another log, if the whole file belongs to that log; else `None`. The file's name
-            or `log_number` states a different number: the file was recycled and nothing has been written to the log
+            or `log_number` states a different number: the file was recycled and no record has been written to the log
             with that number yet, or the file was renamed or copied.
-        not_kept: What `salvage` could not keep in the new log; empty after `verify`. `"synced_offsets"`: how far the
-            file had been synced, which some Pebble records state. `"bad_metadata"` and `"ignored_kinds"`: metadata in a
-            form that no engine writes, or of an unknown type. `"timestamp_sizes"` and `"predecessor"`: records of
-            RocksDB's own that are damaged, if one flipped bit shows what they were, or that follow damage in their
-            block. Without the first, RocksDB takes keys with timestamps for keys without. `"version_edit"`: an edit of
-            a MANIFEST without which no engine opens the database.
-        dialect_known: Whether the dialect was named, or detected. If not, nothing in the file shows it, and the log was
-            read as `"leveldb"`.
+        not_kept: The properties that `salvage` could not keep in the new log; empty after `verify`. `"synced_offsets"`:
+            how far the file had been synced, which some Pebble records state. `"bad_metadata"` and `"ignored_kinds"`:
+            metadata in a form that no engine writes, or of an unknown type. `"timestamp_sizes"` and `"predecessor"`:
+            records of RocksDB's own that are damaged, if one flipped bit shows their contents, or that follow damage in
+            their block. Without the first, RocksDB takes keys with timestamps for keys without. `"version_edit"`: an
+            edit of a MANIFEST without which no engine opens the database.
+        dialect_known: Whether the dialect was named, or detected. If not, the dialect could not be detected, and the
+            log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`; else `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -633,7 +633,7 @@ class Report(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found: no region of severity `"corruption"`, and nothing to repair.
+        """Whether no damage was found: no region of severity `"corruption"`, and no repair.
 
         Torn tails do not count.
         """
@@ -674,7 +674,7 @@ class Report(NamedTuple):
 
 
 class Stat(NamedTuple):
-    """What is in a log, in numbers, as `stat` returns it.
+    """The contents of a log in numbers, as `stat` returns them.
 
     `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Two are equal if everything except
     their paths is. A notebook shows one as a table.
@@ -702,7 +702,7 @@ class Stat(NamedTuple):
         packed_count: Records that are in containers.
         packed_len: Bytes of data in these records.
         trailer_len: Bytes of trailers: the ends of blocks, too short for a header.
-        skipped_len: Bytes that were not returned, for whatever reason; `verify` reports the reasons.
+        skipped_len: Bytes that were not returned, for any reason; `verify` reports the reasons.
         damaged_len: Skipped bytes in regions of `Severity.CORRUPTION`.
         zeros_inside_len: Bytes of zeros that a record follows: space that was never written, padding, or lost data.
         other_log_number: The number of another log, if the whole file belongs to that log; else `None`: as

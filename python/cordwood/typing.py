@@ -1,4 +1,4 @@
-"""Types for annotations: what a reader reads, what a writer writes to, and the names that options accept."""
+"""Types for annotations: the sources of readers, the sinks of writers, and the names that options accept."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -27,13 +27,13 @@ __all__ = [
 DialectName: TypeAlias = Literal[
     "leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"
 ]
-"""How the bytes of a log are laid out: `cordwood.Reader` says what each name means."""
+"""How the bytes of a log are laid out: `cordwood.Reader` explains each name."""
 
 CompressionName: TypeAlias = Literal["zstd"]
 """How each record of a log is compressed."""
 
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
-"""A column of a table of records: `cordwood.scan` says what each contains."""
+"""A column of a table of records: `cordwood.scan` describes the contents of each."""
 
 DecoderName: TypeAlias = Literal[
     "raw",
@@ -49,7 +49,7 @@ DecoderName: TypeAlias = Literal[
     "wandb-output",
     "wandb",
 ]
-"""What `cordwood.scan` decodes records as."""
+"""The kinds of records that `cordwood.scan` decodes."""
 
 
 class Readable(Protocol):
@@ -101,7 +101,7 @@ class RangeReadable(Protocol):
             end: File offset after the last byte; not after the end of the file.
 
         Returns:
-            All of the bytes: returning fewer is an error, as is raising an exception. Nothing is retried.
+            All of the bytes: returning fewer is an error, as is raising an exception. There are no retries.
         """
         ...
 
@@ -130,7 +130,7 @@ class ObjectStore(Protocol):
             path: Its path in the store.
 
         Returns:
-            What is known about it: its length is `"size"`.
+            Its metadata: its length is `"size"`.
         """
         ...
 

@@ -21,7 +21,9 @@ MODULES = {
 
 
 def bullets(text):
-    return re.findall(r"^\* \*\*[a-z-]+\*\*:.*?(?=\n\* |\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    """The points of a list, whose lines may be cut elsewhere."""
+    found = re.findall(r"^\* \*\*[a-z-]+\*\*:.*?(?=\n\* |\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return [" ".join(bullet.split()) for bullet in found]
 
 
 def names_in(text):

@@ -11,7 +11,7 @@ from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStor
 
 
 class LogMap(NamedTuple):
-    """The picture of a log, which a notebook shows: what `cordwood.map` returns.
+    """The picture of a log, which a notebook shows: the result of `cordwood.map`.
 
     Attributes:
         path: The path; `None` if the source has none.

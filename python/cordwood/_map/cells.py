@@ -1,4 +1,4 @@
-"""What a picture of a log shows: its bytes in cells of equal length, and the regions that are damaged. No drawing."""
+"""The contents of a picture of a log, without drawing: its bytes in cells of equal length, and the damaged regions."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
-"""Offset, end offset, name, reason, severity, number of fragments: what `cordwood._native.runs` returns."""
+"""Offset, end offset, name, reason, severity, number of fragments: the result of `cordwood._native.runs`."""
 
 
 class Category(IntEnum):
-    """What bytes are, in a picture."""
+    """The kind of bytes, in a picture."""
 
     WHOLE = 0
     """Records of one fragment."""
     PART = 1
     """Fragments of longer records."""
     OTHER = 2
-    """What is not user data: file headers, trailers, engine metadata."""
+    """Bytes without user data: file headers, trailers, engine metadata."""
     ZEROS = 3
     """Space that was never written."""
     STALE = 4
-    """What is left of an older log."""
+    """The rest of an older log."""
     TORN = 5
     """The incomplete end."""
     LOST = 6
     """Valid fragments of a record that lacks others."""
     DAMAGE = 7
-    """Bytes that are not what was written."""
+    """Bytes that differ from the written ones."""
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
@@ -68,7 +68,7 @@ class Region:
 
 
 def category_of(name: str, reason: str | None, severity: str | None) -> Category:
-    """What a fragment is."""
+    """The category of a fragment."""
     if severity == "corruption":
         return Category.LOST if reason in _LOST else Category.DAMAGE
     if severity == "torn_tail":
@@ -90,7 +90,7 @@ class Cells:
     Attributes:
         sums: For each cell, its bytes by category.
         totals: The bytes of the log by category.
-        regions: What is damaged or torn, up to a limit.
+        regions: The damaged and torn regions, up to a limit.
         region_count: How many regions there are, listed or not.
         zeros_inside_len: Bytes of zeros that a record follows.
         zeros_offset: Where the zeros at the end of the log begin; `None` if it does not end in zeros.
@@ -169,7 +169,7 @@ class Cells:
         self.cell_len *= 2
 
     def categories(self) -> list[Category]:
-        """What each cell is drawn as."""
+        """The category of each cell."""
         return [category_of_cell(sums) for sums in self.sums]
 
     @property

@@ -37,7 +37,7 @@ _CLASSES = {
     Category.DAMAGE: "damage",
 }
 
-# A document may be part of a page: nothing else in the page has these names.
+# A document may be part of a page: no other part of the page has these names.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
 .cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }

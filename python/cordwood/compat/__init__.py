@@ -6,9 +6,9 @@
 * `cordwood.compat.ccl`: `LogFile` of ccl_chromium_reader.
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
 
-None needs the package that it replaces. On an undamaged file, each returns what the original returns. Where an
+None needs the package that it replaces. On an undamaged file, each returns the same as the original. Where an
 original returns damaged data, crashes, or stops silently, its drop-in does not: each module lists everything that
-it does differently. What applies to all of them is listed only here:
+it does differently. The points that apply to all of them are listed only here:
 
 * **limit**: A record longer than 1 GiB counts as damage, with the reason `record_too_large`.
 * **private**: The private names of the originals are missing, except for the few that scripts have been seen to use.

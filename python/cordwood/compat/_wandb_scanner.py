@@ -47,10 +47,10 @@ class Scanner:
     and continue after it, so they must not get less. Damage is still raised, in its turn.
 
     Attributes:
-        file: The file, which stays open. It is read whatever happens to its name.
+        file: The file, which stays open. It is read even if its name is lost.
         name: Its name, for messages.
         reader: The underlying reader.
-        offset: The file offset after what was returned, in bytes; after damage was raised, where it begins.
+        offset: The file offset after the returned records, in bytes; after damage was raised, where it begins.
     """
 
     def __init__(self, file: io.BufferedIOBase, name: str, offset: int) -> None:
@@ -85,7 +85,7 @@ class Scanner:
             if record is not None and self.reader.skipped_len == self._skipped_len:
                 self.offset = record.end_offset
                 return record.data
-            reported = self._reported(record)  # It may seek, which forgets what is pending.
+            reported = self._reported(record)  # It may seek, which forgets the pending record.
             self._pending.extend(reported)
         found = self._pending.popleft()
         if isinstance(found, cordwood.SkippedRegion):
@@ -110,7 +110,7 @@ class Scanner:
         try:
             return next(self._records, None)
         except cordwood.LogTruncatedError:
-            return None  # As in the original, there is nothing after the end.
+            return None  # As in the original, there is no record after the end.
 
     def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
         """The damage that has been skipped since the last call, and the record after it."""

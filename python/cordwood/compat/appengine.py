@@ -1,7 +1,7 @@
 """`RecordsReader` and `RecordsWriter` of App Engine, the format of Datastore's exports and of MapReduce.
 
 They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
-SDK runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3, and is what the tests compare with. The
+SDK runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3; the tests compare with it. The
 bytes of the writer are compared with those of LevelDB. Change
 
     from google.appengine.api.files import records
@@ -19,22 +19,23 @@ to
 >>> list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, the reader returns and the writer writes what Google's do. Like Google's, the reader skips damage
-up to the next block and reports it to a logger. The deviations:
+On an undamaged file, the reader returns and the writer writes the same as Google's. Like Google's, the reader skips
+damage up to the next block and reports it to a logger. The deviations:
 
-* **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists what was skipped.
+* **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists the skipped regions.
 * **unknown-type**: Only the fragment of an unknown type is skipped, as in LevelDB. The original skips the rest of
   its block.
-* **joined**: A record is not returned if anything in the middle of it was skipped. The original joins the pieces
+* **joined**: A record is not returned if a part of it was skipped. The original joins the pieces
   around a block of zeros.
 * **read-ahead**: The file is read ahead: `RecordsReader.tell` says where the records are, the file's own `tell`
   does not. Only `RecordsReader.seek` may change the file's position.
 * **torn-tail**: At the end, `tell` is where an incomplete record begins, and once the record is whole, `read`
-  returns it, if the file can seek. The original's `tell` is after what it could read, and it returns nothing more.
-* **tell**: At damage, `tell` may differ: it is after what was skipped so far.
+  returns it, if the file can seek. The original's `tell` is after the bytes it could read, and it returns no more
+  records.
+* **tell**: At damage, `tell` may differ: it is after the regions skipped so far.
 * **append**: A writer on a file that is not at the beginning of a block fills this block with zeros and continues in
   the next one; so does a writer that is used after `close`. In both cases, the original miscounts its position in the
-  block, and readers lose what it writes there.
+  block, and readers lose the records it writes there.
 * **close**: Closing twice fills one block. The original writes as many zeros again, after the end of the block.
 * **only-read**: A file needs no `tell`: without it, its position is offset 0. The original raises an `AttributeError`.
 * **bytes**: Records are bytes: `str` raises a `TypeError`, and so does a file opened in text mode.
@@ -74,7 +75,7 @@ class InvalidRecordError(Error):
 
 
 class FileWriter:
-    """What a writer needs. A file need not be one of these."""
+    """The methods that a writer needs. A file need not be one of these."""
 
     def write(self, data: bytes) -> object:
         """Writes all of `data`."""
@@ -82,7 +83,7 @@ class FileWriter:
 
 
 class FileReader:
-    """What a reader needs. A file need not be one of these."""
+    """The methods that a reader needs. A file need not be one of these."""
 
     def read(self, size: int) -> bytes:
         """The next bytes; fewer than `size` only at the end."""
@@ -147,7 +148,7 @@ class RecordsReader:
         self._log = _Log(reader)
         position = self._log.position
         self.reader: cordwood.Reader = cordwood.Reader(self._log, dialect="leveldb", on_corruption="skip")
-        """The underlying reader: `skipped` and `outcome` say what was not returned."""
+        """The underlying reader: `skipped` and `outcome` describe the bytes that were not returned."""
         if position:
             self.reader.seek(position)
 
@@ -174,7 +175,7 @@ class RecordsReader:
                 self.reader.seek(self.reader.tell())
 
     def tell(self) -> int:
-        """The file offset after what has been returned or skipped, in bytes."""
+        """The file offset after the last record or skipped region, in bytes."""
         return self.reader.tell()
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -182,7 +183,7 @@ class RecordsReader:
 
         Args:
             offset: In bytes.
-            whence: What the offset is relative to, as for a file.
+            whence: The origin of the offset, as for a file.
 
         Raises:
             AttributeError: The file has no `seek`.
@@ -190,7 +191,7 @@ class RecordsReader:
         if whence == _WHENCE_CURRENT:
             offset, whence = self.tell() + offset, 0
         file = self._log.file
-        file.seek(offset, whence)  # It refuses what it cannot do.
+        file.seek(offset, whence)  # It refuses calls that it does not support.
         self._log.position = position = int(file.tell())
         self.reader.seek(position)
         return position
@@ -228,7 +229,7 @@ class RecordsWriter:
         self._begin_block()
 
     def _begin_block(self) -> None:
-        # Without the file's `flush`: what is written goes into the file's own buffer.
+        # Without the file's `flush`: written bytes go into the file's own buffer.
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:

@@ -17,16 +17,16 @@ to
 7 Live b'key' b'value' 19
 8 Deleted b'old' b'' 30
 
-On an undamaged log, it returns what ccl_leveldb returns, except for **offset**. ccl_leveldb is on no package index: the
+On an undamaged log, it returns the same as ccl_leveldb, except for **offset**. ccl_leveldb is on no package index: the
 tests compare with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The
 deviations:
 
 * **checksums**: Checksums are verified. ccl_leveldb ignores them, and returns damaged data as valid.
 * **goes-on**: Damage is skipped and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All valid
   records are returned, including those after damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
-  `ValueError` for much of it, and what follows is lost.
-* **torn-tail**: What a crash has left of the last record is not returned. ccl_leveldb returns it as if it were whole,
-  or raises a `struct.error`.
+  `ValueError` for much of it, and the records after it are lost.
+* **torn-tail**: The rest of a last record that a crash has cut is not returned. ccl_leveldb returns it as if it were
+  whole, or raises a `struct.error`.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
 * **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is an operation
   that is neither a put nor a delete, with the rest of its batch; only RocksDB's no-operations and log data are
@@ -37,8 +37,8 @@ deviations:
   batch before it, without the headers between the fragments, as in chromium-reader. ccl_leveldb multiplies the offset
   of the batch by 32,768.
 * **path**: The path may be `str`. ccl_leveldb accepts only a `pathlib.Path`.
-* **only-logs**: What reads tables, MANIFESTs and whole databases is missing: `LdbFile`, `Block`, `BlockHandle`,
-  `RawBlockEntry`, `ManifestFile`, `VersionEdit`, `VersionEditTag`, `RawLevelDb`, `read_le_varint` and
+* **only-logs**: The classes that read tables, MANIFESTs and whole databases are missing: `LdbFile`, `Block`,
+  `BlockHandle`, `RawBlockEntry`, `ManifestFile`, `VersionEdit`, `VersionEditTag`, `RawLevelDb`, `read_le_varint` and
   `read_length_prefixed_blob`. `cordwood.payload.VersionEdit` reads the records of a MANIFEST.
 """
 
@@ -60,14 +60,14 @@ _TAG_LEN = 8
 
 
 class FileType(enum.Enum):
-    """What kind of file a record is from: here always a log."""
+    """The kind of file that a record is from: here always a log."""
 
     Ldb = 1
     Log = 2
 
 
 class KeyState(enum.Enum):
-    """What the record does to its key."""
+    """The effect of the record on its key."""
 
     Deleted = 0
     Live = 1
@@ -99,7 +99,7 @@ class Record:
 
     @property
     def user_key(self) -> bytes:
-        """The key. In a table, eight bytes follow it; in a log, nothing."""
+        """The key. In a table, eight bytes follow it; in a log, none."""
         return self.key[:-_TAG_LEN] if self.file_type == FileType.Ldb and len(self.key) >= _TAG_LEN else self.key
 
     @classmethod
@@ -139,7 +139,7 @@ class LogFile:
     Attributes:
         path: The path.
         file_no: The number in the name.
-        reader: The underlying reader: `skipped` and `outcome` say what was not returned.
+        reader: The underlying reader: `skipped` and `outcome` describe the bytes that were not returned.
     """
 
     LOG_ENTRY_HEADER_SIZE = 7

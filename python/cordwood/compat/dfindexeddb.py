@@ -17,17 +17,16 @@ to
 7 VALUE b'key' b'value' 19
 8 DELETED b'old' b'' 30
 
-On an undamaged log, it returns what dfindexeddb returns, except for the first of the deviations:
+On an undamaged log, it returns the same as dfindexeddb, except for the first of the deviations:
 
-* **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses what
-  follows; where a record begins with one, in the last seven bytes of a block, it returns the offset of another
-  record.
+* **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
+  after it; where a record begins with one, in the last seven bytes of a block, it returns the offset of another record.
 * **checksums**: Checksums are verified. dfindexeddb does not verify them, and returns damaged data as valid. (It takes
   a checksum of 0 for the end of the block.)
-* **goes-on**: Damage is skipped and reported to the logger `cordwood`. Everything valid is returned, including what
-  follows damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
-  `ValueError` for much of it, and what follows is lost.
-* **torn-tail**: What a crash has left of the last record ends the iteration. dfindexeddb raises a `DecoderError`.
+* **goes-on**: Damage is skipped and reported to the logger `cordwood`. All valid records are returned, including those
+  after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
+  `ValueError` for much of it, and the records after it are lost.
+* **torn-tail**: A last record that a crash has cut ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins the fragments it has.
 * **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is an operation
   that is neither a put nor a delete, with the rest of its batch; only RocksDB's no-operations and log data are
@@ -75,7 +74,7 @@ class LogFilePhysicalRecordType(enum.IntEnum):
 
 
 class InternalRecordType(enum.IntEnum):
-    """What is done to a key."""
+    """The operation on a key."""
 
     DELETED = 0
     VALUE = 1

@@ -20,7 +20,7 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 ...     list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, it returns what leveldb-export's returns. Its deviations are those of
+On an undamaged file, it returns the same as leveldb-export's. Its deviations are those of
 `cordwood.compat.appengine.RecordsReader`, of which leveldb-export has a copy, and:
 
 * **checksums**: Checksums are always verified. leveldb-export does so only with `no_check_crc=False`, and otherwise
@@ -28,7 +28,7 @@ On an undamaged file, it returns what leveldb-export's returns. Its deviations a
 * **seek**: `RecordsReader` has `seek`, as in App Engine. leveldb-export's does not.
 * **documents**: `parse_leveldb_documents` reads keys with numbers; leveldb-export raises a `TypeError`. In maps,
   empty text is `""`, places, keys and users are present, and bytes that are not text are bytes; leveldb-export returns
-  `None`, or leaves out what is not UTF-8.
+  `None`, or leaves out bytes that are not UTF-8.
 * **values**: Places, keys and users are those of `cordwood.payload.entity`, since those of the App Engine SDK would
   require the SDK. All text is `str`.
 * **not-an-entity**: A record that is not an entity raises a `cordwood.PayloadError`.

@@ -25,7 +25,7 @@ protocol buffers: `wandb.proto.wandb_internal_pb2`, which newer versions of wand
 (b'one', None)
 >>> store.close()
 
-On an undamaged file, all calls return what wandb's return. The deviations:
+On an undamaged file, all calls return the same as wandb's. The deviations:
 
 * **exception**: Damage raises a `DamagedError`, which is an `AssertionError`, as scripts expect, and a
   `cordwood.CorruptionError` with offset and reason. It is also raised under `python -O`, where wandb returns
@@ -55,7 +55,7 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   being written is locked against a second writer. Records are gathered in a buffer of 256 KiB (wandb: Python's,
   of 8 KiB) until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the first
   record, or by `close`. A path is required, not a file descriptor. `seek` raises an `io.UnsupportedOperation`; after
-  a `seek` in wandb, records overwrite what is there.
+  a `seek` in wandb, records overwrite the old bytes.
 * **reuse**: A store can write a second file. wandb's continues to count where the first one ended, and so splits the
   records of the second in the wrong places.
 * **logger**: There is no `logger`, which wandb uses to report files that are opened and closed.
@@ -190,7 +190,7 @@ class DataStore:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The underlying reader of a file that is scanned: `skipped` and `outcome` say what was not returned.
+        """The underlying reader of a file that is scanned: `skipped` and `outcome` list the other bytes.
 
         `skipped` is emptied at the end, and when there are 1,000 regions.
         """
@@ -206,7 +206,7 @@ class DataStore:
         self._index = offset
 
     def get_offset(self) -> int:
-        """The file offset after what has been returned or written, in bytes; after damage, where that begins."""
+        """The file offset after the last record returned or written, in bytes; after damage, where that begins."""
         if self._writer is None or self._writer.closed:
             self._file()
         return self._index
@@ -263,7 +263,7 @@ class DataStore:
         return kind, data
 
     def write(self, obj: _Message) -> tuple[int, int, int]:
-        """Appends a record: what `obj.SerializeToString()` returns.
+        """Appends a record: the result of `obj.SerializeToString()`.
 
         Returns:
             The file offsets after the previous record, after this one, and up to which everything is on the disk.

@@ -1,4 +1,4 @@
-"""What programs store in the records of their logs.
+"""The data that programs store in the records of their logs.
 
 >>> from cordwood.payload import WriteBatch
 >>> batch = WriteBatch(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))

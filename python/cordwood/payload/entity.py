@@ -98,10 +98,10 @@ class Entity(NamedTuple):
     Attributes:
         key: Its key. An entity inside another one need not have a key.
         properties: The values by name, in the order of the record.
-        meanings: What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text. One for
-            each value, so several for an array.
+        meanings: The meanings of values (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text. One
+            for each value, so several for an array.
         unindexed: The names of properties whose values are not all indexed. This is true of all Firestore properties.
-        other_fields: What is not interpreted: fields that Google's own reader skips, and any that are newer
+        other_fields: Fields that are not interpreted: those that Google's own reader skips, and any that are newer
             than cordwood.
     """
 
@@ -153,8 +153,8 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: The record of an export.
 
     Returns:
-        `key` and `properties`, each value as from `to_json`; and `other_fields`, if there are any. What values stand
-        for and which are indexed is left out: `decode` returns it.
+        `key` and `properties`, each value as from `to_json`; and `other_fields`, if there are any. The meanings of
+        values and which are indexed are left out: `decode` returns them.
 
     Raises:
         PayloadError: The record is not an entity.
@@ -169,7 +169,7 @@ def other_fields(entity: Entity) -> list[dict[str, object]]:
     """The uninterpreted fields of an entity and of all entities in it, as JSON values: `other_fields` of `to_dict`.
 
     Args:
-        entity: What `decode` returned.
+        entity: The result of `decode`.
 
     Returns:
         For each field the message, its number, its offset in the record in bytes, and its bytes.
@@ -210,7 +210,7 @@ def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
         case User():
             return _without_none(value._asdict())
         case Entity():
-            # Firestore's maps have a key that says nothing.
+            # Firestore's maps have a key without a meaning.
             key = {"__key__": to_json(value.key)} if value.key not in (None, Key("", ())) else {}
             return {**key, **_properties(value)}
         case list():

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class FieldKind(StrEnum):
-    """What a field of a version edit says, and what its value is. `docs/reference/payload.md` lists the tags.
+    """The kind of a field of a version edit, and its value. `docs/reference/payload.md` lists the tags.
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
@@ -49,7 +49,7 @@ class FieldKind(StrEnum):
         IN_ATOMIC_GROUP: The edit takes effect together with this many that follow: `int`.
         BLOB_FILE_ADDITION: There is a new blob file: `BlobFileAddition`.
         BLOB_FILE_GARBAGE: Some of a blob file is garbage: `BlobFileGarbage`.
-        DB_ID: What identifies the database: `bytes`.
+        DB_ID: The identity of the database: `bytes`.
         WAL_ADDITION: There is a write-ahead log, or it has been synced: `WalAddition`.
         WAL_DELETION: Write-ahead logs with smaller numbers are gone: `int`.
         FULL_HISTORY_TS_LOW: User-defined timestamps older than this one are not needed: `bytes`.
@@ -86,7 +86,7 @@ class FieldKind(StrEnum):
 
 
 class CustomFieldKind(StrEnum):
-    """What a further field of a new file says, and what its value is. Spelt as in RocksDB.
+    """The kind of a further field of a new file, and its value. Spelt as in RocksDB.
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
@@ -171,7 +171,7 @@ class CustomField(NamedTuple):
     """A further field of a new file or of a blob file.
 
     Attributes:
-        kind: What it says.
+        kind: Its kind.
         tag: The number before it in the record.
         value: Its value, of the type that the kind has.
     """
@@ -193,7 +193,7 @@ class NewFile(NamedTuple):
         smallest_sequence: The smallest sequence number in it; LevelDB does not say.
         largest_sequence: The largest one; LevelDB does not say.
         path_id: The number of the folder among RocksDB's `db_paths`.
-        custom_fields: What else RocksDB says about it.
+        custom_fields: Further fields of RocksDB.
     """
 
     level: int
@@ -216,7 +216,7 @@ class BlobFileAddition(NamedTuple):
         blob_len: How many bytes its values take.
         checksum_method: The name of its checksum; empty if it has none.
         checksum: The checksum of the whole file.
-        custom_fields: What else RocksDB says about it.
+        custom_fields: Further fields of RocksDB.
     """
 
     file_number: int
@@ -234,7 +234,7 @@ class BlobFileGarbage(NamedTuple):
         file_number: The number in the file's name.
         blob_count: How many values.
         blob_len: How many bytes they take.
-        custom_fields: What else RocksDB says about it.
+        custom_fields: Further fields of RocksDB.
     """
 
     file_number: int
@@ -265,7 +265,7 @@ class Field(NamedTuple):
     """A field of a version edit.
 
     Attributes:
-        kind: What it says.
+        kind: Its kind.
         tag: The number before it in the record. Some kinds have several tags: the engines have changed how they write
             them.
         value: Its value, of the type that the kind has.
@@ -282,7 +282,7 @@ class LiveFile(NamedTuple):
     Attributes:
         column_family: The number of its column family, 0 for the default one and in LevelDB.
         column_family_name: The name of that family, if the MANIFEST states it; it does not for the default one.
-        file: Its level, its number, and what else the MANIFEST says about it.
+        file: Its level, its number, and the other fields of the MANIFEST about it.
     """
 
     column_family: int
@@ -345,7 +345,7 @@ class LiveFiles:
     def _apply(self, fields: tuple[Field, ...]) -> None:
         family = next((cast("int", field.value) for field in fields if field.kind == FieldKind.COLUMN_FAMILY), 0)
         files = self._files.setdefault(family, {})
-        # The engines delete first, whatever the order: a file can return to where it was.
+        # The engines delete first, in any order of the fields: a file can return to where it was.
         for field in fields:
             if isinstance(field.value, DeletedFile):
                 files.pop(field.value, None)
@@ -379,7 +379,7 @@ _OF_FILES = frozenset(
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    r"""A version edit as JSON values: what `VersionEdit.to_dict` returns.
+    r"""A version edit as JSON values: the result of `VersionEdit.to_dict`.
 
     Args:
         record: The record of a MANIFEST.
@@ -390,12 +390,12 @@ def to_dict(record: bytes) -> dict[str, object]:
     >>> from cordwood.payload import version_edit
     >>> version_edit.to_dict(b"\x02\x04\x06\x01\x05")["fields"]
     [{'kind': 'log_number', 'tag': 2, 'value': 4}, {'kind': 'deleted_file', 'tag': 6, 'value': {'level': 1, 'file_number': 5}}]
-    """  # noqa: E501 - what is printed is one line
+    """  # noqa: E501 - the printed text is one line
     return VersionEdit(record).to_dict()
 
 
 def dict_of(edit: VersionEdit) -> dict[str, object]:
-    """What the native `to_dict` returns."""
+    """The result of the native `to_dict`."""
     return {"fields": list(fields_of(edit))}
 
 

@@ -1,4 +1,4 @@
-"""The records of `.wandb` files: what a run of Weights & Biases has logged.
+"""The records of `.wandb` files: the logged data of a run of Weights & Biases.
 
 No account, no network and no other package is needed: only `to_dict` needs an installed `wandb`.
 
@@ -48,7 +48,7 @@ def to_dict(record: bytes) -> dict[str, object]:
         installed wandb does not know: a newer one wrote the record.
 
     Raises:
-        PayloadError: The record is not such a message, or something in it cannot be represented in JSON.
+        PayloadError: The record is not such a message, or a value of it cannot be represented in JSON.
         ModuleNotFoundError: `wandb` is not installed.
     """
     # These modules have no types: their classes are created when they are imported.
@@ -75,13 +75,13 @@ def _imported(name: str) -> Any:
     except ModuleNotFoundError as error:
         text = (
             "all fields of a record need the package wandb: pip install 'cordwood[wandb]'; "
-            f"what a run has logged is read without it, for example as wandb-history ({error})"
+            f"the logged data of a run is read without it, for example as wandb-history ({error})"
         )
         raise ModuleNotFoundError(text, name=error.name) from error
 
 
 def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """What was logged with `run.log`, step by step.
+    """The values logged with `run.log`, step by step.
 
     Args:
         records: The records of a run, or the path of its file.
@@ -90,7 +90,7 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         A row for each step, as from `history_row`.
 
     Raises:
-        PayloadError: A record is not one of wandb, or a value is not what `history_row` needs it to be.
+        PayloadError: A record is not one of wandb, or a value does not have the type that `history_row` needs.
         CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
             path, leaves it out.
     """
@@ -109,7 +109,7 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
             error is raised.
 
     Returns:
-        The values by the names that wandb shows: what was logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
+        The values by the names that wandb shows: a value logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
         adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
         digits than Python accepts, usually 4,300, becomes text. `None` if this is not a record of the history.
 
@@ -133,7 +133,7 @@ def history_row_without(record: bytes, leave_out: _LeaveOut | None) -> dict[str,
 
 
 def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """What wandb itself measured on the machine during the run.
+    """The measurements of wandb itself on the machine during the run.
 
     Args:
         records: The records of a run, or the path of its file.
@@ -179,7 +179,7 @@ def metrics_rows() -> Callable[[bytes, _LeaveOut | None], dict[str, Any] | None]
 
 
 def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
-    """What a run printed.
+    """The output that a run printed.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -272,7 +272,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The summary of a run: what `run.summary` contained at the end of the run, or where the file ends.
+    """The summary of a run: the contents of `run.summary` at the end of the run, or where the file ends.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -289,7 +289,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The configuration of a run: what `run.config` contained. wandb itself adds the entry `_wandb`.
+    """The configuration of a run: the contents of `run.config`. wandb itself adds the entry `_wandb`.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -313,7 +313,7 @@ def _changed(records: Iterable[bytes] | str | PathLike[str], kind: str) -> dict[
 
 
 def change_of(record: bytes, kind: str) -> dict[str, Any] | None:
-    """What a record changes: the new values by their names, as in a row of the history, and the removed names."""
+    """The changes of a record: the new values by their names, as in a row of the history, and the removed names."""
     change = decode_wandb(record, kind)
     if change is None:
         return None

@@ -22,7 +22,7 @@ __all__ = [
 
 
 class OperationKind(StrEnum):
-    """What an operation does. `docs/reference/payload.md` lists the tags, and the attributes of each kind.
+    """The kind of an operation. `docs/reference/payload.md` lists the tags, and the attributes of each kind.
 
     Attributes:
         PUT: The key has this value from now on.
@@ -34,11 +34,11 @@ class OperationKind(StrEnum):
         PUT_BLOB_INDEX: The value of the key is in a blob file.
         PUT_ENTITY: The key has columns.
         TIMED_PUT: A put of data that was written at an earlier time.
-        NOOP: Nothing.
-        BEGIN_PREPARE: What follows takes effect only once the transaction is committed.
+        NOOP: No effect.
+        BEGIN_PREPARE: The operations after it take effect only once the transaction is committed.
         BEGIN_PERSISTED_PREPARE: The same with RocksDB's write policy WritePrepared.
         BEGIN_UNPREPARE: The same with RocksDB's write policy WriteUnprepared.
-        END_PREPARE: The end of what a transaction prepares.
+        END_PREPARE: The end of the operations that a transaction prepares.
         COMMIT: The transaction is committed.
         COMMIT_WITH_TIMESTAMP: The transaction is committed, with a timestamp for its keys.
         ROLLBACK: The transaction is rolled back.
@@ -84,7 +84,7 @@ class Operation(NamedTuple):
     their sequence numbers is.
 
     Attributes:
-        kind: What it does.
+        kind: Its kind.
         sequence: The sequence number: the batch's, plus one for each earlier operation that counts. `None` if the
             operation does not count, or was not read from a batch. RocksDB's write policies WritePrepared and
             WriteUnprepared assign one number to all operations of a batch; the record does not show this.
@@ -267,7 +267,7 @@ def _last_key(batch: WriteBatch) -> bytes | None:
 
 
 def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:
-    """A write batch as JSON values: what `WriteBatch.to_dict` returns.
+    """A write batch as JSON values: the result of `WriteBatch.to_dict`.
 
     Args:
         record: The record of a log.
@@ -284,12 +284,12 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
     >>> from cordwood.payload import write_batch
     >>> write_batch.to_dict(bytes.fromhex("0700000000000000 01000000 01036b6579 02fffe"))
     {'sequence': 7, 'count': 1, 'operations': [{'kind': 'put', 'sequence': 7, 'column_family': 0, 'key': 'key', 'value': {'base64': '//4='}}]}
-    """  # noqa: E501 - what is printed is one line
+    """  # noqa: E501 - the printed text is one line
     return WriteBatch(record, engine=engine).to_dict()
 
 
 def dict_of(batch: WriteBatch) -> dict[str, object]:
-    """What the native `to_dict` returns."""
+    """The result of the native `to_dict`."""
     return {"sequence": batch.sequence, "count": batch.count, "operations": list(operations_of(batch))}
 
 
