@@ -12,7 +12,9 @@ from cordwood.typing import CompressionName, DialectName
 __all__ = [
     "BLOCK_LEN",
     "BitFlip",
+    "Database",
     "DetectedDialect",
+    "Engine",
     "Fragment",
     "FragmentKind",
     "FragmentPart",
@@ -22,6 +24,8 @@ __all__ = [
     "Outcome",
     "OutcomeKind",
     "PayloadReason",
+    "Problem",
+    "ProblemKind",
     "Reason",
     "Report",
     "Severity",
@@ -774,3 +778,132 @@ class Stat(NamedTuple):
         from cordwood._html import of_stat
 
         return of_stat(self)
+
+
+class Engine(StrEnum):
+    """The engine that a database belongs to.
+
+    Attributes:
+        LEVELDB: LevelDB, or an engine that writes the same files, such as goleveldb.
+        ROCKSDB: RocksDB.
+        PEBBLE: Pebble.
+    """
+
+    LEVELDB = "LevelDB"
+    ROCKSDB = "RocksDB"
+    PEBBLE = "Pebble"
+
+
+class ProblemKind(StrEnum):
+    """A fault of a database, or a peculiarity worth knowing.
+
+    Attributes:
+        CURRENT_MISSING: There is no `CURRENT`. LevelDB would make a new database.
+        CURRENT_EMPTY: `CURRENT` has no byte.
+        CURRENT_ZEROS: `CURRENT` consists of zeros.
+        CURRENT_NO_NEWLINE: `CURRENT` does not end with a newline.
+        CURRENT_MORE_LINES: `CURRENT` has more than one line.
+        CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
+        MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
+        MANIFEST_DAMAGED: That MANIFEST is damaged, or is not a log.
+        MANIFEST_EMPTY: That MANIFEST is empty, or contains no edit that states a number.
+        MANIFEST_INCOMPLETE: That MANIFEST lacks an edit without which no engine opens it.
+        MANIFEST_UNKNOWN: That MANIFEST has an edit that cordwood does not decode, so its tables are not known.
+        TABLE_MISSING: A table that the MANIFEST lists is missing.
+        TABLE_SHORT: A table is shorter than the MANIFEST states.
+        TABLE_ELSEWHERE: A table is not in this folder, and the engine may keep it in another.
+        LOG_MISSING: A log that the MANIFEST needs is missing.
+        LOG_SHORT: A log is shorter than its synced part, whose length the MANIFEST states.
+        LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
+    """
+
+    CURRENT_MISSING = "current_missing"
+    CURRENT_EMPTY = "current_empty"
+    CURRENT_ZEROS = "current_zeros"
+    CURRENT_NO_NEWLINE = "current_no_newline"
+    CURRENT_MORE_LINES = "current_more_lines"
+    CURRENT_INVALID = "current_invalid"
+    MANIFEST_MISSING = "manifest_missing"
+    MANIFEST_DAMAGED = "manifest_damaged"
+    MANIFEST_EMPTY = "manifest_empty"
+    MANIFEST_INCOMPLETE = "manifest_incomplete"
+    MANIFEST_UNKNOWN = "manifest_unknown"
+    TABLE_MISSING = "table_missing"
+    TABLE_SHORT = "table_short"
+    TABLE_ELSEWHERE = "table_elsewhere"
+    LOG_MISSING = "log_missing"
+    LOG_SHORT = "log_short"
+    LOG_ABSENT = "log_absent"
+
+
+class Problem(NamedTuple):
+    """A fault of a database, or a peculiarity worth knowing.
+
+    Attributes:
+        kind: Which fault or peculiarity.
+        path: The path of the file, which may be missing.
+    """
+
+    kind: ProblemKind
+    path: str
+
+    @property
+    def severity(self) -> Severity:
+        """`CORRUPTION` if the engine refuses the database, or loses data when it opens it; else `INFO`."""
+        notes = (ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.LOG_ABSENT)
+        return Severity.INFO if self.kind in notes else Severity.CORRUPTION
+
+
+class Database(NamedTuple):
+    r"""The folder of a database, as its engine would find it. The contents of tables are not read.
+
+    Attributes:
+        path: The folder.
+        engine: The engine, by the files in the folder.
+        manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names; `None` if they name none.
+        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
+            nothing is wrong with `manifest`: the others are then not read.
+        table_count: How many tables the MANIFEST lists: `manifest` or, if it is unusable, `newest_manifest`. `None` if
+            it is not known.
+        problems: The faults, and the peculiarities worth knowing.
+
+    >>> from cordwood.types import Database, Engine, Problem, ProblemKind
+    >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
+    >>> database = Database("db", Engine.LEVELDB, None, "MANIFEST-000002", 7, (problem,))
+    >>> database.ok, database.right_current
+    (False, 'MANIFEST-000002\n')
+    """
+
+    path: str
+    engine: Engine
+    manifest: str | None
+    newest_manifest: str | None
+    table_count: int | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the engine finds everything that it needs."""
+        return all(problem.severity == Severity.INFO for problem in self.problems)
+
+    @property
+    def right_current(self) -> str | None:
+        r"""The text that repairs `CURRENT`, such as `"MANIFEST-000002\n"`; `None` if it is right, or not known."""
+        is_wrong = any(problem.kind in _OF_CURRENT for problem in self.problems)
+        return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
+
+
+_OF_CURRENT = frozenset(
+    (
+        ProblemKind.CURRENT_MISSING,
+        ProblemKind.CURRENT_EMPTY,
+        ProblemKind.CURRENT_ZEROS,
+        ProblemKind.CURRENT_NO_NEWLINE,
+        ProblemKind.CURRENT_MORE_LINES,
+        ProblemKind.CURRENT_INVALID,
+        ProblemKind.MANIFEST_MISSING,
+        ProblemKind.MANIFEST_EMPTY,
+        ProblemKind.MANIFEST_INCOMPLETE,
+    )
+)
+"""The faults that another name in `CURRENT` repairs."""

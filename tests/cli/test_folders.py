@@ -62,7 +62,11 @@ def test_50_profiles_make_one_report(profiles):
         timeout=120,
     )
     assert done.returncode == 3
-    *reports, totals = map(json.loads, done.stdout.splitlines())
+    *values, totals = map(json.loads, done.stdout.splitlines())
+    databases = [value["database"] for value in values if "database" in value]
+    reports = [value for value in values if "database" not in value]
+    assert {(database["engine"], database["ok"]) for database in databases} == {("LevelDB", True)}
+    assert len(databases) == 100
     by_source = {report["source"]: report for report in reports}
     logs = {str(path) for path in root.rglob("*.log")}
     manifests = {str(path) for path in root.rglob("MANIFEST-*")}

@@ -2,7 +2,8 @@
 
 For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records contain,
 how many there are, when they were logged, how much is damaged, and the commands that show more. Among several logs, the
-first ten runs have a line each. All logs are read. Exit status 3 if one is damaged.
+first ten runs have a line each. All logs are read. Exit status 3 if one is damaged, or if the engine of a database
+would refuse it or lose data, because files that it needs are missing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cordwood._native import decode_wandb
 from cordwood._summary import ZEROS_ARE, ZerosAtEnd, summary_of_report, zeros_inside_text
 from cordwood._tables.payloads import KINDS, VERSION_EDIT, kinds_of
 from cordwood._text import quantity
+from cordwood.cli._databases import database_fields, databases_of, print_database_lines
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
@@ -31,6 +33,7 @@ from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import SourceFailure, display_name, inputs_of, is_stream, source_name
 from cordwood.cli._tally import Tally, take_results
 from cordwood.cli._terminal import print_folded, red
+from cordwood.types import Database
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -41,7 +44,7 @@ HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADA
 """What the records of a log contain, by the names of their kinds where there is one."""
 
 FOLDERS = {
-    "version-edit": ("a database", {"version-edit", "write-batch"}),
+    "version-edit": ("logs of a database", {"version-edit", "write-batch"}),
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
@@ -95,8 +98,6 @@ class _Logs:
         runs: The runs of Weights & Biases.
         entities: How many entities each log of an export contains.
         stated_entities: How many an export should contain, according to its metadata.
-        databases: The folders that contain a MANIFEST. Write batches may be elsewhere: RocksDB keeps old ones in
-            `archive`.
         damaged_manifests: The paths of damaged ones.
         numbers: For each file that belongs entirely to another log: the number in its name, and that in its fragments.
         zeros: Those at the ends of the logs.
@@ -115,7 +116,6 @@ class _Logs:
         self.runs: list[_Run] = []
         self.entities: list[Entities] = []
         self.stated_entities: list[Entities] = []
-        self.databases: set[str] = set()
         self.damaged_manifests: list[str] = []
         self.numbers: list[tuple[int | None, int]] = []
         self.zeros: list[ZerosAtEnd] = []
@@ -130,10 +130,8 @@ class _Logs:
             _count(self.payloads, payload)
         if payload == "entity":
             self.entities.append(Entities(report.record_count, report.file_len or 0))
-        if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):
-            self.databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
-            if not report.ok:
-                self.damaged_manifests.append(path)
+        if not report.ok and (payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path)):
+            self.damaged_manifests.append(path)
         if report.other_log_number is not None:
             self.numbers.append((report.log_number, report.other_log_number))
         _count(self.dialects, report.dialect)
@@ -187,6 +185,7 @@ def _describe(
     as_json = options.json
     logs = _Logs()
     tally = take_results([name], islice(results, len(files)), logs.add, as_json=as_json, tally=Tally())
+    databases, status = databases_of(files)
     if not tally.log_count:
         if as_json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
@@ -196,7 +195,7 @@ def _describe(
     if is_one and logs.zeros and logs.zeros[0].is_all:
         what = "only zeros"
     if what == "a folder":
-        what = _folder(logs.payloads, len(logs.databases)) or what
+        what = _folder(logs.payloads, databases) or what
     times = [time for run in logs.runs for time in (run.first_time, run.last_time) if time is not None]
     fields: dict[str, Any] = {
         "source": source_name(name),
@@ -212,6 +211,7 @@ def _describe(
         "runs": [run._asdict() for run in logs.runs],
         "entities": total(logs.entities)._asdict() if logs.entities else None,
         "stated_entities": total(logs.stated_entities)._asdict() if logs.stated_entities else None,
+        "databases": [database_fields(database) for database in databases],
         "damaged_manifest_count": len(logs.damaged_manifests),
         "damaged_count": tally.damaged_count,
         "failed_count": tally.failed_count,
@@ -220,11 +220,11 @@ def _describe(
     if as_json:
         print_json(fields)
     else:
-        _print_text(name, fields, tally, logs)
-    return tally.status
+        _print_text(name, fields, tally, logs, databases)
+    return tally.status if tally.status == Status.FAILURE else max(tally.status, status)
 
 
-def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) -> None:
+def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs, databases: Sequence[Database]) -> None:
     """Prints what `--json` has as `fields`."""
     print(f"{display_name(name)}: {fields['what']}")
     # Among several formats, only the dialects are named.
@@ -236,6 +236,7 @@ def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) ->
         _print("time", f"{_time(fields['first_time'])} to {_time(fields['last_time'])}")
     if tally.log_count > 1:
         _print_runs(logs.runs)
+    _print_databases(databases)
     if logs.stated_entities and os.path.isdir(name):  # noqa: PTH112
         found, should = total(logs.entities), total(logs.stated_entities)
         _print("export", _export(found, should), is_damage=found != should)
@@ -252,26 +253,46 @@ def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) ->
         _print("number", _numbers(logs.numbers))
     if tally.others:
         _print("others", tally.others_text())
-    # They are meant to be copied, so they are not folded.
-    commands = _commands(name, tally.damaged_count, logs.payloads, logs.numbers)
-    for label, command in zip(("more", ""), commands, strict=False):
+    repairs = [
+        f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"  # noqa: PTH118
+        for database in databases
+        if database.right_current
+    ]
+    _print_commands("repair", repairs)
+    _print_commands("more", _commands(name, tally.damaged_count, logs.payloads, logs.numbers))
+
+
+def _print_commands(label: str, commands: Sequence[str]) -> None:
+    """Prints commands, which are meant to be copied, so they are not folded."""
+    for command in commands:
         print(f"  {label:9}{command}")
+        label = ""
+
+
+def _print_databases(databases: Sequence[Database]) -> None:
+    """Prints a database, or which of several have faults."""
+    if len(databases) == 1:
+        print_database_lines(databases[0])
+        return
+    for database in databases:
+        if not database.ok:
+            print(f"  {red('DAMAGED')}  {display_name(database.path)}, a database of {database.engine}")
+            print_database_lines(database, indent=4)
 
 
 def _print(label: str, text: str, *, is_damage: bool = False) -> None:
     print_folded(f"  {label:9}{text}", indent=11, is_damage=is_damage)
 
 
-def _folder(payloads: dict[str, int], database_count: int) -> str | None:
-    """What a folder is whose logs contain this; `None` if that is several things, or mostly unknown.
-
-    A database has all its logs in one folder.
-    """
+def _folder(payloads: dict[str, int], databases: Sequence[Database]) -> str | None:
+    """What a folder is whose logs contain this; `None` if that is several things, or mostly unknown."""
     known = payloads.keys() - {"other"}
+    if databases and known <= FOLDERS["version-edit"][1]:
+        return f"a database of {databases[0].engine}" if len(databases) == 1 else f"{len(databases):,} databases"
     for payload, (text, held) in FOLDERS.items():
         known_count = sum(payloads[name] for name in known)
         if payload in known and known <= held and known_count > payloads.get("other", 0):
-            return f"{database_count:,} databases" if payload == "version-edit" and database_count > 1 else text
+            return text
     return None
 
 

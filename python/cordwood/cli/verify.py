@@ -15,8 +15,9 @@ these records, and so do cat and convert, unless --on-corruption says otherwise;
 With --as write-batch, the log is read again, and the sequence numbers that no batch in it has are listed. They may be
 lost, in another log of the database, or of writes without a log. Batches that cannot be decoded are damage, too.
 
-In a folder, all logs are checked, also those in its subfolders; other files are counted. After several logs, their
-totals are printed.
+In a folder, all logs are checked, also those in its subfolders; other files are counted. Each database in it has a
+line, too, with the files that its engine would miss. Exit status 3 if the engine would refuse it, or lose data. After
+several logs, their totals are printed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from cordwood._inputs.expand import Input
 from cordwood._summary import LogSummary, summary_of_report
 from cordwood._text import quantity
 from cordwood.cli._batches import Batches, read_batches
+from cordwood.cli._databases import print_databases
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
     ONLY_DAMAGED,
@@ -158,7 +160,9 @@ def run(options: argparse.Namespace) -> Status:
     files = inputs_of(options.sources, same=report_same)
     results = each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar)
     take_results(options.sources, results, take, as_json=options.json, tally=tally)
-    return tally.print_totals(options, names_others=True, damaged=damaged)
+    status = print_databases(files, as_json=options.json, is_quiet=options.quiet)
+    logs = tally.print_totals(options, names_others=True, damaged=damaged)
+    return logs if logs == Status.FAILURE else max(logs, status)
 
 
 def print_report(

@@ -1,0 +1,364 @@
+"""Whether the folder of a database is complete: the files that its engine needs to open it, and those that are missing.
+
+An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists. They
+may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a folder with
+a fault is read again until neither `CURRENT` nor a MANIFEST changes while it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from cordwood._native import Reader
+from cordwood.errors import CordwoodError, PayloadError
+from cordwood.types import Database, Engine, Problem, ProblemKind
+
+_READINGS_MAX = 10
+"""How often a folder is read if the database in it changes each time."""
+
+_NAMES_MAX = 10
+"""At most this many files are named in a line."""
+
+_TEXT_LEN_MAX = 1 << 20
+"""How much is read of `CURRENT`, of the options and of an info log: all that matters is at their beginning."""
+
+_MANIFEST = re.compile(r"MANIFEST-([0-9]+)")
+_MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
+_TABLE = re.compile(r"[0-9]+\.(ldb|sst)")
+_LOG = re.compile(r"[0-9]+\.log")
+_INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
+
+_NETEASE = b"\x80\x1d\x30\x01"
+"""A `CURRENT` that begins with these bytes is encrypted, and so is the MANIFEST."""
+
+_ROCKSDB_TAG_MIN = 10
+"""The fields that LevelDB knows have smaller tags."""
+
+
+def database_folders(paths: Iterable[str]) -> list[str]:
+    """The folders of these files that may be those of databases, in their order, each once."""
+    parts = map(os.path.split, paths)
+    return list(dict.fromkeys(folder for folder, name in parts if _is_of_database(name)))
+
+
+def _is_of_database(name: str) -> bool:
+    return name == "CURRENT" or bool(_MANIFEST.fullmatch(name) or _MARKER.fullmatch(name))
+
+
+def database_in(folder: str) -> Database | None:
+    """Judges the folder of a database.
+
+    Args:
+        folder: The path of the folder.
+
+    Returns:
+        The database; `None` if there is none in the folder, or if NetEase has encrypted it.
+
+    Raises:
+        OSError: The folder or a file in it cannot be read.
+    """
+    for _ in range(_READINGS_MAX):
+        found = _Folder(folder)
+        database = found.database()
+        if database is None or database.ok or _Folder(folder).version == found.version:
+            break
+    return database
+
+
+class _Manifest:
+    """The state of a database after the edits in a MANIFEST.
+
+    Attributes:
+        is_intact: Whether it is a log without damage.
+        is_decoded: Whether all of its edits are known.
+        is_of_leveldb: Whether LevelDB knows all of their fields.
+        numbers: The last value of each field that is a number, by the name of the field.
+        log_numbers: For each column family, the smallest number of a log that it needs.
+        synced_lens: For each log that RocksDB keeps track of, its synced length in bytes.
+        tables: The tables.
+    """
+
+    def __init__(self, path: str) -> None:
+        from cordwood.payload.version_edit import FieldKind, LiveFiles, VersionEdit, WalAddition
+
+        live = LiveFiles()
+        self.is_intact = self.is_decoded = self.is_of_leveldb = True
+        self.numbers: dict[str, int] = {}
+        self.log_numbers: dict[int, int] = {}
+        self.synced_lens: dict[int, int] = {}
+        try:
+            with Reader(path, on_corruption="skip") as reader:
+                for record in reader:
+                    edit = VersionEdit(record)
+                    family = 0
+                    for kind, tag, value in edit:
+                        self.is_of_leveldb &= tag < _ROCKSDB_TAG_MIN
+                        if kind == FieldKind.COLUMN_FAMILY_DROP:
+                            self.log_numbers.pop(family, None)
+                        elif isinstance(value, WalAddition):
+                            if value.synced_len is not None:
+                                self.synced_lens[value.log_number] = value.synced_len
+                        elif isinstance(value, int):
+                            self.numbers[kind] = value
+                            if kind == FieldKind.COLUMN_FAMILY:
+                                family = value
+                            elif kind == FieldKind.LOG_NUMBER:
+                                self.log_numbers[family] = value
+                            elif kind == FieldKind.WAL_DELETION:
+                                for number in [number for number in self.synced_lens if number < value]:
+                                    del self.synced_lens[number]
+                    live.apply(edit)
+                self.is_intact = reader.ok
+        except PayloadError:
+            self.is_decoded = False
+        except CordwoodError:
+            self.is_intact = False
+        self.tables = live.files()
+
+    def fault(self, engine: Engine) -> ProblemKind | None:
+        """Why the engine cannot open a database with it, or why it is not known whether it can."""
+        needed = (
+            {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
+        )
+        if not self.is_intact:
+            return ProblemKind.MANIFEST_DAMAGED
+        if not self.is_decoded:
+            return ProblemKind.MANIFEST_UNKNOWN
+        if needed <= self.numbers.keys():
+            return None
+        return ProblemKind.MANIFEST_INCOMPLETE if self.numbers else ProblemKind.MANIFEST_EMPTY
+
+
+class _Folder:
+    """A folder, and the files in it at one time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with os.scandir(path) as entries:
+            self.names = {entry.name for entry in entries}
+        manifests = [name for name in self.names if _MANIFEST.fullmatch(name)]
+        self.manifests = sorted(manifests, key=_number, reverse=True)
+        self.current = self._text("CURRENT")
+        markers = [match for match in map(_MARKER.fullmatch, self.names) if match]
+        self.marker = max(markers, key=lambda match: int(match[1]), default=None)
+        lens = {name: self._len(name) for name in manifests}
+        self.version = (self.current, self.marker and self.marker[0], lens)
+        """Changes whenever the engine changes which files it needs."""
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.path, name)  # noqa: PTH118 - pathlib is slow to import
+
+    def _len(self, name: str) -> int | None:
+        """The length of a file in bytes; `None` if it is missing."""
+        try:
+            return os.stat(self._path(name)).st_size  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+
+    def _text(self, name: str) -> bytes | None:
+        """The beginning of a file; `None` if it is missing."""
+        try:
+            with open(self._path(name), "rb") as file:  # noqa: PTH123
+                return file.read(_TEXT_LEN_MAX)
+        except FileNotFoundError:
+            return None
+
+    def _matching(self, pattern: re.Pattern[str]) -> list[str]:
+        return [name for name in self.names if pattern.fullmatch(name)]
+
+    def database(self) -> Database | None:
+        """The database; `None` if there is none, or if NetEase has encrypted it."""
+        if not self._is_database():
+            return None
+        current, name = self._named()
+        problems = [Problem(current, self._path("CURRENT"))] if current else []
+        manifest = newest = None
+        if name is not None and name not in self.names:
+            problems.append(Problem(ProblemKind.MANIFEST_MISSING, self._path(name)))
+        elif name is not None:
+            manifest = _Manifest(self._path(name))
+            if fault := manifest.fault(self._engine(manifest)):
+                problems.append(Problem(fault, self._path(name)))
+                # A list that is not whole shows neither which files are missing nor that another MANIFEST is older.
+                manifest = None
+                if fault in (ProblemKind.MANIFEST_DAMAGED, ProblemKind.MANIFEST_UNKNOWN):
+                    return Database(self.path, self._engine(None), name, None, None, tuple(problems))
+        if not manifest:
+            for newest in self.manifests:
+                manifest = _Manifest(self._path(newest))
+                if not manifest.fault(self._engine(manifest)):
+                    break
+            else:
+                manifest = newest = None
+        engine = self._engine(manifest)
+        if manifest:
+            problems += self._table_problems(manifest, engine)
+            problems += self._log_problems(manifest, engine)
+        count = len(manifest.tables) if manifest else None
+        return Database(self.path, engine, name, newest, count, tuple(problems))
+
+    def _is_database(self) -> bool:
+        has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
+        if self.marker or (self.current is not None and not self.current.startswith(_NETEASE)):
+            return bool(self.marker or self.manifests or has_tables or has_logs)
+        if self.current is not None or not self.manifests:
+            return False
+        # A folder of copied or salvaged logs is not a database. One that never had a CURRENT contains nothing.
+        return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
+
+    def _named(self) -> tuple[ProblemKind | None, str | None]:
+        """What is wrong with `CURRENT`, and the name of the MANIFEST that it or the marker names."""
+        if self.marker:
+            return None, self.marker[2]
+        if self.current is None:
+            return ProblemKind.CURRENT_MISSING, None
+        first, newline, more = os.fsdecode(self.current).partition("\n")
+        if not _MANIFEST.fullmatch(first):
+            is_zeros = not self.current.strip(b"\0")
+            kind = ProblemKind.CURRENT_ZEROS if is_zeros else ProblemKind.CURRENT_INVALID
+            return kind if self.current else ProblemKind.CURRENT_EMPTY, None
+        if not newline:
+            return ProblemKind.CURRENT_NO_NEWLINE, None
+        return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
+
+    def _options(self) -> bytes:
+        """The newest file of options of RocksDB or Pebble; empty if there is none."""
+        names = [name for name in self.names if name.startswith("OPTIONS-") and name[len("OPTIONS-") :].isdigit()]
+        return (names and self._text(max(names, key=_number))) or b""
+
+    def _engine(self, manifest: _Manifest | None) -> Engine:
+        if any(name.startswith("marker.") for name in self.names) or b"pebble_version=" in self._options():
+            return Engine.PEBBLE
+        if "IDENTITY" in self.names or self._options() or (manifest and not manifest.is_of_leveldb):
+            return Engine.ROCKSDB
+        return Engine.LEVELDB
+
+    def _table_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
+        suffixes = ("ldb", "sst")
+        if engine != Engine.LEVELDB or any(name.endswith(".sst") for name in self.names):
+            suffixes = ("sst", "ldb")
+        missing: dict[int, list[str]] = {}
+        found: set[int] = set()
+        for family, _, table in manifest.tables:
+            names = [_file_name(table.file_number, suffix) for suffix in suffixes]
+            name = next((name for name in names if name in self.names), names[0])
+            table_len = self._len(name) if name in self.names else None
+            if table_len is not None:
+                if table.path_id == 0:
+                    found.add(family)
+                if table_len < table.file_len:
+                    yield Problem(ProblemKind.TABLE_SHORT, self._path(name))
+            elif engine != Engine.LEVELDB and table.path_id > 0:
+                yield Problem(ProblemKind.TABLE_ELSEWHERE, self._path(name))
+            else:
+                missing.setdefault(family, []).append(name)
+        for family, absent in missing.items():
+            # All tables of a column family that have the same path_id are in one folder.
+            is_elsewhere = family not in found and engine != Engine.LEVELDB and self._may_have_other_folders(engine)
+            kind = ProblemKind.TABLE_ELSEWHERE if is_elsewhere else ProblemKind.TABLE_MISSING
+            yield from (Problem(kind, self._path(name)) for name in absent)
+
+    def _may_have_other_folders(self, engine: Engine) -> bool:
+        """Whether tables of RocksDB or Pebble may be in other folders than this one.
+
+        RocksDB's info logs name each folder of tables (`db_paths`, `cf_paths`), but its options do not. The tables of a
+        backup are in a folder that all backups share; those of Pebble may be in a store.
+        """
+        above, name = os.path.split(os.path.abspath(self.path))  # noqa: PTH100
+        backup, private = os.path.split(above)
+        if private == "private" and os.path.isfile(os.path.join(backup, "meta", name)):  # noqa: PTH113, PTH118
+            return True
+        if engine == Engine.PEBBLE:
+            return any(name.startswith("REMOTE-OBJ-CATALOG") for name in self.names)
+        infos = [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._text(name))]
+        for info in infos:
+            own = re.search(r"manifest file: ?(.*)/MANIFEST-", info)
+            folders = re.findall(r"(?m)SST files in (.*) dir, Total Num|cf_paths does not yet exist: (.*)$", info)
+            if any((first or second).rstrip("/") != (own and own[1].rstrip("/")) for first, second in folders):
+                return True
+        return not infos
+
+    def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
+        if engine == Engine.LEVELDB:
+            # It makes each log before the edit that names it, and removes it after the edit that names the next one.
+            for kind in ("log_number", "prev_log_number"):
+                name = _file_name(manifest.numbers.get(kind, 0), "log")
+                if manifest.numbers.get(kind) and name not in self.names:
+                    yield Problem(ProblemKind.LOG_MISSING, self._path(name))
+            return
+        if not self._matching(_LOG) and re.search(rb"(?m)^\s*wal_dir=.", self._options()):
+            return
+        for number, synced_len in manifest.synced_lens.items():
+            name = _file_name(number, "log")
+            log_len = self._len(name)
+            if log_len is None or log_len < synced_len:
+                kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
+                yield Problem(kind, self._path(name))
+        oldest = max(manifest.numbers.get("min_log_number_to_keep", 0), min(manifest.log_numbers.values(), default=0))
+        name = _file_name(oldest, "log")
+        if oldest and oldest not in manifest.synced_lens and name not in self.names:
+            yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
+
+
+def _number(name: str) -> int:
+    """The number at the end of the name of a MANIFEST or a file of options."""
+    return int(name.rpartition("-")[2])
+
+
+def _file_name(number: int, suffix: str) -> str:
+    return f"{number:06}.{suffix}"
+
+
+_CURRENT_TEXTS = {
+    ProblemKind.CURRENT_MISSING: "is missing",
+    ProblemKind.CURRENT_EMPTY: "is empty",
+    ProblemKind.CURRENT_ZEROS: "contains only zeros",
+    ProblemKind.CURRENT_NO_NEWLINE: "does not end with a newline",
+    ProblemKind.CURRENT_MORE_LINES: "has more than one line",
+    ProblemKind.CURRENT_INVALID: "does not name a MANIFEST",
+    ProblemKind.MANIFEST_MISSING: "names {}, which is missing",
+    ProblemKind.MANIFEST_EMPTY: "names {}, which has no usable edit",
+    ProblemKind.MANIFEST_INCOMPLETE: "names {}, which lacks the next file, log or sequence number",
+    ProblemKind.MANIFEST_DAMAGED: "names {}, which is damaged: which tables there are is not known",
+    ProblemKind.MANIFEST_UNKNOWN: "names {}, which has edits of an unknown kind: which tables there are is not known",
+}
+
+
+def database_lines(database: Database) -> list[tuple[str, str, bool]]:
+    """A database in words: lines of a label, a text, and whether the text is about a fault."""
+    names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
+    for problem in database.problems:
+        names[problem.kind].append(os.path.basename(problem.path))  # noqa: PTH119
+    current = next((text for kind, text in _CURRENT_TEXTS.items() if names[kind]), "{}").format(database.manifest)
+    if database.newest_manifest:
+        current += f"; {database.newest_manifest} is intact and the newest"
+    elif not (database.ok or database.table_count is not None or names[ProblemKind.MANIFEST_DAMAGED]):
+        current += "; no MANIFEST is intact"
+    is_unknown = bool(names[ProblemKind.MANIFEST_UNKNOWN])
+    lines = [("current", current, current != database.manifest and not is_unknown)]
+    missing, short = names[ProblemKind.TABLE_MISSING], names[ProblemKind.TABLE_SHORT]
+    if database.table_count is not None:
+        texts = [f"{_listed(missing)} missing"] if missing else []
+        texts += [f"{_listed(short)} shorter than the MANIFEST states"] if short else []
+        if elsewhere := names[ProblemKind.TABLE_ELSEWHERE]:
+            texts.append(f"{_listed(elsewhere)} not in this folder, but maybe in another one of the database")
+        here = database.table_count - len(missing) - len(elsewhere)
+        count = f"{here:,} of {database.table_count:,}" if texts else f"{here:,}"
+        lines.append(("tables", ": ".join([count, "; ".join(texts)]) if texts else count, bool(missing or short)))
+    silently = ", which LevelDB does not report: the writes in it are lost" * (database.engine == Engine.LEVELDB)
+    for kind, text in (
+        (ProblemKind.LOG_MISSING, f"missing{silently}"),
+        (ProblemKind.LOG_SHORT, "shorter than the part that was synced"),
+        (ProblemKind.LOG_ABSENT, f"not there: {database.engine} may have had nothing to write to it"),
+    ):
+        if names[kind]:
+            lines.append(("log", f"{_listed(names[kind])} {text}", kind != ProblemKind.LOG_ABSENT))
+    return lines
+
+
+def _listed(names: list[str]) -> str:
+    """The first of these names, and the verb."""
+    more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
+    return f"{', '.join(names[:_NAMES_MAX])}{more} {'is' if len(names) == 1 else 'are'}"

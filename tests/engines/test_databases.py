@@ -1,0 +1,427 @@
+"""Folders of real databases, whole and with a fault: what cordwood says of them, and what the engine does."""
+
+import os
+import random
+import re
+import shutil
+from pathlib import Path
+
+import plyvel
+import pytest
+import reference
+from entities import varint
+from rocksdict import DBPath, Options, Rdict, WriteOptions
+
+from cordwood._databases import database_in, database_lines
+from cordwood.cli import main
+
+FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
+DATABASES = 20 if FULL else 1
+STATES = 50 if FULL else 20
+
+
+def kinds(folder):
+    return [(problem.kind, Path(problem.path).name) for problem in database_in(str(folder)).problems]
+
+
+def keys_in_leveldb(folder):
+    with plyvel.DB(str(folder)) as database:
+        return sum(1 for _ in database)
+
+
+def copied(folder, to):
+    """A copy of a folder, made again if a file in it is removed meanwhile."""
+    for _ in range(100):
+        shutil.rmtree(to, ignore_errors=True)
+        try:
+            return shutil.copytree(folder, to)
+        except shutil.Error:
+            continue
+    raise AssertionError("the database does not rest")
+
+
+def refuses(folder, *, is_rocksdb):
+    """Whether the engine refuses to open a copy of the folder, and why."""
+    copy = copied(folder, Path(folder).with_name("opened"))
+    try:
+        if is_rocksdb:
+            Rdict(str(copy), Options(raw_mode=True)).close()
+        else:
+            plyvel.DB(str(copy)).close()
+    except Exception as error:  # noqa: BLE001 - each engine has its own
+        return str(error)
+    return None
+
+
+# Faults ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A LevelDB database with tables, and with writes that are only in its logs; copied while it was open."""
+    folder = tmp_path_factory.mktemp("leveldb")
+    with plyvel.DB(str(folder / "open"), create_if_missing=True, write_buffer_size=64 << 10) as database:
+        for number in range(2_000):
+            database.put(b"key-%06d" % number, random.Random(number).randbytes(100))
+        database.put(b"last", b"value")
+        copied(folder / "open", folder / "whole")
+    assert keys_in_leveldb(shutil.copytree(folder / "whole", folder / "judge")) == 2_001
+    return folder / "whole"
+
+
+@pytest.fixture
+def database(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "db")
+
+
+def tables(folder):
+    return sorted([*folder.glob("*.ldb"), *folder.glob("*.sst")])
+
+
+def listed_tables(folder):
+    """The tables of the MANIFEST: what LevelDB keeps when it is opened and nothing is compacted."""
+    copy = shutil.copytree(folder, folder.with_name("listing"))
+    plyvel.DB(str(copy)).close()
+    return [path for path in tables(folder) if (copy / path.name).exists()]
+
+
+CURRENT = {
+    "current_empty": (b"", "is empty"),
+    "current_zeros": (bytes(16), "contains only zeros"),
+    "current_no_newline": (b"{}", "does not end with a newline"),
+    "current_more_lines": (b"{}\n{}\n", "has more than one line"),
+    "current_invalid": (b"{}\r\n", "does not name a MANIFEST"),
+}
+
+
+@pytest.mark.parametrize("kind", CURRENT)
+def test_the_newest_manifest_repairs_a_wrong_current(kind, database, capsys):
+    [manifest] = database.glob("MANIFEST-*")
+    text, words = CURRENT[kind]
+    (database / "CURRENT").write_bytes(text.replace(b"{}", manifest.name.encode()))
+    assert refuses(database, is_rocksdb=False)
+    for verb in ("info", "verify"):
+        assert main([verb, str(database)]) == 3
+        line = f"  current  {words}; {manifest.name} is intact and the newest"
+        assert line in capsys.readouterr().out.splitlines()
+    (database / "CURRENT").write_text(database_in(str(database)).right_current)
+    assert keys_in_leveldb(database) == 2_001
+    assert main(["info", str(database)]) == 0
+
+
+def test_a_missing_current_is_a_fault(database):
+    """LevelDB makes a new database, and removes every table of the old one."""
+    (database / "CURRENT").unlink()
+    assert kinds(database) == [("current_missing", "CURRENT")]
+    (database / "CURRENT").write_text(database_in(str(database)).right_current)
+    assert keys_in_leveldb(database) == 2_001
+
+
+def test_a_manifest_that_is_missing_is_named(database, capsys):
+    [manifest] = database.glob("MANIFEST-*")
+    (database / "CURRENT").write_text("MANIFEST-000099\n")
+    assert refuses(database, is_rocksdb=False)
+    assert main(["info", str(database)]) == 3
+    found = " ".join(capsys.readouterr().out.split())
+    assert f"names MANIFEST-000099, which is missing; {manifest.name} is intact and the newest" in found
+    manifest.unlink()
+    assert database_in(str(database)).right_current is None
+    assert database_lines(database_in(str(database)))[0] == (
+        "current",
+        "names MANIFEST-000099, which is missing; no MANIFEST is intact",
+        True,
+    )
+
+
+def test_the_newest_of_several_manifests_is_an_intact_one(database):
+    [manifest] = database.glob("MANIFEST-*")
+    damaged = bytearray(manifest.read_bytes())
+    damaged[40] ^= 1
+    (database / "MANIFEST-000901").write_bytes(damaged)
+    (database / "MANIFEST-000900").write_bytes(manifest.read_bytes())
+    (database / "MANIFEST-000902").write_bytes(b"")
+    (database / "MANIFEST-000903").write_bytes(b"text, which is no log at all, but longer than a block's header")
+    (database / "CURRENT").write_bytes(b"")
+    assert database_in(str(database)).right_current == "MANIFEST-000900\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"", "manifest_empty"),
+        (bytes(54), "manifest_empty"),
+        (reference.encode([b"\1\5order"]), "manifest_empty"),
+        (reference.encode([b"\1\x1aleveldb.BytewiseComparator", b"\2\0\3\2"]), "manifest_incomplete"),
+    ],
+    ids=["no byte", "zeros", "comparator", "no sequence"],
+)
+def test_a_manifest_without_a_usable_edit_is_a_fault(content, kind, database):
+    [manifest] = database.glob("MANIFEST-*")
+    manifest.write_bytes(content)
+    assert refuses(database, is_rocksdb=False)
+    assert kinds(database) == [(kind, manifest.name)]
+    assert main(["verify", str(database)]) == 3
+
+
+def test_a_damaged_manifest_is_a_fault(database):
+    """Its list is not whole: nothing is said about tables."""
+    [manifest] = database.glob("MANIFEST-*")
+    content = bytearray(manifest.read_bytes())
+    content[len(content) // 2] ^= 1
+    manifest.write_bytes(content)
+    tables(database)[0].unlink()
+    assert kinds(database) == [("manifest_damaged", manifest.name)]
+    assert database_in(str(database)).right_current is None
+
+
+def test_missing_tables_are_named(database, capsys):
+    listed = listed_tables(database)
+    assert len(listed) >= 2
+    listed[0].unlink()
+    assert "missing files" in refuses(database, is_rocksdb=False)
+    assert main(["info", str(database)]) == 3
+    counts = re.search(rf"  tables   (\d+) of (\d+): {listed[0].name} is missing\n", capsys.readouterr().out)
+    assert int(counts[1]) == int(counts[2]) - 1
+    listed[1].write_bytes(listed[1].read_bytes()[:-1])
+    assert sorted(kinds(database)) == [("table_missing", listed[0].name), ("table_short", listed[1].name)]
+
+
+def test_the_log_that_leveldb_needs_is_named(database, capsys):
+    """LevelDB opens the database, and reports nothing."""
+    for log in sorted(database.glob("*.log")):
+        needed = log
+        log.unlink()
+    assert refuses(database, is_rocksdb=False) is None
+    assert main(["verify", str(database)]) == 3
+    [(kind, name)] = kinds(database)
+    assert kind == "log_missing"
+    assert name <= needed.name
+    assert f"{name} is missing, which LevelDB does not report" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_damaged_one_of_several_databases_is_named(database, tmp_path, capsys):
+    shutil.copytree(database, tmp_path / "all/whole")
+    shutil.copytree(database, tmp_path / "all/faulty")
+    (tmp_path / "all/faulty/CURRENT").write_bytes(b"")
+    assert main(["info", str(tmp_path / "all")]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("all: 2 databases")
+    assert [line for line in lines if "DAMAGED" in line] == [f"  DAMAGED  {tmp_path}/all/faulty, a database of LevelDB"]
+
+
+# No database -----------------------------------------------------------------------------------
+
+
+def test_a_folder_of_copied_logs_is_no_database(whole, tmp_path):
+    for path in [*whole.glob("*.log"), *whole.glob("MANIFEST-*")]:
+        shutil.copy(path, tmp_path)
+    assert database_in(str(tmp_path)) is None
+    assert main(["verify", str(tmp_path)]) == 0
+
+
+def test_a_folder_of_segments_is_no_database(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number:020}.log").write_bytes(reference.encode([b"one"]))
+    (tmp_path / "LOCK").write_bytes(b"")
+    assert database_in(str(tmp_path)) is None
+
+
+def test_a_database_that_netease_encrypted_is_not_judged(database):
+    (database / "CURRENT").write_bytes(b"\x80\x1d\x30\x01" + bytes(range(16)))
+    assert database_in(str(database)) is None
+
+
+# RocksDB and Pebble ----------------------------------------------------------------------------
+
+
+def rocksdb(folder, **paths):
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(64 << 10)
+    if "db_paths" in paths:
+        options.set_db_paths([DBPath(str(path), 1 << 20) for path in paths["db_paths"]])
+    if "wal_dir" in paths:
+        options.set_wal_dir(str(paths["wal_dir"]))
+    return Rdict(str(folder), options)
+
+
+def filled(database, count=1_000):
+    for number in range(count):
+        database[b"key-%06d" % number] = random.Random(number).randbytes(100)
+    database.flush()
+
+
+def test_missing_tables_of_rocksdb_are_named(tmp_path):
+    """Even if none is left: its info log shows that the database has no other folder."""
+    folder = tmp_path / "db"
+    database = rocksdb(folder)
+    filled(database)
+    database.close()
+    assert database_in(str(folder)).ok
+    names = [path.name for path in tables(folder)]
+    for name in names:
+        (folder / name).unlink()
+    assert refuses(folder, is_rocksdb=True)
+    problems = [problem for problem in kinds(folder) if problem[0] != "log_absent"]
+    assert problems == [("table_missing", name) for name in names]
+    assert database_in(str(folder)).engine == "RocksDB"
+    (folder / "LOG").unlink()
+    assert {kind for kind, _ in kinds(folder)} <= {"table_elsewhere", "log_absent"}
+
+
+def test_tables_and_logs_in_other_folders_are_not_missing(tmp_path):
+    folder = tmp_path / "db"
+    database = rocksdb(folder, db_paths=[tmp_path / "first", tmp_path / "second"], wal_dir=tmp_path / "logs")
+    filled(database)
+    assert tables(folder) == []
+    assert tables(tmp_path / "first") != []
+    for copy in ("while open", "when closed"):
+        shutil.copytree(folder, tmp_path / copy)
+        assert {kind for kind, _ in kinds(tmp_path / copy)} == {"table_elsewhere"}
+        assert main(["verify", str(tmp_path / copy)]) == 0
+        if copy == "while open":
+            database.close()
+
+
+def test_a_backup_has_its_tables_in_another_folder(tmp_path):
+    database = rocksdb(tmp_path / "db")
+    filled(database)
+    database.close()
+    folder = shutil.copytree(tmp_path / "db", tmp_path / "backup/private/1")
+    for table in tables(folder):
+        table.unlink()
+    assert not database_in(str(folder)).ok
+    (tmp_path / "backup/meta").mkdir()
+    (tmp_path / "backup/meta/1").write_bytes(b"")
+    assert database_in(str(folder)).ok
+
+
+def edited(tmp_path, *edits):
+    """A RocksDB folder whose MANIFEST has these edits, after those that every database has."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    first = b"\1\x1aleveldb.BytewiseComparator" + bytes([2, 0, 9, 0, 3, 30, 4, 0])
+    (folder / "MANIFEST-000005").write_bytes(reference.encode([first, *edits]))
+    (folder / "CURRENT").write_text("MANIFEST-000005\n")
+    (folder / "IDENTITY").write_text("made")
+    return folder
+
+
+def wal_addition(number, synced_len=None):
+    """The edit of RocksDB (tag 8196) that says how much of a log was synced."""
+    synced = b"" if synced_len is None else b"\2" + varint(synced_len)
+    return varint(8196) + varint(number) + synced + b"\1"
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ([wal_addition(7, 10)], [("log_missing", "000007.log")]),
+        ([wal_addition(7)], []),
+        ([wal_addition(8, 100)], [("log_short", "000008.log")]),
+        ([wal_addition(8, 10)], []),
+        ([wal_addition(7, 10), varint(8197) + b"\x08"], []),
+        ([bytes([2, 9])], [("log_absent", "000009.log")]),
+        ([bytes([2, 8])], []),
+    ],
+)
+def test_rocksdb_needs_the_logs_that_it_keeps_track_of(edits, expected, tmp_path):
+    folder = edited(tmp_path, *edits)
+    (folder / "000008.log").write_bytes(bytes(50))
+    assert kinds(folder) == expected
+    assert database_in(str(folder)).ok == (not expected or expected[0][0] == "log_absent")
+
+
+def test_a_marker_of_pebble_takes_the_place_of_current(tmp_path):
+    folder = edited(tmp_path)
+    (folder / "CURRENT").unlink()
+    (folder / "marker.manifest.000001.MANIFEST-000001").write_bytes(b"")
+    (folder / "marker.manifest.000002.MANIFEST-000005").write_bytes(b"")
+    database = database_in(str(folder))
+    assert (database.engine, database.manifest, database.problems) == ("Pebble", "MANIFEST-000005", ())
+    (folder / "MANIFEST-000005").unlink()
+    assert kinds(folder) == [("manifest_missing", "MANIFEST-000005")]
+    assert database_in(str(folder)).right_current is None
+
+
+def test_an_edit_that_is_not_known_is_no_fault(tmp_path):
+    """Pebble's tag 105 makes a table that several virtual ones share."""
+    folder = edited(tmp_path, b"\x69\x05\x05")
+    assert kinds(folder) == [("manifest_unknown", "MANIFEST-000005")]
+    assert main(["verify", str(folder)]) == 0
+
+
+# States that must not be condemned -------------------------------------------------------------
+
+
+def leveldb_states(folder, chance):
+    """Copies of a LevelDB database while it is open and closed, reopened and compacted."""
+    database = None
+    for _ in range(STATES):
+        if database is None:
+            size = chance.choice([4 << 10, 64 << 10, 4 << 20])
+            database = plyvel.DB(
+                str(folder / "db"), create_if_missing=True, write_buffer_size=size, max_file_size=1 << 20
+            )
+        step = chance.random()
+        if step < 0.15:
+            database.close()
+            database = None
+        elif step < 0.2:
+            database.compact_range()
+        else:
+            with database.write_batch() as batch:
+                for _ in range(chance.randrange(1, 200)):
+                    key = b"key-%06d" % chance.randrange(5_000)
+                    batch.put(key, chance.randbytes(100)) if chance.random() < 0.9 else batch.delete(key)
+        yield folder / "db"
+    if database:
+        database.close()
+
+
+def rocksdb_states(folder, chance):
+    """The same for RocksDB, without logs, and with other folders."""
+    paths = {} if chance.random() < 0.6 else {"db_paths": [folder / "first", folder / "second"]}
+    if chance.random() < 0.4:
+        paths["wal_dir"] = folder / "logs"
+    database = None
+    for _ in range(STATES):
+        if database is None:
+            database = rocksdb(folder / "db", **paths)
+            options = WriteOptions()
+            if chance.random() < 0.3:
+                options.disable_wal = True
+            database.set_write_options(options)
+        step = chance.random()
+        if step < 0.1:
+            database.close()
+            database = None
+        elif step < 0.25:
+            database.flush()
+        elif step < 0.3:
+            database.compact_range(None, None)
+        else:
+            for _ in range(chance.randrange(1, 200)):
+                key = b"key-%06d" % chance.randrange(5_000)
+                database[key] = chance.randbytes(100)
+        yield folder / "db"
+    if database:
+        database.close()
+
+
+@pytest.mark.parametrize("seed", range(DATABASES))
+@pytest.mark.parametrize("states", [leveldb_states, rocksdb_states])
+def test_no_healthy_database_is_condemned(states, seed, tmp_path):
+    """Live, and as a copy: whoever finds a fault in a copy must show that the engine refuses that copy."""
+    chance = random.Random(seed)
+    for count, folder in enumerate(states(tmp_path, chance)):
+        live = database_in(str(folder))
+        assert live is not None
+        assert live.ok, (count, live)
+        copied(folder, tmp_path / "copy")
+        copy = database_in(str(tmp_path / "copy"))
+        has_other_folders = (tmp_path / "first").exists()
+        assert copy.ok or (not has_other_folders and refuses(tmp_path / "copy", is_rocksdb=states is rocksdb_states)), (
+            count,
+            copy,
+        )
