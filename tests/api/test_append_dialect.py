@@ -67,7 +67,7 @@ def test_a_torn_file_is_appended_to_in_its_dialect(path, dialect, on_torn_tail):
         assert [record.data for record in judge.records_in(path.read_bytes(), dialect)] == [b"one", b"new"]
 
 
-def test_a_new_file_in_which_nothing_can_be_seen_is_leveldbs(path):
+def test_a_new_file_without_detectable_bytes_is_leveldbs(path):
     with cordwood.open(path, "a", dialect="auto") as writer:
         writer.append(b"one")
     assert path.read_bytes() == reference.encode([b"one"])
@@ -113,7 +113,7 @@ def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_t
 
 
 @pytest.mark.parametrize("dialect", [NUMBERED, COMPRESSED], ids=["log number", "zstd"])
-def test_what_is_refused_makes_no_file(path, dialect):
+def test_a_refused_call_makes_no_file(path, dialect):
     with pytest.raises((cordwood.DialectError, ValueError), match="never appended to") as caught:
         cordwood.open(path, "a", **dialect).close()
     assert ("log number" in str(caught.value)) == (dialect == NUMBERED)
@@ -205,7 +205,7 @@ def numbered(path):
         yield f"{name}, zeros", whole + bytes(50_000)
 
 
-def test_what_is_appended_is_read(path):
+def test_appended_records_are_read(path):
     """Whatever the file contains, a writer that opens it appends where readers look, and keeps every byte."""
     for name, before in [*contents().items(), *numbered(path)]:
         path.write_bytes(before)
@@ -270,7 +270,7 @@ def test_a_flipped_bit_in_the_last_record_is_damage(path, name):
         assert path.read_bytes() == file, bit
 
 
-def test_a_sector_that_was_not_written_is_no_flipped_bit(path):
+def test_an_unwritten_sector_is_not_a_flipped_bit(path):
     whole = reference.encode([b"one", PAYLOAD[:5000]])
     file = bytearray(whole)
     file[1024:1536] = bytes(512)
@@ -295,7 +295,7 @@ ENDS = {
 
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
 @pytest.mark.parametrize("how", ENDS)
-def test_with_the_defaults_what_was_appended_survives_the_program(path, mode, how):
+def test_with_the_defaults_appended_records_survive_the_program(path, mode, how):
     """The program neither closes nor flushes the writer."""
     status, statement = ENDS[how]
     script = f"""

@@ -285,7 +285,7 @@ def test_a_file_object_that_fails(consumer):
         read(cordwood.scan(Failing(FILE)))
 
 
-def test_what_is_no_log_and_what_is_not_there(tmp_path):
+def test_files_that_are_not_logs_or_do_not_exist(tmp_path):
     with pytest.raises(OSError, match=r"none\.log: No such file"):
         table(cordwood.scan(tmp_path / "none.log"))
     other = tmp_path / "some.zip"
@@ -308,7 +308,7 @@ def test_records_before_damage_come_first_and_a_failed_stream_stays_failed(path)
 
 @pytest.mark.parametrize("columns", [["offset", "record"], ["offset", "end_offset"], ["offset", "record", "salvaged"]])
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage"])
-def test_what_is_not_returned_is_listed_and_logged(path, policy, columns, caplog):
+def test_skipped_bytes_are_listed_and_logged(path, policy, columns, caplog):
     path.write_bytes(flipped(flipped(FILE, OFFSETS[1000] + 10), OFFSETS[1010] + 10))
     with cordwood.open(path, on_corruption=policy) as reader:
         records = list(reader.records())
@@ -472,7 +472,7 @@ def test_wrong_sources(sources):
         cordwood.scan(sources)
 
 
-def test_it_opens_nothing_before_it_is_read(tmp_path):
+def test_it_opens_its_sources_when_it_is_read(tmp_path):
     scan = cordwood.scan(tmp_path / "later.log")
     stream = scan.__arrow_c_stream__()
     (tmp_path / "later.log").write_bytes(FILE)
@@ -575,7 +575,7 @@ def counted(struct, calls):
     return callback
 
 
-def test_a_capsule_releases_what_nobody_took():
+def test_a_capsule_releases_an_untaken_structure():
     [batch] = cordwood.open(FILE).record_batches()
     calls = []
     schema, array = batch.__arrow_c_array__()
@@ -590,7 +590,7 @@ def test_a_capsule_releases_what_nobody_took():
     del kept
 
 
-def test_a_capsule_does_not_release_what_was_released():
+def test_a_capsule_does_not_release_twice():
     [batch] = cordwood.open(FILE).record_batches()
     schema, array = batch.__arrow_c_array__()
     stream = cordwood.scan(FILE).__arrow_c_stream__()
@@ -728,7 +728,7 @@ print(json.dumps([used(capsules, 10_000), used(partly, 500), used(whole, 1_000)]
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
-def test_streams_leave_nothing_in_memory(path):
+def test_streams_free_their_memory(path):
     """A batch is 45 KB and a stream's window 256 KiB: a leak of one batch in ten, or of 16 windows, would show."""
     path.write_bytes(reference.encode(RECORDS[4:304]))
     done = subprocess.run([sys.executable, "-c", GROWTH, HELPERS, path], capture_output=True, check=False, timeout=300)

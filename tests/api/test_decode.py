@@ -242,7 +242,7 @@ def test_a_log_that_grows(decode, first, second, message, tmp_path):
     assert CHANGED in str(caught.value)
 
 
-def test_a_log_that_grows_by_what_fits(tmp_path):
+def test_a_log_that_grows_by_each_fitting_length(tmp_path):
     """A column of floating-point numbers also takes integers, and JSON text anything."""
     lines = [b'{"f": 0.5, "j": [1, {}]}', b'{"j": 1}']
     path = written(tmp_path / "log", lines)
@@ -457,7 +457,7 @@ def test_rows_without_columns(tmp_path):
     assert pa.table(cordwood.scan(written(tmp_path / "none", []), decode="json")).num_rows == 0
 
 
-def test_what_is_something_else(exports, tmp_path):
+def test_files_of_other_formats(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]
     )

@@ -75,7 +75,7 @@ def test_sync_of_one_append(path):
         assert writer.durable_offset == 20
 
 
-def test_sync_len_counts_what_extend_appends(path):
+def test_sync_len_counts_records_of_extend(path):
     with cordwood.Writer(path, sync_len=1000) as writer:
         writer.extend([bytes(100)] * 5)
         assert writer.durable_offset == 0
@@ -84,14 +84,14 @@ def test_sync_len_counts_what_extend_appends(path):
 
 
 @pytest.mark.parametrize("flush", ["append", "close"])
-def test_what_extend_appended_before_a_record_that_is_too_long_is_synced(path, flush):
+def test_records_of_extend_before_one_that_is_too_long_are_synced(path, flush):
     with cordwood.Writer(path, sync="append", flush=flush, record_len_max=5) as writer:
         with pytest.raises(cordwood.RecordTooLargeError):
             writer.extend([b"one", b"two", b"longer"])
         assert (writer.tell(), writer.durable_offset) == (20, 20)
 
 
-def test_what_was_there_is_durable_after_the_first_sync(path):
+def test_existing_records_are_durable_after_the_first_sync(path):
     path.write_bytes(reference.encode([b"one"]))
     with cordwood.Writer(path, "a") as writer:
         assert writer.durable_offset == 0
@@ -339,7 +339,7 @@ def test_a_failed_sync_ends_all_work(tmp_path):
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
 @pytest.mark.parametrize("failures", [1, 2])
-def test_what_a_failed_sync_did_not_cover_is_written_again(path, failures):
+def test_bytes_that_a_failed_sync_did_not_cover_are_rewritten(path, failures):
     """Linux has marked its pages as clean, so the bytes must be written again to be synced."""
     records = [bytes(100)]
     with cordwood.open(path, "w") as writer:
@@ -380,7 +380,7 @@ with cordwood.open(sys.argv[1], "a", checkpoint=107) as writer:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
-def test_a_new_process_writes_again_what_stands_from_the_checkpoint_on(path):
+def test_a_new_process_rewrites_the_bytes_after_the_checkpoint(path):
     """Everything before the checkpoint is known to be synced; the state of the rest is unknown."""
     path.write_bytes(reference.encode([bytes(100), PAYLOAD[:100]]))
     done = run("env", f"PYTHONPATH={HELPERS}", sys.executable, "-c", REOPEN, path)

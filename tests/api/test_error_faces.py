@@ -206,7 +206,7 @@ def test_an_error_of_the_system_has_its_number_and_the_file(name):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_failed_write_says_what_is_on_the_disk(name):
+def test_a_failed_write_says_how_much_is_on_the_disk(name):
     Path(name).symlink_to("/dev/full")
     writer = cordwood.open(name, "w")
     for earlier in ("", "; an earlier write failed"):

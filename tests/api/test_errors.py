@@ -70,7 +70,7 @@ def test_the_system_has_one_text_for_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("call", [cordwood.open, cordwood.verify, cordwood.follow])
-def test_what_looks_a_little_like_a_url(call):
+def test_names_that_look_a_little_like_a_url(call):
     for name in "missing.log", "/a://b", "a b://c":
         with pytest.raises(FileNotFoundError) as caught:
             call(name)
@@ -95,7 +95,7 @@ def test_options_of_a_reader_are_for_reading(path):
 
 
 @pytest.mark.parametrize(("source", "kind"), [(b"a.log", "bytes"), (3, "int"), (None, "NoneType")])
-def test_what_is_no_path_of_several(source, kind):
+def test_an_item_that_is_not_a_path(source, kind):
     with pytest.raises(TypeError, match=rf"path must be str or os\.PathLike, not {kind}"):
         cordwood.plan_splits([source], 1)
 
@@ -164,13 +164,13 @@ def test_the_end_of_a_with_block_keeps_the_error_that_ended_it():
 
 
 @pytest.mark.parametrize("source", [None, 1, 1.5, [b"one"], object()])
-def test_what_is_no_source(source):
+def test_objects_that_are_not_sources(source):
     with pytest.raises(TypeError, match="source must be a path"):
         cordwood.open(source)
 
 
 @pytest.mark.parametrize("sink", [None, 1, b"bytes", bytearray(), object()])
-def test_what_is_no_sink(sink):
+def test_objects_that_are_not_sinks(sink):
     with pytest.raises(TypeError, match="sink must be a path"):
         cordwood.open(sink, "w")
 
@@ -235,7 +235,7 @@ def test_numbers_that_no_file_has(option, number):
 
 
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max", "log_number", "verify_checksums"])
-def test_options_that_are_no_numbers(option):
+def test_options_that_are_not_numbers(option):
     for value in "1", 1.5, [1]:
         with pytest.raises(TypeError, match=f"'{type(value).__name__}' object (?s:.*)while processing '{option}'$"):
             cordwood.open(FILE, **{option: value})
@@ -291,7 +291,7 @@ def test_a_number_that_is_out_of_range(option):
         ("sync_interval", lambda value: cordwood.Writer("none/x.log", sync_interval=value)),
     ],
 )
-def test_a_time_that_is_no_number_of_seconds(option, use):
+def test_a_time_that_is_not_a_number_of_seconds(option, use):
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
         use("1")
     for value, text in [(float("nan"), "NaN"), (-1.5, "-1.5"), (-1e300, "-1e300")]:
@@ -317,7 +317,7 @@ def test_a_range_far_after_the_end(source, number):
 
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
 @pytest.mark.parametrize("start", [len(FILE) + 1, reference.BLOCK_LEN, reference.BLOCK_LEN + 1])
-def test_what_begins_after_the_end_of_a_file(path, start, dialect):
+def test_a_range_after_the_end_of_a_file(path, start, dialect):
     """A position was saved, and then the file was cut."""
     path.write_bytes(FILE)
     options = {"dialect": dialect, "on_corruption": "skip"}
@@ -405,7 +405,7 @@ def test_a_value_that_an_option_does_not_have(option, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])
-def test_what_is_no_record(record):
+def test_objects_that_are_not_records(record):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         writer.append(b"one")
@@ -417,13 +417,13 @@ def test_what_is_no_record(record):
     assert sink.getvalue() == FILE
 
 
-def test_extend_with_what_is_not_iterable():
+def test_extend_with_an_object_that_is_not_iterable():
     with cordwood.open(io.BytesIO(), "w") as writer, pytest.raises(TypeError):
         writer.extend(1)
 
 
 @pytest.mark.parametrize("data", ["text", None, 1])
-def test_crc32c_of_what_is_no_bytes(data):
+def test_crc32c_of_objects_other_than_bytes(data):
     with pytest.raises(TypeError):
         cordwood.crc32c(data)
 
@@ -590,7 +590,7 @@ class Answers:
     ],
     ids=repr,
 )
-def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
+def test_an_exception_of_read_comes_through_and_the_reader_continues(error):
     with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
         assert next(reader) == b"one"
         with pytest.raises(type(error)) as caught:
@@ -601,7 +601,7 @@ def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
 
 
 @pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.record_batches])
-def test_what_read_raises_loses_no_record(take):
+def test_an_exception_of_read_loses_no_record(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]
         with pytest.raises(OSError, match="mine"):
@@ -666,7 +666,7 @@ def test_a_log_handler_that_raises_stop_iteration_does_not_end_the_log(monkeypat
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
+def test_an_exception_of_a_signal_handler_loses_no_record(tmp_path):
     class AlarmError(Exception):
         pass
 
@@ -702,7 +702,7 @@ def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
 
 
 @pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.EIO, "mine"), KeyboardInterrupt()], ids=repr)
-def test_what_write_raises_comes_through(error):
+def test_an_exception_of_write_comes_through(error):
     class Failing:
         def write(self, data):
             raise error
@@ -804,7 +804,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_what_write_raises_comes_through_and_nothing_more_is_written(error):
+def test_an_exception_of_write_comes_through_and_ends_writing(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")
@@ -868,7 +868,7 @@ def test_flush_of_the_sink_that_raises():
         writer.close()
 
 
-def test_sync_of_what_is_no_file():
+def test_sync_of_an_object_that_is_not_a_file():
     for sink in [io.BytesIO(), FailsOnce(None)]:
         with cordwood.open(sink, "w") as writer:
             writer.append(b"one")
@@ -969,7 +969,7 @@ def test_a_source_that_cannot_be_read_says_why():
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_what_is_no_record_is_refused_with_what_to_do(name, tmp_path):
+def test_an_object_that_is_not_a_record_is_refused_with_advice(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     with cordwood.open(tmp_path / "some.log", "w") as writer:
         for value, text in [
@@ -1045,7 +1045,7 @@ def uses_of_follower(path):
     ],
     ids=["reader of a path", "reader of bytes", "writer to a path", "writer to an object", "follower"],
 )
-def test_each_use_of_what_is_closed_says_so(tmp_path, uses_of, opened, what):
+def test_each_use_of_a_closed_object_says_so(tmp_path, uses_of, opened, what):
     path = tmp_path / "some.log"
     path.write_bytes(FILE)
     closed, uses = uses_of(path if opened == "path" else opened)

@@ -31,7 +31,7 @@ ITERATORS = {
 
 @pytest.mark.parametrize("nth", range(12))
 @pytest.mark.parametrize("name", ITERATORS)
-def test_an_allocation_that_fails_loses_nothing(name, nth, tmp_path):
+def test_an_allocation_that_fails_loses_no_record(name, nth, tmp_path):
     """In each step, the allocation with this number fails; then the step is repeated."""
     path = tmp_path / "some.log"
     # Threads read parts of at least 1 MiB.

@@ -243,7 +243,7 @@ def raised(call, *arguments, **keywords):
     return info.type, str(info.value)
 
 
-def test_append_refuses_what_its_base_refuses(tmp_path):
+def test_append_refuses_the_same_arguments_as_its_base(tmp_path):
     writer = cordwood.open(tmp_path / "some.log", "x")
     for arguments, keywords in [
         ((), {}),
@@ -268,7 +268,7 @@ def test_append_refuses_what_its_base_refuses(tmp_path):
 # What they all rely on -------------------------------------------------------------------------
 
 
-def test_none_takes_what_is_not_its_own(tmp_path):
+def test_none_takes_the_arguments_of_another(tmp_path):
     """The fast paths access the object's memory without checking its type: Python has to check it."""
     base_writer, base_iterator = BASE_WRITER(tmp_path / "base.log"), BASE_ITERATOR(cordwood.open(FILE))
     with cordwood.open(tmp_path / "some.log", "x") as writer, cordwood.open(FILE) as reader:
@@ -292,7 +292,7 @@ def test_none_takes_what_is_not_its_own(tmp_path):
     base_writer.close()
 
 
-def test_the_module_can_be_imported_anew(tmp_path):
+def test_the_module_can_be_imported_again(tmp_path):
     code = f"""
 import sys, cordwood
 first = cordwood.open({str(tmp_path / "some.log")!r}, "x")

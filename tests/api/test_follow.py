@@ -79,7 +79,7 @@ def test_another_process_writes_at_random_chunk_sizes(live, seed, ahead):
     assert follower.closed
 
 
-def test_async_for_over_what_another_process_writes(live):
+def test_async_for_over_the_records_of_another_process(live):
     records = random_records(3)
 
     async def read():
@@ -109,7 +109,7 @@ def test_resume_from_a_kept_offset(live):
         assert list(again) == []
 
 
-def test_the_timeout_ends_the_iteration_and_a_new_one_goes_on(live):
+def test_the_timeout_ends_the_iteration_and_a_new_one_continues(live):
     follower = cordwood.follow(live, timeout=0.15)
     begin = time.monotonic()
     assert list(follower) == []
@@ -128,7 +128,7 @@ def test_the_timeout_ends_the_iteration_and_a_new_one_goes_on(live):
     assert 0.15 <= time.monotonic() - begin < 2
 
 
-def test_a_wait_in_an_event_loop_is_no_longer_than_what_is_left_of_the_timeout(live):
+def test_a_wait_in_an_event_loop_is_at_most_the_rest_of_the_timeout(live):
     async def collect():
         return [record async for record in cordwood.follow(live, timeout=0.1, poll_interval=30)]
 
@@ -290,7 +290,7 @@ def test_reopen_of_a_file_that_is_replaced(live):
         assert [(record.offset, record.data) for record in follower.records()] == [(0, b"two"), (10, b"three")]
 
 
-def test_reopen_misses_nothing_that_was_written_to_the_old_file_late(live):
+def test_reopen_misses_no_record_written_to_the_old_file_late(live):
     """The writer renames its file, continues writing to it, and only then creates the next one."""
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
@@ -361,7 +361,7 @@ def test_reopen_starts_at_the_beginning_and_keeps_the_options(live, caplog, monk
     assert all("skipped" in message for message in caplog.messages[1:])
 
 
-def test_reopen_of_what_is_no_file(live):
+def test_reopen_of_a_path_that_is_not_a_file(live):
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         rename(live)
@@ -439,7 +439,7 @@ def test_reopen_waits_for_the_next_file(live):
     assert asyncio.run(collect()) == (b"4", b"last")
 
 
-def test_what_on_rotation_can_be(live):
+def test_the_values_of_on_rotation(live):
     write(live, [b"one"])
     with pytest.raises(ValueError, match="on_rotation must be 'raise', 'reopen' or 'stop', not 'none'"):
         cordwood.follow(live, on_rotation="none")
@@ -600,14 +600,14 @@ def turns_beside(follower):
     return asyncio.run(read())
 
 
-def test_the_event_loop_goes_on_beside_a_backlog(live):
+def test_the_event_loop_runs_beside_a_backlog(live):
     write(live, [b"x"] * 20_000)
     records, turns = turns_beside(cordwood.follow(live, timeout=0))
     assert len(records) == 20_000
     assert turns > 1_000
 
 
-def test_the_event_loop_goes_on_without_a_poll_interval(live):
+def test_the_event_loop_runs_without_a_poll_interval(live):
     records, turns = turns_beside(cordwood.follow(live, timeout=0.2, poll_interval=0))
     assert records == []
     assert turns > 100
@@ -627,7 +627,7 @@ def test_wrong_options(live, options, error):
         cordwood.follow(live, **options)
 
 
-def test_what_cannot_be_followed(tmp_path):
+def test_paths_that_cannot_be_followed(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.follow(tmp_path / "none")
     assert caught.value.filename == str(tmp_path / "none")
@@ -639,7 +639,7 @@ def test_what_cannot_be_followed(tmp_path):
         cordwood.follow(b"content")
 
 
-def test_for_ever_is_a_timeout_too(live):
+def test_forever_is_a_timeout_too(live):
     write(live, [b"one"])
     follower = cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))
     assert next(follower) == b"one"
@@ -681,7 +681,7 @@ TABLE_FOOTER = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
         (b"\xaa" * 100 + TABLE_FOOTER, "LevelDB table"),
     ],
 )
-def test_a_file_with_a_known_signature_is_no_log(tmp_path, file, name):
+def test_a_file_with_a_known_signature_is_not_a_log(tmp_path, file, name):
     path = tmp_path / "file"
     path.write_bytes(file)
     with cordwood.follow(path, timeout=0) as follower:
@@ -694,7 +694,7 @@ def test_a_file_with_a_known_signature_is_no_log(tmp_path, file, name):
 @pytest.mark.parametrize(
     "file", [b"plain text, no log\n", b'{"key": 1}\n' * 5_000, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06"]
 )
-def test_what_has_no_signature_may_become_a_log(tmp_path, file):
+def test_a_file_without_a_signature_may_become_a_log(tmp_path, file):
     """A log's first record may appear as soon as a writer continues the file or starts it over."""
     path = tmp_path / "file"
     path.write_bytes(file)

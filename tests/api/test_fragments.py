@@ -63,7 +63,7 @@ def check_tiling(fragments, file_len):
 
 @settings(max_examples=200, deadline=None)
 @given(lens, damages)
-def test_each_fragment_is_what_plain_python_finds(lens, damages):
+def test_each_fragment_is_found_by_plain_python(lens, damages):
     file = damaged(reference.encode(bytes([index]) * length for index, length in enumerate(lens)), damages)
     fragments = list(cordwood.fragments(file, dialect="leveldb"))
     check_tiling(fragments, len(file))
@@ -169,7 +169,7 @@ def test_other_dialects():
     assert fragment.stored_crc == fragment.computed_crc == zlib.crc32(b"\x01foo")
 
 
-def test_what_is_wrong_is_reported():
+def test_faults_are_reported():
     foo = reference.fragment(1, b"foo")
     cases = {
         b"": [],
@@ -232,7 +232,7 @@ def test_a_pipe_is_refused_at_once(tmp_path):
     writer.join()
 
 
-def test_what_is_no_log_raises_on_the_first_step():
+def test_a_file_that_is_not_a_log_raises_on_the_first_step():
     fragments = cordwood.fragments(b"\x1f\x8b\x08\0" + bytes(100))
     with pytest.raises(cordwood.DialectError, match="gzip"):
         next(fragments)

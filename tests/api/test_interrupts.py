@@ -263,7 +263,7 @@ def test_an_interrupt_inside_of_a_batch_is_raised_at_once(after, error):
     assert reader.tell() == len(LOG)
 
 
-def test_what_an_interrupt_left_is_handed_out_one_by_one():
+def test_records_that_an_interrupt_left_are_returned_one_by_one():
     reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         next(reader.record_batches(target_len=1 << 30))

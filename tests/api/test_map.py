@@ -24,7 +24,7 @@ def path(tmp_path):
     return path
 
 
-def test_what_it_says_and_shows(path):
+def test_its_text_and_its_repr(path):
     made = cordwood.map(path)
     assert made[:5] == (str(path), "leveldb", 36, 10, 4)
     root = ElementTree.fromstring(made.svg)  # noqa: S314 - our own file
@@ -47,7 +47,7 @@ def test_it_is_the_picture_of_the_command(path):
     assert cordwood.map(path).svg == new.read_text(encoding="utf-8")
 
 
-def test_what_has_no_path(path):
+def test_a_log_without_a_path(path):
     made = cordwood.map(bytes(FILE))
     assert made.path is None
     assert made.svg == cordwood.map(path).svg.replace("some.log", "log")

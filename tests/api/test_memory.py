@@ -123,7 +123,7 @@ print(json.dumps({"listed": len(reader.skipped), "skipped_len": reader.skipped_l
 """
 
 
-def test_a_list_of_damage_does_not_grow_for_ever():
+def test_a_list_of_damage_does_not_grow_forever():
     result = run(HOSTILE)
     assert result["listed"] == 100_000
     assert result["skipped_len"] == 16 * MIB

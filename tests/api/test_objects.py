@@ -162,7 +162,7 @@ log = Log(lambda data: write(fd, data))
     assert path.read_bytes() == ONE
 
 
-def test_a_writer_in_a_cycle_with_a_file_loses_nothing_in_silence(tmp_path):
+def test_a_writer_in_a_cycle_with_a_file_loses_no_record_silently(tmp_path):
     path = tmp_path / "example.log"
     # Python finalises the objects of a cycle in any order: the file may come first.
     make = """
@@ -248,7 +248,7 @@ def test_objects_that_cannot_be_freed_yet_are_kept():
     assert list(held) == [b"one"] * 3
 
 
-def test_weak_references_to_what_reads(tmp_path):
+def test_weak_references_to_readers(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(ONE)
     reader = cordwood.Reader(path)

@@ -141,7 +141,7 @@ HOLD_NOTHING = {
 
 
 @pytest.mark.parametrize("call", HOLD_NOTHING)
-def test_what_returns_no_records_holds_none(log, call):
+def test_a_reader_without_records_holds_none(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
@@ -243,7 +243,7 @@ refused(lambda: eval(call))
 
 
 @pytest.mark.parametrize("call", COPY_ONCE | COPY_TWICE)
-def test_nothing_can_be_copied(call, tmp_path):
+def test_handles_cannot_be_copied(call, tmp_path):
     run(tmp_path, MAKE.format((COPY_ONCE | COPY_TWICE)[call]), SMALL)
 
 

@@ -105,7 +105,7 @@ def refused(source, tmp_path, kind, **options):
         (bytes(BLOCK_LEN), (0, BLOCK_LEN, "zero_fill")),
     ],
 )
-def test_what_may_have_been_a_record_is_an_error(file, place, tmp_path):
+def test_a_region_that_may_have_been_a_record_is_an_error(file, place, tmp_path):
     for source in file, io.BytesIO(file), OnlyRead(file, 1000):
         error = refused(source, tmp_path, cordwood.CorruptionError)
         assert (error.offset, error.length, error.reason, error.hint) == (*place, "salvage")

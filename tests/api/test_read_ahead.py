@@ -127,7 +127,7 @@ def test_any_number_of_threads_finds_the_same(logs, dialect, seed):
 
 
 @pytest.mark.parametrize("rest", ["", "torn", "clean"])
-def test_what_follows_a_record_that_is_too_large(rest):
+def test_the_events_after_a_record_that_is_too_large(rest):
     """Its fragment fills its block except for a byte; for any number of threads, the region ends before that byte."""
     block = b"".join(fragment(FULL, PAYLOAD[:length]) for length in (16_000, 16_000, 747))
     file = block * 300 + fragment(FIRST, bytes(32_760)) + b"x"

@@ -78,7 +78,7 @@ def test_a_batch_before_damage_is_given_and_then_the_damage_raised(before):
 # Position --------------------------------------------------------------------------------------
 
 
-def test_tell_is_after_what_was_returned():
+def test_tell_is_after_the_returned_records():
     with cordwood.open(FILE) as reader:
         assert reader.tell() == 0
         for record in reader.records():
@@ -95,7 +95,7 @@ def test_tell_is_after_the_damage_that_was_raised():
 
 
 @pytest.mark.parametrize("index", range(len(RECORDS)))
-def test_another_reader_goes_on_where_one_was(index):
+def test_another_reader_continues_where_one_was(index):
     with cordwood.open(FILE) as reader:
         for _ in range(index):
             next(reader)
@@ -109,7 +109,7 @@ def test_another_reader_goes_on_where_one_was(index):
         assert list(reader) == RECORDS[index:]
 
 
-def test_seek_begins_skipped_and_end_anew():
+def test_seek_resets_skipped_and_outcome():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file, on_corruption="skip") as reader:
         list(reader)
@@ -122,7 +122,7 @@ def test_seek_begins_skipped_and_end_anew():
 
 
 @pytest.mark.parametrize("ends_with", ["nothing more", "damage"])
-def test_seek_forgets_what_the_last_batch_met(ends_with):
+def test_seek_forgets_the_region_that_the_last_batch_met(ends_with):
     file = SHORT if ends_with == "nothing more" else SHORT + fragment(80, b"")
     with cordwood.open(file) as reader:
         assert list(next(reader.record_batches())) == [b"one", b"two"]
@@ -294,7 +294,7 @@ def test_severity_depends_on_the_reason():
 
 
 @pytest.mark.parametrize("opened", [cordwood.open, lambda path: cordwood.follow(path, timeout=0)])
-def test_a_loop_that_is_left_closes_nothing(opened, tmp_path):
+def test_leaving_a_loop_does_not_close_the_reader(opened, tmp_path):
     path = tmp_path / "some.log"
     path.write_bytes(FILE)
 
@@ -319,7 +319,7 @@ def test_a_loop_that_is_left_closes_nothing(opened, tmp_path):
         iter(log)
 
 
-def test_a_torn_tail_is_no_error():
+def test_a_torn_tail_is_not_an_error():
     with cordwood.open(SHORT[:-1]) as reader:
         assert list(reader) == [b"one"]
         assert (reader.outcome.kind, reader.outcome.offset) == ("torn_tail", 10)

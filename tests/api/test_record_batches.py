@@ -202,7 +202,7 @@ def test_after_an_interrupt_each_record_is_marked_as_without_one(at, read_on):
     assert list(reader.records()) == expected[count:]
 
 
-def test_the_position_is_after_what_was_skipped_after_the_last_record():
+def test_the_position_is_after_regions_after_the_last_record():
     """Half of the blocks are damaged at their beginning, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):
@@ -218,7 +218,7 @@ def test_the_position_is_after_what_was_skipped_after_the_last_record():
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "salvage", "stop"])
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_give_what_one_gives(long_file, policy, threads):
+def test_threads_return_the_same_as_one_thread(long_file, policy, threads):
     with cordwood.open(long_file, on_corruption=policy) as one, cordwood.open(long_file, on_corruption=policy) as many:
         expected = list(take(one.record_batches()))
         assert list(take(many.record_batches(threads=threads))) == expected
@@ -254,7 +254,7 @@ def test_packs_of_threads_share_the_position(long_file):
         assert reader.outcome.kind == "torn_tail"
 
 
-def test_what_cannot_be_read_twice_is_read_by_one_thread():
+def test_a_source_that_cannot_be_read_twice_is_read_by_one_thread():
     with cordwood.open(io.BytesIO(FILE)) as reader:
         assert [list(pack) for pack in reader.record_batches(threads=4)] == [RECORDS]
 

@@ -266,7 +266,7 @@ def test_the_number_of_a_log_is_that_in_the_url():
 
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
-def test_what_is_no_log(file, tmp_path):
+def test_files_that_are_not_logs(file, tmp_path):
     """Like a file object, it is identified from its beginning only."""
 
     def outcome(source):
@@ -499,7 +499,7 @@ def test_a_file_object_that_ends_before_its_size():
 
 
 @pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "store and path"])
-def test_what_is_missing(kind):
+def test_missing_packages(kind):
     source = SOURCES[kind](b"")
     if kind == "store and path":
         source[0].delete(source[1])
@@ -514,7 +514,7 @@ def test_what_is_missing(kind):
 
 
 @pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "file"])
-def test_a_folder_is_no_empty_log(kind, tmp_path):
+def test_a_folder_is_not_an_empty_log(kind, tmp_path):
     """A job over a mistyped prefix must not succeed with no data."""
     in_memory(b"", "folder/example.log")
     (tmp_path / "folder").mkdir()
@@ -552,7 +552,7 @@ ODD_URLS = {
 
 
 @pytest.mark.parametrize("url", ODD_URLS)
-def test_whatever_a_file_system_raises_is_an_error_that_names_the_url(url, tmp_path):
+def test_every_exception_of_a_file_system_is_an_error_that_names_the_url(url, tmp_path):
     for name in "not-a-zip", "not-a-tar":
         (tmp_path / name).write_bytes(b"not an archive" * 100)
     url, expected = url.format(folder=tmp_path), ODD_URLS[url]
@@ -702,7 +702,7 @@ def run(code):
     return done.stdout
 
 
-def test_nothing_is_imported_before_it_is_needed(tmp_path):
+def test_modules_are_imported_when_they_are_needed(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(log_of("leveldb", 1, 1_000)[0])
     assert (

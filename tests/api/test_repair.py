@@ -101,7 +101,7 @@ def test_a_flipped_bit_of_metadata_is_flipped_back(tmp_path, number):
 
 
 @given(st.one_of(smashed_logs(), damaged_logs()))
-def test_what_is_repaired_is_what_the_reference_repairs(tmp_path_factory, file):
+def test_salvage_makes_the_repairs_of_the_reference(tmp_path_factory, file):
     new = tmp_path_factory.mktemp("repair") / "new.log"
     report = cordwood.salvage(file, new, dialect="leveldb", repair_bit_flips=True)
     *expected, _ = reference.events(file, salvage=True, repair=True)
@@ -113,7 +113,7 @@ def test_what_is_repaired_is_what_the_reference_repairs(tmp_path_factory, file):
     assert report.repaired_count <= len(report.repaired)
 
 
-def test_nothing_is_repaired_unless_asked_for(tmp_path):
+def test_no_record_is_repaired_unless_asked_for(tmp_path):
     data = flipped(written([b"one", b"two", b"three"]), 17, 5)
     report = cordwood.salvage(data, tmp_path / "new.log", dialect="leveldb")
     assert (report.record_count, report.repaired_count, report.repaired) == (2, 0, ())

@@ -27,7 +27,7 @@ def read_salvaged(reader):
 
 
 @given(st.one_of(smashed_logs(), smashed_logs(), files), options)
-def test_what_is_salvaged_is_what_the_reference_salvages(file, options):
+def test_salvage_returns_the_records_of_the_reference(file, options):
     *expected, end = reference.events(file, salvage=True, **options)
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
         assert read_salvaged(reader) == merged(expected)
@@ -56,7 +56,7 @@ def test_adjacent_ranges_give_the_whole(file, data):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvage_only_adds_to_what_skip_returns(file):
+def test_salvage_only_adds_to_the_records_of_skip(file):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -131,7 +131,7 @@ def check_report(report, file, **options):
 
 
 @given(files_with_ranges(), options, st.integers(2, 5))
-def test_a_report_is_what_a_reader_sees_whatever_the_number_of_threads(file_with_range, options, threads):
+def test_a_report_agrees_with_a_reader_for_any_number_of_threads(file_with_range, options, threads):
     file, file_range = file_with_range
     options |= file_range
     report = cordwood.verify(file, dialect="leveldb", **options)
@@ -201,7 +201,7 @@ def test_a_good_log_and_one_that_is_torn_are_ok():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_a_dialect_that_nothing_shows_is_not_known_whatever_the_number_of_threads(threads, tmp_path):
+def test_an_undetectable_dialect_stays_unknown_with_any_number_of_threads(threads, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(written([b"one"]))
     assert cordwood.verify(path, threads=threads).dialect_known
@@ -215,7 +215,7 @@ def test_verify_refuses_a_number_of_threads_that_makes_no_sense():
         cordwood.verify(b"", threads=0)
 
 
-def test_verify_raises_what_the_source_raises(tmp_path):
+def test_verify_raises_the_exception_of_the_source(tmp_path):
     class Bad:
         def read(self, size):
             raise LookupError("no more")
@@ -245,7 +245,7 @@ def test_the_new_log_has_the_records(tmp_path_factory, file):
     assert list(destination.parent.iterdir()) == [destination]
 
 
-def test_nothing_is_overwritten(tmp_path):
+def test_no_file_is_overwritten(tmp_path):
     source = tmp_path / "example.log"
     source.write_bytes(written([b"one"]))
     other = tmp_path / "other.log"
@@ -272,7 +272,7 @@ def test_a_destination_without_a_folder_is_in_this_one(tmp_path, monkeypatch):
     assert (tmp_path / "clean.log").read_bytes() == written([b"one"])
 
 
-def test_a_failure_halfway_leaves_nothing(tmp_path):
+def test_a_failure_halfway_leaves_no_file(tmp_path):
     class Fails(OnlyRead):
         def read(self, size):
             piece = super().read(size)

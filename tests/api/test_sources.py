@@ -219,7 +219,7 @@ def test_a_buffer_that_is_read_cannot_be_resized():
         file.append(reader.tell())
 
 
-def test_a_log_begins_where_a_file_object_stands():
+def test_a_log_begins_at_the_position_of_a_file_object():
     source = io.BytesIO(b"header" + FILE)
     source.seek(6)
     with cordwood.open(source, start=OFFSETS[3]) as reader:
@@ -257,7 +257,7 @@ def test_a_range_of_an_object_that_can_seek_reads_little_more_than_the_range(tmp
             assert reader.outcome.kind == "clean"
 
 
-def test_what_lies_before_the_range_is_read_where_the_source_cannot_seek():
+def test_bytes_before_the_range_are_read_where_the_source_cannot_seek():
     with cordwood.open(OnlyRead(FILE, 1000), start=OFFSETS[6]) as reader:
         assert list(reader) == [b"three"]
 
@@ -386,7 +386,7 @@ KEPT = {
 
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("some", [lambda number: True, lambda number: number % 3 == 0], ids=["all", "some"])
-def test_what_a_sink_keeps_never_changes(kept, some):
+def test_bytes_that_a_sink_keeps_never_change(kept, some):
     """The writer reuses its memory, but not while anything still references it."""
     expected = []
 
@@ -410,7 +410,7 @@ def test_what_a_sink_keeps_never_changes(kept, some):
     assert b"".join(data[:700_000] for data in expected) == reference.encode(records)
 
 
-def test_a_sink_that_keeps_what_it_gets_and_raises():
+def test_a_sink_that_keeps_its_arguments_and_raises():
     kept = []
 
     class Raises:

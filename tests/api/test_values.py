@@ -270,7 +270,7 @@ def test_it_is_shown_in_one_short_line(name):
 
 
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
-def test_what_is_shown_makes_it_anew(name):
+def test_the_repr_makes_it_again(name):
     """Only these classes: all others are shown in angle brackets, or hold what a log contains."""
     assert eval(repr(VALUES[name]), vars(cordwood)) == VALUES[name]  # noqa: S307 - our own
 
@@ -324,7 +324,7 @@ def test_long_data_is_not_shown():
 
 
 @pytest.mark.parametrize("file", [FILE, DAMAGED, FILE[:-1], FILE + b"\0" * 50_000, b""])
-def test_what_is_read_from_a_log_can_be_copied(file):
+def test_values_read_from_a_log_can_be_copied(file):
     reader = cordwood.open(file, on_corruption="salvage")
     values = [*reader.records(), *cordwood.fragments(file), *reader.skipped, reader.outcome]
     values += [cordwood.verify(file), cordwood.stat(file)]
@@ -363,7 +363,7 @@ def test_each_name_of_the_core_is_a_member(of_package, source):
     assert of_core == list(of_package)
 
 
-def test_what_a_report_adds_up():
+def test_the_sums_of_a_report():
     made = cordwood.Report(
         dialect=LEVELDB,
         record_count=0,
@@ -379,7 +379,7 @@ def test_what_a_report_adds_up():
     assert VALUES["Report"].skipped_len == 23
 
 
-def test_what_no_value_can_have():
+def test_attributes_that_no_value_can_have():
     with pytest.raises(ValueError, match="there is no reason 'none'"):
         str(cordwood.SkippedRegion(offset=0, end_offset=1, reason="none"))
     with pytest.raises(ValueError, match="a record cannot end at 1, before its offset 2"):
@@ -497,7 +497,7 @@ def test_a_notebook_shows_a_table(tmp_path):
     assert saved.texts[0] == str(path)
 
 
-def test_a_notebook_shows_a_table_of_what_has_no_path():
+def test_a_notebook_shows_a_table_of_a_log_without_a_path():
     assert Table(cordwood.verify(FILE)._repr_html_()).texts[0] == "Report"
     strange = cordwood.Stat(
         dialect=LEVELDB, record_count=0, payload_len=0, file_len=0, outcome=CLEAN, path=os.fsdecode(b"\xff.log")
@@ -554,7 +554,7 @@ def test_a_member_of_an_enum_is_itself(name):
         (cordwood.follow, 'Follower of "some.log"'),
     ],
 )
-def test_what_is_closed_is_shown_as_closed(opened, shown, tmp_path, monkeypatch):
+def test_a_closed_object_is_shown_as_closed(opened, shown, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = Path("some.log")
     path.write_bytes(FILE)
@@ -564,7 +564,7 @@ def test_what_is_closed_is_shown_as_closed(opened, shown, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("name", HANDLES)
-def test_what_is_no_value_says_what_to_pass(name, tmp_path):
+def test_a_wrong_value_gets_advice(name, tmp_path):
     (tmp_path / "some.log").write_bytes(FILE)
     make, instead = HANDLES[name]
     handle = make(tmp_path / "some.log")

@@ -103,7 +103,7 @@ def test_by_default_append_and_extend_write_before_they_return(path):
         assert path.read_bytes() == ONE_TWO
 
 
-def test_flush_writes_what_is_there_and_nothing_twice(path):
+def test_flush_writes_each_gathered_record_once(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -235,7 +235,7 @@ def test_the_default_mode_makes_a_new_file(path):
     assert path.read_bytes() == ONE
 
 
-def test_w_replaces_what_is_there(path):
+def test_w_replaces_an_existing_file(path):
     path.write_bytes(b"something longer than a record")
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")
@@ -387,7 +387,7 @@ def test_a_record_that_readers_refuse_is_not_written(tmp_path, flush):
     assert list(cordwood.Reader(log, record_len_max=5)) == [b"12345", b"three", b""]
 
 
-def test_writers_refuse_what_readers_refuse():
+def test_writers_refuse_the_same_values_as_readers():
     defaults = {
         inspect.signature(function).parameters["record_len_max"].default
         for function in (cordwood.Reader, cordwood.Writer, cordwood.follow, cordwood.verify, cordwood.stat)
@@ -400,7 +400,7 @@ def test_writers_refuse_what_readers_refuse():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a lease, which makes an open() wait")
 @pytest.mark.parametrize("begins_the_next", [True, False])
-def test_what_is_appended_goes_to_the_file_that_has_the_path(begins_the_next, path):
+def test_records_are_appended_to_the_file_that_has_the_path(begins_the_next, path):
     """The writer that has the log open renames it and closes it, after another one has opened it but not locked it."""
     import fcntl
 

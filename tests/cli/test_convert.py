@@ -167,7 +167,7 @@ def test_a_run_is_said_to_be_one(verb, payload, tmp_path, capsys):
     assert advice in capsys.readouterr().err
 
 
-def test_an_export_is_no_run_without_steps(tmp_path):
+def test_an_export_is_not_a_run_without_steps(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode([entity(b"c"), entity(b"d")]))
     for form in ("ndjson", "csv"):
@@ -246,7 +246,7 @@ def test_columns_have_the_type_of_their_values():
         columns.add({str(index): None for index in range(10_000)})
 
 
-def test_nothing_is_left_of_a_table_that_fails(tmp_path):
+def test_a_table_that_fails_is_removed(tmp_path):
     # The limit on the file's length stands in for a disk that fills up in the middle of the table.
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
@@ -332,7 +332,7 @@ def test_values_that_are_left_out_are_not_kept(tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_row_costs_what_is_in_it_not_what_columns_there_are(form, tmp_path):
+def test_a_row_costs_its_values_not_the_number_of_columns(form, tmp_path):
     """9,900 columns, of which every row but the first has one. Work per column in each row would take 13 seconds."""
     wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
@@ -460,7 +460,7 @@ def test_more_columns_than_a_table_can_have(tmp_path, capfdbinary):
     assert b"more than 10,000 columns; --to ndjson has no columns" in capfdbinary.readouterr().err
 
 
-def test_what_is_replaced_stays_until_the_new_one_is_whole(tmp_path):
+def test_a_replaced_file_stays_until_the_new_one_is_whole(tmp_path):
     path, table = tmp_path / "log", tmp_path / "a.csv"
     with cordwood.open(path, "x") as writer:
         writer.extend([b"one", b"\xff"])

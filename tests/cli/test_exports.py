@@ -86,7 +86,7 @@ def test_a_whole_export_is_one_table_of_its_entities(form, payload, export, tmp_
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_zeros_before_more_entities_are_reported(form, export, tmp_path, capfd):
-    """Also if the files could be read in one go: zeros are no damage."""
+    """Also if the files could be read at once: zeros are not damage."""
     if form == "parquet":
         pytest.importorskip("pyarrow.parquet")
     path = export / "all_namespaces/kind_User/output-1"
@@ -298,7 +298,7 @@ def test_metadata_cut_anywhere_is_an_error_or_shorter(tmp_path):
 
 
 @pytest.mark.parametrize("message", [b"\x80" * 11, b"\x0b", b"\x0a\x02\x18", b"\x0a\x02\x1a\x00"])
-def test_what_is_no_message_is_an_error(message):
+def test_a_record_that_is_not_a_message_is_an_error(message):
     with pytest.raises(ValueError, match=r"cut off|wire type|number"):
         stated(message)
 

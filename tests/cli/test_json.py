@@ -89,7 +89,7 @@ def test_verify(log):
     assert value["version"] == version("cordwood")
 
 
-def test_what_has_no_hash(log):
+def test_a_pipe_has_no_hash(log):
     """A pipe cannot be read again."""
     [value], _ = cordwood("verify", "--json", "-", stdin=Path(log).read_bytes())
     assert value["sha256"] is None
@@ -143,7 +143,7 @@ def test_totals(log, tmp_path, verb):
     assert [last["totals"][name] for name in ("log_count", "damaged_count", "failed_count")] == [2, 1, 1]
 
 
-def test_totals_of_what_was_salvaged(log, tmp_path):
+def test_totals_of_salvaged_logs(log, tmp_path):
     (tmp_path / "whole").write_bytes(written([b"one", b"two"]))
     *_, last = cordwood("salvage", "--json", log, str(tmp_path / "whole"), str(tmp_path / "new"))[0]
     check(last["totals"], fields("index", 1))
@@ -151,7 +151,7 @@ def test_totals_of_what_was_salvaged(log, tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "salvage", "pack", "info"])
-def test_what_cannot_be_read(verb, log, tmp_path):
+def test_sources_that_cannot_be_read(verb, log, tmp_path):
     text, none = tmp_path / "text", tmp_path / "none"
     text.write_bytes(b"a text is no log, as can be seen from all of its bytes")
     for name in text, none:
@@ -164,7 +164,7 @@ def test_what_cannot_be_read(verb, log, tmp_path):
         assert ("not a log, but text" if name == text else "No such file or directory") in values[0]["error"]
 
 
-def test_what_salvage_refuses(tmp_path):
+def test_sources_that_salvage_refuses(tmp_path):
     """A file that belongs to another log, and a second file with the same destination."""
     (tmp_path / "old").mkdir()
     with writer_of(tmp_path / "000012.log", "x", dialect="recyclable", log_number=12) as writer:

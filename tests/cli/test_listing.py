@@ -129,7 +129,7 @@ def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("end", ["damage", "torn"])
 @pytest.mark.parametrize("verb", ["cat", "convert", "convert many", "convert twice"])
-def test_what_comes_after_all_that_is_listed_counts(verb, end, tmp_path, capsys):
+def test_regions_after_the_listed_ones_count(verb, end, tmp_path, capsys):
     """Only the first 100,000 skipped regions are listed. Damage or a torn end after them still counts."""
     log = bytearray()
     record = recyclable(4, 5, b'{"a":1}')
@@ -175,7 +175,7 @@ PATTERNS = ["**/*.log", "**", "./**/*.log", "a/**", "*/**/*.log", "s/**/u/*", "*
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_two_stars_match_what_is_in_folders(pattern, tree):
+def test_two_stars_match_files_in_folders(pattern, tree):
     matches = set(glob.glob(pattern, recursive=True))  # noqa: PTH207
     expected = sorted(name for name in matches if not (tree / name).is_dir())
     assert [file.name for file in inputs_of([pattern])] == expected

@@ -66,7 +66,7 @@ def text(cells, *, columns=64, color=False, unicode=False):
         (LOST, Category.LOST),
     ],
 )
-def test_what_a_fragment_is(fragment, category):
+def test_the_category_of_a_fragment(fragment, category):
     assert category_of(*fragment) is category
 
 
@@ -109,7 +109,7 @@ def test_regions_that_touch_are_one_and_the_list_is_bounded():
     assert any("and 3,980 regions more" in line for line in text(cells))
 
 
-def test_colours_change_nothing_but_colours():
+def test_colours_change_no_text():
     cells = Cells.of(runs_of((900, WHOLE), (900, PART), (40, DAMAGE), (700, ZEROS)), cell_len=64, count_max=64)
     colored = text(cells, color=True, unicode=True)
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in colored] == text(cells, unicode=True)
@@ -140,7 +140,7 @@ def test_size(length, shown):
     assert size(length) == shown
 
 
-def test_the_picture_in_the_documentation_is_what_the_command_draws():
+def test_the_command_draws_the_picture_in_the_documentation():
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "draw_map.py", "--check"], capture_output=True, check=False, text=True
     )

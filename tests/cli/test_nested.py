@@ -216,7 +216,7 @@ def test_values_of_a_run_are_nested(tmp_path, capfd):
     ]
 
 
-def test_what_is_nested_very_deep_is_json():
+def test_deeply_nested_values_are_json():
     columns = Columns()
     value = leaf = []
     for _ in range(30):

@@ -43,7 +43,7 @@ def test_a_pipe_gets_the_same_answer_as_a_file(command, content, tmp_path):
     assert run("-", input=content) == run(str(path))
 
 
-def test_a_log_whose_dialect_nothing_shows_is_said_to_be_one_also_on_stdin(tmp_path):
+def test_an_undetectable_dialect_is_reported_also_on_stdin(tmp_path):
     """A file that is not named is detected; nothing here is a valid fragment."""
     content = bytes([9, 9, 9, 9, 9, 0, 1]) + b"\xff" * (BLOCK_LEN - 7) + b"\0\0\0\0\x05\0\1" + b"\xff" * 100
     path = tmp_path / "000003.log"

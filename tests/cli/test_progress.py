@@ -141,7 +141,7 @@ def test_records_on_the_terminal_are_the_progress(arguments):
     assert "B/s]" not in shown
 
 
-def test_nothing_is_left_of_it():
+def test_it_is_removed():
     pytest.importorskip("tqdm")
     shown = stderr_of(2.5, is_terminal=True)
     assert "B/s" in shown
@@ -151,7 +151,7 @@ def test_nothing_is_left_of_it():
 @pytest.mark.parametrize(
     "arguments", [("verify", "-"), ("stat", "-"), ("convert", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
-def test_nothing_is_left_of_it_after_ctrl_c(arguments, tmp_path, monkeypatch):
+def test_it_is_removed_after_ctrl_c(arguments, tmp_path, monkeypatch):
     """Not even the terminal's echo of it."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)

@@ -44,7 +44,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("verb", [["verify"], ["verify", "--json"], ["stat"], ["stat", "--json"]])
-def test_threads_do_not_change_what_is_printed(verb, folder, capsys):
+def test_threads_do_not_change_the_output(verb, folder, capsys):
     sources = [str(folder), str(folder / "000005.log"), str(folder / "absent.log"), *map(str, folder.glob("*.wandb"))]
     outputs = set()
     for threads in (1, 2, 8):

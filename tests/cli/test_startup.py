@@ -97,7 +97,7 @@ def imported(statement, cwd):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_verb_imports_what_is_slow_and_not_needed(command, tmp_path):
+def test_no_verb_imports_slow_modules_without_need(command, tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"one", b"two"]))
     modules = imported(f"from cordwood.cli import main; main({command.split()!r})", tmp_path)
     assert {name.partition(".")[0] for name in modules} & SLOW == COMMANDS[command]

@@ -239,7 +239,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("what", ["junk", "damage", "torn"])
-def test_what_is_reported_takes_two_readings(what, tmp_path, capfd):
+def test_a_reported_fault_takes_two_readings(what, tmp_path, capfd):
     """Each problem is reported once, and the exit status says that something was left out."""
     export_of(tmp_path / "export", seed=8, file_count=3)
     path = tmp_path / "export/output-001"
@@ -299,7 +299,7 @@ def test_a_disk_that_is_full_ends_it_at_once(tmp_path, monkeypatch, capfd):
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
 
 
-def test_one_row_says_nothing_of_dictionaries(tmp_path):
+def test_one_row_does_not_decide_about_dictionaries(tmp_path):
     """The first batch decides for all, but one row is too few to decide by."""
     (tmp_path / "export").mkdir()
     for number, count in enumerate([1, 3_000]):

@@ -136,7 +136,7 @@ def test_a_hint_how_records_are_decoded(tmp_path):
     assert hint_on_a_terminal("convert", "--as", "raw", "db/000003.log", cwd=tmp_path) == ""
 
 
-def test_what_is_piped_is_exact(tmp_path):
+def test_piped_bytes_are_exact(tmp_path):
     record = b"\x1b[2J\xff\0"
     (tmp_path / "log").write_bytes(reference.encode([record]))
     done = subprocess.run(

@@ -47,7 +47,7 @@ def begun(arguments, folder, prepare=None):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["a.ndjson", "a.csv", "a.parquet", "a.log"])
-def test_what_is_killed_leaves_nothing_under_the_name(name, tmp_path):
+def test_a_killed_process_leaves_no_file_under_the_name(name, tmp_path):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     verb = "salvage" if name.endswith(".log") else "convert"
@@ -79,7 +79,7 @@ def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
 
 
-def test_what_is_unfinished_is_removed_if_there_is_no_memory_to_list_a_folder(monkeypatch, tmp_path, capfd):
+def test_an_unfinished_file_is_removed_if_there_is_no_memory_to_list_a_folder(monkeypatch, tmp_path, capfd):
     (tmp_path / "a.log").write_bytes(LOG)
 
     def refuse(path):
@@ -113,7 +113,7 @@ signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such 
     ],
     ids=" ".join,
 )
-def test_a_signal_leaves_nothing_that_is_unfinished(arguments, number, tmp_path):
+def test_a_signal_leaves_no_unfinished_file(arguments, number, tmp_path):
     if "a.parquet" in arguments:
         pytest.importorskip("pyarrow")
     old = tmp_path / ("old.csv" if "convert" in arguments else "old.log")

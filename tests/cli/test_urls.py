@@ -68,7 +68,7 @@ def test_a_url_is_as_its_file(arguments, path):
     ],
 )
 @pytest.mark.parametrize("verb", ["cat", "verify --json", "split", "info", "convert", "map", "fragments"])
-def test_whatever_a_file_system_raises_is_a_message(verb, url, tmp_path, capfd):
+def test_every_exception_of_a_file_system_is_a_message(verb, url, tmp_path, capfd):
     pytest.importorskip("fsspec")
     (tmp_path / "not-an-archive").write_bytes(b"text" * 1_000)
     url = url.format(folder=tmp_path)

@@ -81,7 +81,7 @@ def test_a_log_for_which_there_is_not_enough_memory(arguments, out, err, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["large.log", "small.log", *["table.csv"] * is_several]
 
 
-def test_a_lack_of_memory_in_pyarrow_is_no_misfit(monkeypatch, tmp_path, capfd):
+def test_a_lack_of_memory_in_pyarrow_is_not_a_misfit(monkeypatch, tmp_path, capfd):
     pyarrow = pytest.importorskip("pyarrow")
     with cordwood.open(tmp_path / "log", "x") as writer:
         writer.append(b"record")

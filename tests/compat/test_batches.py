@@ -99,7 +99,7 @@ def test_dfindexeddb_only_logs():
     assert not any(hasattr(dfindexeddb.PhysicalRecord, name) for name in ("FromDecoder", "FromStream", "FromBytes"))
 
 
-def test_dfindexeddb_goes_on_and_reports(tmp_path, caplog):
+def test_dfindexeddb_continues_and_reports(tmp_path, caplog):
     batches = [write_batch(index, [(PUT, b"key", b"v" * 10_000)]) for index in range(6)]
     log = Log.of(LEVELDB, batches)
     log.file[100] ^= 1

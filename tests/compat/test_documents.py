@@ -97,7 +97,7 @@ def log(tmp_path):
     return path
 
 
-def test_what_is_in_the_documents(log):
+def test_the_contents_of_the_documents(log):
     found = list(parse_leveldb_documents(str(log)))
     plain = {
         "text": "ä",

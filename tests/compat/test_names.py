@@ -158,7 +158,7 @@ def compare(name, theirs, ours, module):
 
 
 @pytest.mark.parametrize("module", BY_HAND, ids=lambda module: module.__name__)
-def test_the_names_of_what_cannot_be_run(module):
+def test_the_names_of_tests_that_cannot_be_run(module):
     for name, expected in BY_HAND[module].items():
         ours = getattr(module, name)
         if not isinstance(expected, dict):
@@ -172,7 +172,7 @@ def test_the_names_of_what_cannot_be_run(module):
                 assert (found.value if isinstance(found, enum.Enum) else found) == how
 
 
-def test_ccl_only_logs_lists_what_is_missing():
+def test_ccl_only_logs_lists_the_missing_names():
     assert all(f"`{name}`" in ccl.__doc__ for name in CCL_MISSING)
     assert CCL_MISSING.isdisjoint(dir(ccl))
 

@@ -21,7 +21,7 @@ def to_block_end(data):
 
 @pytest.mark.parametrize("name", lengths(LEVELDB))
 @pytest.mark.parametrize("pads", [True, False])
-def test_appengine_writes_what_leveldb_writes(pads, name):
+def test_appengine_writes_the_same_bytes_as_leveldb(pads, name):
     records = [bytes([index % 256]) * length for index, length in enumerate(lengths(LEVELDB)[name])]
     file = io.BytesIO()
     with appengine.RecordsWriter(file, _pad_last_block=pads) as writer:
@@ -160,7 +160,7 @@ def test_appengine_only_read():
 
 
 @pytest.mark.parametrize("begin", [0, 2, 3])
-def test_what_cannot_seek_is_read_from_where_it_stands(begin):
+def test_an_object_that_cannot_seek_is_read_from_its_position(begin):
     """The source has `tell`, which the original cannot do without."""
     offsets = [*reference.record_offsets(RECORDS)]
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
@@ -178,7 +178,7 @@ def test_what_cannot_seek_is_read_from_where_it_stands(begin):
         reader.seek(0)
 
 
-def test_a_torn_tail_of_what_cannot_seek():
+def test_a_torn_tail_of_an_object_that_cannot_seek():
     reader = appengine.RecordsReader(OnlySome(io.BytesIO(reference.encode(RECORDS)[:-3]), "read", "tell"))
     assert list(reader) == RECORDS[:-1]
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_a_torn_tail_of_what_cannot_seek():
 
 
 @pytest.mark.parametrize("source", ["output-0", b"content", bytearray(40)])
-def test_what_is_no_file(source):
+def test_paths_that_are_not_files(source):
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
         reader = module.RecordsReader(source)
         with pytest.raises(AttributeError):

@@ -72,7 +72,7 @@ def test_wandb_write(name, tmp_path):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
-def test_wandb_write_syncs_what_it_says_is_on_the_disk(tmp_path):
+def test_wandb_write_syncs_the_records_it_reports_as_durable(tmp_path):
     """The third offset that it returns moves only with a record in pieces, which is synced."""
     store = wandb.DataStore()
     store.open_for_write(str(tmp_path / "run-1.wandb"))
@@ -125,7 +125,7 @@ def test_wandb_append_refuses(tmp_path):
         wandb.DataStore().open_for_append(str(path))
 
 
-def test_wandb_goes_on(tmp_path):
+def test_wandb_continues(tmp_path):
     log = Log.of(WANDB, RECORDS)
     begin = log.spans[2][0][0]
     log.file[begin + 8] ^= 1
@@ -145,7 +145,7 @@ def test_wandb_goes_on(tmp_path):
     store.close()
 
 
-def test_wandb_goes_on_from_damage_to_damage(tmp_path):
+def test_wandb_continues_from_damage_to_damage(tmp_path):
     log = Log.of(WANDB, RECORDS)
     damaged = [log.spans[index][0][0] for index in (2, 3)]
     log.file[damaged[0]] ^= 1
@@ -324,7 +324,7 @@ def test_on_after_a_wrong_file_header(header, tmp_path):
     assert found[0] == found[1]
 
 
-def test_what_needs_an_open_file(tmp_path):
+def test_calls_that_need_an_open_file(tmp_path):
     stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
     theirs, ours = (dict(calls_of(store)) for store in stores)
     assert ours == theirs
@@ -374,7 +374,7 @@ def test_another_file_is_opened(tmp_path):
 
 
 @lets_go_of_files
-def test_what_is_written_can_be_scanned(tmp_path):
+def test_written_records_can_be_scanned(tmp_path):
     for name, store in (("theirs", original(WANDB_MODULE).DataStore()), ("ours", wandb.DataStore())):
         path = str(tmp_path / name)
         store.open_for_write(path)
@@ -404,7 +404,7 @@ def test_the_file_that_was_opened_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [os.fsencode, Path, lambda path: os.open(path, os.O_RDWR)])
-def test_what_open_takes(kind, tmp_path):
+def test_the_arguments_of_open(kind, tmp_path):
     path = str(written(tmp_path, WANDB, RECORDS))
     for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
         store.open_for_scan(kind(path))

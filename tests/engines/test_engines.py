@@ -83,7 +83,7 @@ def test_a_manifest_of_leveldb_is_read(written_by_leveldb):
         assert (reader.outcome.kind, reader.skipped) == ("clean", ())
 
 
-def test_writing_what_leveldb_wrote_gives_the_same_file(written_by_leveldb, tmp_path):
+def test_writing_leveldbs_records_gives_the_same_file(written_by_leveldb, tmp_path):
     folder, done = written_by_leveldb
     with cordwood.open(tmp_path / "copy.log", "x") as writer:
         writer.extend(write_batch(sequence, operations) for sequence, operations in done)

@@ -26,7 +26,7 @@ def read(file, policy="skip", **options):
 
 
 @pytest.mark.parametrize("bit", range(16))
-def test_a_flipped_bit_of_a_length_near_the_end_hides_nothing(bit):
+def test_a_flipped_bit_of_a_length_near_the_end_hides_no_record(bit):
     """LevelDB takes any length beyond the end of the file for a torn write, and drops everything that follows."""
     length = bytearray(TWO[4:6])
     length[bit // 8] ^= 1 << bit % 8
@@ -128,7 +128,7 @@ def test_a_changed_type_is_damage_and_neither_the_end_nor_a_hang(kind, is_first)
 
 
 @pytest.mark.parametrize("kind", sorted(set(range(256)) - set(KINDS)))
-def test_an_unknown_type_with_a_right_checksum_costs_itself_and_no_more(kind):
+def test_an_unknown_type_with_a_valid_checksum_costs_only_itself(kind):
     """LevelDB uses types 5 and 6 as internal codes, so such a fragment ends the log. goleveldb drops the block."""
     file = ONE + fragment(kind, b"?") + TWO
     assert read(file, dialect="leveldb") == ([b"one", b"two"], [(10, 18, "unknown_kind")])
@@ -148,13 +148,13 @@ def test_a_header_in_the_last_bytes_of_a_block_is_read(left):
     assert sink.getvalue() == file
 
 
-def test_an_empty_first_ends_nothing():
+def test_an_empty_first_does_not_end_the_block():
     """LevelDB wrote them in 2012. dfindexeddb takes a length of 0 for the end of the block."""
     file = ONE + fragment(FIRST, b"") + TWO
     assert read(file) == ([b"one", b"two"], [(10, 17, "empty_first")])
 
 
-def test_a_zeroed_block_ends_nothing():
+def test_a_zeroed_block_does_not_end_the_log():
     """Prometheus's live reader looped on padding; RocksDB's recyclable reader lost what followed it."""
     file = ONE + bytes(BLOCK_LEN - len(ONE)) + bytes(BLOCK_LEN) + TWO
     assert read(file, "raise") == ([b"one", b"two"], [(10, 2 * BLOCK_LEN, "zero_fill")])
@@ -172,7 +172,7 @@ def test_damage_costs_one_block_and_is_reported_with_its_range():
     assert (caught.value.offset, caught.value.length) == (0, BLOCK_LEN)
 
 
-def test_stopping_at_damage_reports_what_was_not_read():
+def test_stopping_at_damage_reports_the_unread_bytes():
     """RocksDB's point-in-time recovery silently drops all later data."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file, "stop") == ([], [(0, BLOCK_LEN, "checksum_mismatch"), (BLOCK_LEN, len(file), "not_read")])

@@ -107,7 +107,7 @@ def test_rocksdb_stops_at_it_or_skips_it_in_its_other_modes(tmp_path, file):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_named_dialect_reports_an_unknown_type_and_what_it_is(file):
+def test_the_named_dialect_reports_an_unknown_type_and_its_meaning(file):
     with pytest.raises(cordwood.CorruptionError) as caught:
         list(cordwood.open(file, dialect="leveldb"))
     assert caught.value.reason == "unknown_kind"

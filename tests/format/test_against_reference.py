@@ -79,7 +79,7 @@ def expected_events(file, **options):
 
 
 @given(record_lists)
-def test_what_is_written_is_what_the_reference_writes(records):
+def test_a_writer_writes_the_same_bytes_as_the_reference(records):
     assert written(records) == reference.encode(records)
 
 
@@ -92,7 +92,7 @@ def test_the_writer_returns_the_offset_of_each_record(records):
 
 
 @given(record_lists)
-def test_what_the_reference_writes_is_read(records):
+def test_logs_of_the_reference_are_read(records):
     with cordwood.open(reference.encode(records)) as reader:
         found = list(reader.records())
         assert [record.data for record in found] == records
@@ -101,7 +101,7 @@ def test_what_the_reference_writes_is_read(records):
 
 
 @given(record_lists)
-def test_the_reference_reads_what_is_written(records):
+def test_the_reference_reads_the_written_records(records):
     events, end = expected_events(written(records))
     assert [event.data for event in events] == records
     assert end.kind == "clean"
@@ -172,7 +172,7 @@ def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_
 
 
 @given(files, options, st.integers(50, 70_000), st.sampled_from(["skip", "stop"]))
-def test_short_reads_change_nothing(file, options, len_max, policy):
+def test_short_reads_return_the_same(file, options, len_max, policy):
     expected, end = expected_events(file, stop=policy == "stop", **options)
     # The length of the file is known only after it has been read.
     expected = [event for event in expected if getattr(event, "reason", None) != "not_read"]

@@ -33,7 +33,7 @@ def test_each_case_refers_to_a_page_of_the_format():
 
 
 @pytest.mark.parametrize(("case", "policy"), OUTCOMES)
-def test_a_reader_returns_what_the_case_states(case, policy, tmp_path, no_log):
+def test_a_reader_returns_the_events_of_the_case(case, policy, tmp_path, no_log):
     expected = case["expected"][policy]
     source = content_of(case)
     if "file_name" in case:
@@ -61,7 +61,7 @@ def dialect_of(case):
 
 
 @pytest.mark.parametrize(("case", "policy"), [param for param in OUTCOMES if dialect_of(param.values[0])])
-def test_the_reference_returns_what_the_case_states(case, policy):
+def test_the_reference_returns_the_events_of_the_case(case, policy):
     *events, end = reference.events(
         content_of(case), stop=policy == "stop", salvage=policy == "salvage", dialect=dialect_of(case)
     )
@@ -71,7 +71,7 @@ def test_the_reference_returns_what_the_case_states(case, policy):
 
 
 @pytest.mark.parametrize("case", REPAIRS)
-def test_salvage_repairs_what_the_case_states(case, tmp_path):
+def test_salvage_makes_the_repairs_of_the_case(case, tmp_path):
     expected = case["expected"]["repair"]
     path, new = tmp_path / "old" / case.get("file_name", "log"), tmp_path / case.get("file_name", "log")
     path.parent.mkdir()
@@ -93,7 +93,7 @@ def test_salvage_repairs_what_the_case_states(case, tmp_path):
 
 
 @pytest.mark.parametrize("case", [param for param in REPAIRS if dialect_of(param.values[0])])
-def test_the_reference_repairs_what_the_case_states(case):
+def test_the_reference_makes_the_repairs_of_the_case(case):
     expected = case["expected"]["repair"]
     *events, end = reference.events(content_of(case), salvage=True, repair=True, dialect=dialect_of(case))
     records = [event.data for event in events if isinstance(event, reference.Record)]

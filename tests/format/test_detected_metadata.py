@@ -89,7 +89,7 @@ def copies(value):
     return [value, copy.deepcopy(value), *(pickle.loads(pickle.dumps(value, version)) for version in range(2, 6))]  # noqa: S301
 
 
-def test_what_was_detected_reads_the_same_as_an_option(tmp_path):
+def test_a_detected_format_reads_the_same_as_an_option(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(LOG)
     with cordwood.Reader(path) as reader:
@@ -354,7 +354,7 @@ def test_a_manifest_without_a_record_is_known_by_its_name(tmp_path):
         assert cordwood.salvage(tmp_path / name, tmp_path / f"new-{name}").not_kept == not_kept
 
 
-def test_other_damaged_logs_are_no_manifest(tmp_path):
+def test_other_damaged_logs_are_not_a_manifest(tmp_path):
     for index, record in enumerate(
         (b"", b"text", COMPARATOR + b"\0", bytes(12), b"\x01\x00\x00\x00\x00\x00\x00\x00\x00")
     ):

@@ -382,7 +382,7 @@ DESCRIPTIONS = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_what_is_no_log_is_named(tmp_path, name):
+def test_the_format_of_a_file_that_is_not_a_log_is_named(tmp_path, name):
     path = tmp_path / "file"
     path.write_bytes(FOREIGN[name])
     for use in [cordwood.detect, cordwood.verify, cordwood.stat, lambda path: list(cordwood.open(path))]:
@@ -411,7 +411,7 @@ def first_header_may_be_torn(file):
     return kind in {*range(13), 130, 131} and len(file) < header_len + length
 
 
-def test_files_of_the_system_are_no_logs():
+def test_files_of_the_system_are_not_logs():
     """None of 2,000 is reported as "ok", except where the first header may be that of a torn record."""
     paths = [
         Path(folder, name)
@@ -443,7 +443,7 @@ def test_files_of_the_system_are_no_logs():
 
 
 @pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])
-def test_what_cannot_be_detected(file):
+def test_undetectable_files(file):
     assert cordwood.detect(file) is None
     assert cordwood.open(file).dialect == "leveldb"
 

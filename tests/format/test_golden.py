@@ -140,7 +140,7 @@ def test_crc32c_is_that_of_the_pypi_package():
             assert cordwood.crc32c(piece) == pypi_crc32c.crc32c(piece), (begin, len_)
 
 
-def test_crc32c_goes_on_from_the_crc_of_what_came_before():
+def test_crc32c_continues_from_the_crc_of_the_bytes_before():
     data = random.Random(2).randbytes(5_000)
     for cut in [0, 1, 63, 64, 65, 1000, 4999, 5000]:
         assert cordwood.crc32c(data[cut:], cordwood.crc32c(data[:cut])) == pypi_crc32c.crc32c(data)
@@ -152,7 +152,7 @@ def test_crc32c_takes_any_buffer(kind):
     assert cordwood.crc32c(kind(b"123456789")) == 0xE3069283
 
 
-def test_the_writer_starts_a_new_log_wherever_an_object_stands():
+def test_the_writer_starts_a_new_log_at_the_position_of_an_object():
     sink = io.BytesIO(b"header")
     sink.seek(0, io.SEEK_END)
     with cordwood.Writer(sink) as writer:

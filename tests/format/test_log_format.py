@@ -103,7 +103,7 @@ NUMBERED = {"rocksdb", "pebble", "recyclable"}
 
 
 @pytest.mark.parametrize("dialect", get_args(DialectName))
-def test_what_the_dialect_does_not_have_is_an_error(dialect: Any, tmp_path: Path) -> None:
+def test_options_that_the_dialect_does_not_have_are_errors(dialect: Any, tmp_path: Path) -> None:
     source, sink = tmp_path / "log", tmp_path / "sink"
     source.write_bytes(reference.encode([b"one"]))
     for options, has, message in [
@@ -189,7 +189,7 @@ def test_splits_in_other_processes(log: Any) -> None:
             assert [record for records in pool.map(read, splits) for record in records] == RECORDS
 
 
-def test_what_cannot_be_detected_keeps_the_default(tmp_path: Path) -> None:
+def test_an_undetectable_file_keeps_the_default(tmp_path: Path) -> None:
     path = tmp_path / "zeros"
     path.write_bytes(bytes(100_000))
     splits = cordwood.plan_splits([path], 32_768)

@@ -188,7 +188,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     assert cordwood.stat(mixed).other_log_number is None
 
 
-def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) -> None:
+def test_salvage_of_another_log_writes_no_file(renamed: Path, tmp_path: Path) -> None:
     destination = tmp_path / "saved.log"
     with pytest.raises(cordwood.OtherLogError, match=r"000009\.log: the whole file belongs to log 6") as raised:
         cordwood.salvage(renamed, destination)
@@ -202,7 +202,7 @@ def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) ->
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
-def test_what_is_replaced_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
+def test_a_replaced_log_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
     """Even with --overwrite, records are not put under another log's name."""
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -277,7 +277,7 @@ def test_a_compressed_log_whose_first_fragment_is_damaged(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage", "raise"])
 @pytest.mark.parametrize("older", ["whole fragments", "the middle of a record", "without numbers"])
-def test_an_end_at_or_after_that_of_the_file_changes_nothing(tmp_path: Path, policy: str, older: str) -> None:
+def test_an_end_at_or_after_that_of_the_file_has_no_effect(tmp_path: Path, policy: str, older: str) -> None:
     new = write(tmp_path / "new", 7, [b"n" * 100] * 400)
     old = {
         "whole fragments": write(tmp_path / "old", 6, [b"o" * 100] * 2_000),

@@ -47,7 +47,7 @@ def by_reference(file):
 
 
 @given(groups, st.sampled_from([0, 1]))
-def test_a_reader_returns_what_the_reference_wrote(groups, codec):
+def test_a_reader_returns_the_records_of_the_reference(groups, codec):
     file = packed_reference.encode(groups, codec)
     expected = by_reference(file)
     if expected is None:
@@ -83,7 +83,7 @@ def test_stat_counts_the_containers_of_the_reference(groups, codec):
 
 
 @given(records, st.sampled_from([None, "zstd"]), st.sampled_from(["append", "close"]), st.data())
-def test_the_reference_reads_what_a_writer_wrote(tmp_path_factory, records, compression, flush, data):
+def test_the_reference_reads_the_records_of_a_writer(tmp_path_factory, records, compression, flush, data):
     path = tmp_path_factory.mktemp("packed") / "a.log"
     offsets = []
     left = list(records)
@@ -231,7 +231,7 @@ def test_ordinary_records_after_a_destroyed_mark_do_not_hide_containers(damage):
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
-def test_appending_goes_on_with_the_codec_of_the_mark(tmp_path, compression):
+def test_appending_continues_in_the_codec_of_the_mark(tmp_path, compression):
     path = tmp_path / "a.log"
     records = [b"record %d" % number * 5 for number in range(100)]
     with cordwood.open(path, "w", dialect="packed", compression=compression) as writer:
@@ -256,7 +256,7 @@ VERSION_2 = bytes.fromhex("4f3d7d610a0048636f7264776f6f640200f69fcfef0200016f6b"
 @pytest.mark.parametrize(
     ("file", "message"), [(CODEC_2, "codec is 2"), (VERSION_2, "version 2")], ids=["codec", "version"]
 )
-def test_what_this_release_does_not_know_is_an_error_under_every_policy(file, message, policy):
+def test_unknown_features_are_errors_under_every_policy(file, message, policy):
     with pytest.raises(cordwood.CordwoodError, match=message):
         list(cordwood.open(file, on_corruption=policy))
     with pytest.raises(cordwood.CordwoodError, match=message):
@@ -309,7 +309,7 @@ def test_a_later_version_is_an_error_through_every_source(tmp_path, file, messag
 
 @REFUSED
 @pytest.mark.parametrize("call", OF_A_PATH)
-def test_a_later_version_is_an_error_of_what_needs_a_path(tmp_path, file, message, call):
+def test_a_later_version_is_an_error_of_functions_that_need_a_path(tmp_path, file, message, call):
     path = tmp_path / "a.log"
     path.write_bytes(file)
     with pytest.raises(cordwood.DialectError, match=message):

@@ -51,7 +51,7 @@ PREALLOCATED = {
 }
 
 
-def test_the_table_lists_each_vector_as_it_is():
+def test_the_table_describes_each_vector():
     table = re.findall(
         r"^\| `([^`]+)` \| ([\d,]+) \| `(\w+)` \|", (VECTORS / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -74,7 +74,7 @@ def test_records(path, expected):
 
 
 @pytest.mark.parametrize(("path", "zeros"), known({name: PREALLOCATED.get(name) for name in RECORDS}))
-def test_nothing_is_skipped_but_the_zeros_of_preallocated_files(path, zeros):
+def test_only_the_zeros_of_preallocated_files_are_skipped(path, zeros):
     with cordwood.open(path) as reader:
         list(reader)
         skipped = [(region.offset, region.end_offset, region.reason) for region in reader.skipped]

@@ -71,7 +71,7 @@ def test_the_rust_example_is_the_one_that_rust_runs():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_prints_what_it_says(page, tmp_path, monkeypatch):
+def test_a_page_prints_its_examples(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
     found = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)

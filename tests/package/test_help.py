@@ -139,7 +139,7 @@ def test_signature_and_type_hints(name):
         assert hints.keys() >= {"return"}
 
 
-def test_open_says_what_it_takes():
+def test_open_names_the_sources_it_takes():
     signature = inspect.signature(cordwood.open)
     options = {
         name: parameter.default

@@ -32,7 +32,7 @@ def test_classes_say_where_they_are_found():
             assert getattr(sys.modules[item.__module__], item.__name__) is item, name
 
 
-def test_import_does_not_load_what_is_seldom_needed():
+def test_import_does_not_load_seldom_needed_modules():
     script = "import sys; before = set(sys.modules); import cordwood; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
     assert not {"logging", "asyncio", "json", "cordwood.payload"} & set(done.stdout.split())

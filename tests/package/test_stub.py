@@ -69,7 +69,7 @@ def test_docstrings_are_replaced_and_added(monkeypatch):
     assert stub.with_docstrings(EXPECTED) == EXPECTED
 
 
-def test_what_python_says_about_its_own_methods_is_not_copied():
+def test_docstrings_of_python_are_not_copied():
     assert stub.docstring(("Reader", "__iter__")) is None
     assert stub.docstring(("Reader", "__new__")) is None
     assert stub.docstring(("Reader", "__arrow_c_stream__")).startswith("The rest of the log")

@@ -55,7 +55,7 @@ def converted(path, *options):
 
 @needs_judge
 @pytest.mark.parametrize("seed", range(4))
-def test_what_the_sdk_writes_is_read(seed):
+def test_files_of_the_sdk_are_read(seed):
     records = judged("make", seed)
     assert len(records) == 500
     for record, expected in records:
@@ -208,7 +208,7 @@ def test_an_embedded_key_without_a_path_is_kept():
         assert entity.to_dict(record)["properties"] == {"p": expected}
 
 
-def test_what_is_no_entity():
+def test_records_that_are_not_entities():
     for record, offset, reason in [
         (b"", 0, "missing_field"),
         (KEY + b"\x72\x05", len(KEY) + 1, "truncated"),

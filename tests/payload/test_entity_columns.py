@@ -226,7 +226,7 @@ SIMILAR = [
 
 
 @pytest.mark.parametrize("limits", [(1_000, 10_000, 20, 1 << 22), (3, 14, 2, 1 << 22)])
-def test_what_is_new_is_learned_while_columns_are_made(limits):
+def test_new_kinds_are_learned_while_columns_are_made(limits):
     """The columns, the table and the conflicts are the same as if all records had been learned beforehand."""
     chance = random.Random(1)
     counts = {True: 0, False: 0}
@@ -358,7 +358,7 @@ def test_a_value_that_its_column_cannot_have():
         assert caught.value.offset == batch.record_offsets[1]
 
 
-def test_what_changes_no_type_ends_no_batch():
+def test_a_value_that_changes_no_type_ends_no_batch():
     """For example a new field in a column of conflicting types, which is JSON whatever it contains."""
     beginning = [entities.entity([("T", 1)], {"c": value, "list": [value]}) for value in (1, {"a": 1})]
     others = [entities.entity([("T", 1)], {"c": {f"f{n}": n}, "list": [{f"f{n}": n}]}) for n in range(200)]

@@ -96,7 +96,7 @@ def test_which_files_are_live(edits, expected, tmp_path):
     assert [(row["column_family"], row["level"], row["file_number"]) for row in rows] == expected
 
 
-def test_a_record_that_is_no_edit_is_left_out(tmp_path):
+def test_a_record_that_is_not_an_edit_is_left_out(tmp_path):
     with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
         writer.extend([new(0, 5), b"junk", new(0, 6)])
     assert [row["file_number"] for row in converted(tmp_path / "MANIFEST-000001", status=3)] == [5, 6]
@@ -334,7 +334,7 @@ def test_atomic_flushes_of_rocksdb(tmp_path):
     assert groups[-1] == 0
 
 
-def test_an_empty_edit_says_nothing():
+def test_an_empty_edit_has_no_fields():
     """RocksDB writes one after the edit with the identity of a new database."""
     edit = VersionEdit(b"")
     assert (edit.fields, bytes(edit), edit.to_dict()) == ((), b"", {"fields": []})
@@ -424,7 +424,7 @@ def test_a_field(record, kind, value):
             VersionEdit(record[:length])
 
 
-def test_what_is_wrong_is_said():
+def test_the_fault_is_named():
     with pytest.raises(PayloadError, match="tag 8 is unknown") as caught:
         VersionEdit(varint(2) + varint(0) + varint(8))
     assert (caught.value.offset, caught.value.length, caught.value.reason) == (2, 1, "unknown_tag")

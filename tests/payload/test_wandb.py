@@ -92,7 +92,7 @@ def item(message, path, value):
     added.value_json = value if isinstance(value, str) else json.dumps(value)
 
 
-def test_the_history_is_what_was_logged(run):
+def test_the_history_has_the_logged_values(run):
     with cordwood.open(run) as reader:
         rows = list(wandb.history(reader))
         assert (reader.outcome.kind, reader.skipped_len) == ("clean", 7)
@@ -179,11 +179,11 @@ def test_a_module_as_the_program_of_a_run():
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
 
-def test_the_output_is_what_was_printed(run):
+def test_the_output_is_the_printed_text(run):
     assert wandb.output(run) == "one 1\n\r50%tw\u00f6\n"
 
 
-def test_the_metrics_are_what_wandb_reports(run):
+def test_the_metrics_are_those_of_wandb(run):
     """Rows are expected as made by `send_stats` in `wandb/sdk/internal/sender.py`."""
     messages = messages_in(run)
     [start] = [message.run.start_time.ToMicroseconds() for message in messages if message.HasField("run")]
@@ -200,7 +200,7 @@ def test_the_metrics_are_what_wandb_reports(run):
 
 
 @pytest.mark.parametrize("path", [pytest.param(None, id="made here"), *RUNS])
-def test_each_record_is_what_wandb_reads(path, request):
+def test_each_record_is_read_by_wandb(path, request):
     path = path or request.getfixturevalue("run")
     messages = list(messages_in(path))
     with cordwood.open(path) as reader:
@@ -259,7 +259,7 @@ def test_bytes_that_wandb_does_not_know_are_counted():
     assert wandb.to_dict(message_of(history=inside))["unknown_len"] == 4
 
 
-def test_what_is_no_record_of_wandb():
+def test_records_that_are_not_of_wandb():
     twice, no_json, deep, deeper = (HistoryRecord() for _ in range(4))
     nested = SummaryRecord()
     item(nested.update, ["a"] * 101, 1)
@@ -538,7 +538,7 @@ def comparable(values):
 
 
 @given(st.lists(MESSAGES, max_size=5))
-def test_messages_of_wandb_decode_to_what_wandb_reads(messages):
+def test_messages_of_wandb_decode_to_the_values_that_wandb_reads(messages):
     records = [message.SerializeToString() for message in messages]
     parsed = [Record.FromString(record) for record in records]
     found = [function(records) for function in FUNCTIONS]

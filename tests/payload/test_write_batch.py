@@ -39,7 +39,7 @@ def test_every_record_of_a_real_log_and_back(path):
 
 
 @pytest.mark.parametrize("path", LOGS)
-def test_puts_and_deletes_of_a_real_log_are_those_of_the_judge(path):
+def test_puts_and_deletes_of_a_real_log_are_those_of_the_oracle(path):
     for record in records_of(path):
         batch = WriteBatch(record)
         found = [
@@ -163,7 +163,7 @@ def test_wide_columns_of_rocksdb(tmp_path):
 # Written by cordwood, read by them --------------------------------------------------------------
 
 
-def test_leveldb_reads_what_is_built(tmp_path):
+def test_leveldb_reads_built_batches(tmp_path):
     folder = tmp_path / "db"
     plyvel.DB(str(folder), create_if_missing=True).close()
     with cordwood.open(the_log_of(folder), "a") as log:
@@ -185,7 +185,7 @@ def recovered_by_rocksdb(folder, operations):
     return Rdict(str(folder), rocksdb_options(), column_families=families)
 
 
-def test_rocksdb_reads_what_is_built(tmp_path):
+def test_rocksdb_reads_built_batches(tmp_path):
     """RocksDB refuses a batch with a wrong count, so it agrees on which operations count."""
     operations = [
         Operation("log_data", value=b"passed over"),
@@ -218,7 +218,7 @@ def test_rocksdb_reads_what_is_built(tmp_path):
     database.close()
 
 
-def test_rocksdb_reads_what_it_can_use_only_with_other_options(tmp_path):
+def test_rocksdb_reads_operations_that_need_other_options(tmp_path):
     operations = [
         Operation("commit_with_timestamp", timestamp=b"12345678", xid=b"x1"),
         Operation("put_blob_index", key=b"b", value=b"\x00\x01inline"),
@@ -297,7 +297,7 @@ def test_the_kinds_are_all_there():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_operation_has_what_its_kind_has(kind):
+def test_an_operation_has_the_attributes_of_its_kind(kind):
     given = {name: 12 if name == "write_unix_time" else name.encode() for name in KINDS[kind].split()}
     operation = Operation(kind, **given)
     assert operation.kind == kind
@@ -350,7 +350,7 @@ def test_an_engine_takes_only_its_own_operations():
         WriteBatch.build(1, [Operation("post", key=b"")])
 
 
-def test_a_damaged_batch_gives_what_is_in_front_of_the_damage():
+def test_a_damaged_batch_gives_the_operations_before_the_damage():
     record = judge.write_batch(7, [(judge.PUT, b"a", b"1"), (judge.DELETE, b"b")])[:-1]
     operations = iter(WriteBatch(record))
     assert next(operations) == Operation("put", key=b"a", value=b"1")

@@ -176,7 +176,7 @@ def test_a_listing_that_is_older_than_the_file(bucket, log):
 
 
 @pytest.mark.parametrize("kind", ["URL", "obstore"])
-def test_what_is_missing(kind, bucket):
+def test_missing_packages(kind, bucket):
     source = bucket(kind, b"")
     source = source + "x" if kind == "URL" else (source[0], "missing.log")
     with pytest.raises(FileNotFoundError):

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_interrupts_a_record_gives_the_reason() {
+    fn the_interrupting_event_gives_the_reason() {
         for (interruption, payload, reason) in [
             (Interruption::NewRecord, b"a".as_slice(), Reason::MissingEnd),
             (Interruption::NewRecord, b"", Reason::EmptyFirst),
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_a_record_that_is_too_large() {
+    fn no_part_of_a_too_large_record_is_kept() {
         let mut assembler = Assembler::new(3);
         let region = |begin, end, reason| {
             Pushed::Skipped(SkippedRegion {

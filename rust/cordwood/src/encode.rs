@@ -736,7 +736,7 @@ mod tests {
     /// Records of any lengths, anywhere in a block, in LevelDB's dialect and in others, with any
     /// limit on `out`.
     #[test]
-    fn runs_write_what_single_calls_write() {
+    fn runs_write_the_same_as_single_calls() {
         let dialects = [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::WANDB),

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_type_and_length_zero_ends_the_block_whatever_its_checksum() {
+    fn a_header_of_type_and_length_zero_ends_the_block_with_any_checksum() {
         let zeros = [0; 100];
         assert_eq!(reason(find_at_end(&zeros)), Some(Reason::ZeroFill));
         let mut hidden = zeros.to_vec();

@@ -244,7 +244,7 @@ fn padding_does_not_complete_the_first_record() {
 /// A valid MIDDLE fragment without a record suffices, and so does a checkpoint up to which the file
 /// was on the disk.
 #[test]
-fn what_shows_that_it_is_a_log_need_not_be_a_record() {
+fn the_evidence_of_a_log_need_not_be_a_record() {
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let middle = [&common::fragment(3, b"middle")[..], &[0xff; 50]].concat();
     let (double, log) = open(&middle, pad());
@@ -276,7 +276,7 @@ fn text_and_gzip_are_not_cut_in_any_dialect() {
 /// The error says what the file is, not only that it is damaged, even if the file is longer than
 /// what detection reads, or a dialect is named.
 #[test]
-fn what_is_no_log_is_named() {
+fn the_format_of_a_file_that_is_not_a_log_is_named() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
     for policy in POLICIES {
         let (_, log) = open(&text, options().with_on_torn_tail(policy));
@@ -535,7 +535,7 @@ fn zeros_and_a_torn_first_record_are_cut() {
 
 /// Every bit of the record, whatever zeros the record contains.
 #[test]
-fn what_one_flipped_bit_explains_is_not_cut() {
+fn damage_that_one_flipped_bit_explains_is_not_cut() {
     let half = [[1; 750], [0; 750]].concat();
     for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
         let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", record]);
@@ -630,7 +630,7 @@ fn a_shorter_file_and_a_new_one_are_other_files() -> Result<(), Error> {
 
 /// Another process knows what is on the disk only from its checkpoint.
 #[test]
-fn what_follows_a_checkpoint_is_written_again() -> Result<(), Error> {
+fn the_bytes_after_a_checkpoint_are_rewritten() -> Result<(), Error> {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two", b"three"]);
     let (double, log) = open(&file, options().with_checkpoint(Some(10)));
     let log = log?;
@@ -767,7 +767,7 @@ fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
 /// The system reports once that it could not write. If the cut of a failed write receives that
 /// error, a sync that is under way in another thread succeeds, but vouches for nothing.
 #[test]
-fn a_sync_whose_error_a_cut_received_vouches_for_nothing() -> Result<(), Error> {
+fn a_sync_whose_error_a_cut_received_is_no_proof() -> Result<(), Error> {
     let double = Double::default();
     double.state().identity = file_id(5);
     double.state().sync_time = Duration::from_millis(200);

@@ -154,7 +154,7 @@ fn the_option_that_is_named_lifts_it() {
 
 /// Data that compresses well reaches the limit only beyond 256 MiB.
 #[test]
-fn what_an_engine_writes_is_read() {
+fn logs_of_engines_are_read() {
     let mut file = Vec::new();
     let mut encoder =
         Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd)).unwrap();

@@ -380,7 +380,7 @@ fn a_destroyed_header_costs_its_record() {
 }
 
 #[test]
-fn verify_reports_each_flip_whatever_the_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
+fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("damaged.log");
@@ -528,7 +528,7 @@ fn stat_adds_up() -> Result<(), Error> {
 }
 
 #[test]
-fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
     let folder = tempfile::tempdir()?;
     let (source, destination) = (folder.path().join("damaged.log"), folder.path().join("clean.log"));

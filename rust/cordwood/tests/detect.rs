@@ -150,7 +150,7 @@ fn a_named_dialect_wins() {
 }
 
 #[test]
-fn what_cannot_be_detected_is_unclear() {
+fn an_undetectable_file_is_unclear() {
     let fragments = [
         (Wire::Plain.full(b"foo"), None),
         (Wire::Recyclable(1).full(b"foo"), Some(Dialect::RECYCLABLE)),
@@ -212,7 +212,7 @@ fn fragments_after_damage_decide() {
 
 /// The first valid fragment decides, so a flipped type byte does not change a log's dialect.
 #[test]
-fn a_type_without_its_checksum_decides_nothing() {
+fn a_type_without_its_checksum_has_no_effect() {
     let file = Wire::Plain.full(b"foo");
     for kind in (0..=255).filter(|&kind| kind != 1) {
         let mut file = file.clone();
@@ -315,7 +315,7 @@ fn vectors() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_part_of_a_log_is_no_log() {
+fn every_prefix_of_a_log_is_detected() {
     for file in vectors() {
         for len in (0..file.len()).step_by(1 + file.len() / 1000) {
             assert_may_be_log(&file[..len]);
@@ -383,7 +383,7 @@ fn golden_vectors() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_part_of_a_golden_vector_is_no_log() {
+fn every_part_of_a_golden_vector_is_detected() {
     for file in golden_vectors() {
         for len in 0..=file.len() {
             assert_may_be_log(&file[..len]);
@@ -462,7 +462,7 @@ fn no_flipped_bit_makes_a_log_no_log() {
 /// Neither a signature nor text nor a type that no dialect writes outranks a valid fragment,
 /// wherever the log has one.
 #[test]
-fn a_valid_fragment_outranks_what_is_before_it() {
+fn a_valid_fragment_outranks_the_bytes_before_it() {
     for before in [
         &b"PK\x03\x04\x14\0\0\0\x08\0"[..],
         b"plain text, no log\n",
@@ -571,7 +571,7 @@ fn a_log_of_each_dialect_is_detected() {
 
 /// Of a stream, the first read may return anything from one byte to all of it.
 #[test]
-fn a_short_read_does_not_change_what_is_detected() {
+fn a_short_read_does_not_change_the_detected_format() {
     const BLOCK: usize = 32_768;
     let firsts = |len: usize| {
         (1..40)

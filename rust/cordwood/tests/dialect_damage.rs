@@ -370,7 +370,7 @@ fn each_type_byte() {
 /// Two adjacent blocks are damaged: the records after the damage in the second are also
 /// salvaged if the log has a number, so that another log might follow the damage in the first.
 #[test]
-fn what_follows_damage_in_two_blocks_is_salvaged() {
+fn records_after_damage_in_two_blocks_are_salvaged() {
     let records = |_: Wire, _: usize| {
         let small = (0..1_000).map(|number| noise(100, number));
         [noise(50_000, 8)].into_iter().chain(small).collect()

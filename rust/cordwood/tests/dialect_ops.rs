@@ -206,7 +206,7 @@ fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn s
 /// Bytes made by hand: the lengths of timestamps (type 10), without which keys cannot be read, and
 /// records of type 1 in a file with a log number in its name.
 #[test]
-fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     let foo = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let bar = b"\xba\xea\xec\x44\x03\x00\x01bar";
@@ -251,7 +251,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
 
 /// The report names what the new log cannot contain.
 #[test]
-fn salvage_says_what_it_cannot_keep() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {
     // Pebble's type 9: log 1, synced up to 0, one byte of data.
     let synced = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     let (saved, report) = salvage_as(synced, "000001.log", &SalvageOptions::default())?;

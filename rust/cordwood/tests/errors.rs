@@ -219,7 +219,7 @@ fn the_path_the_kind_and_the_hint_are_apart() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_failed_write_says_what_is_on_the_disk() {
+fn a_failed_write_says_how_much_is_on_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     for name in names() {
         let path = folder.path().join(name);
@@ -287,7 +287,7 @@ fn a_writer_has_the_errors_of_a_log_file() {
 
 /// A failed sync cannot be repeated, and says what an earlier one has put on the disk.
 #[test]
-fn after_a_failed_sync_a_writer_says_what_is_on_the_disk() {
+fn after_a_failed_sync_a_writer_says_how_much_is_on_the_disk() {
     let mut writer = Writer::new(Vec::new());
     writer.append(b"one").unwrap();
     writer.sync_with(|_| Ok(())).unwrap();

@@ -274,7 +274,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
 
 /// A read copies bytes in order, so it may see the end of a write whose beginning it missed.
 #[test]
-fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
+fn a_concurrent_write_is_not_damage() {
     let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
     let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
     for _ in 0..40 {
@@ -358,7 +358,7 @@ fn each_prefix_gives_its_whole_records_and_then_waits() {
 }
 
 #[test]
-fn a_kept_offset_goes_on_where_it_was() {
+fn a_saved_offset_resumes_there() {
     let log = small_log();
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 0);
@@ -375,7 +375,7 @@ fn a_kept_offset_goes_on_where_it_was() {
 
 /// What lies at the start but belongs to an earlier record is skipped, whenever it is read.
 #[test]
-fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
+fn a_start_in_the_middle_of_a_record_skips_its_rest() {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 0);
@@ -731,7 +731,7 @@ fn the_policies() {
 /// The zeros that stand for what is still to be written in the rest of a block are not data, even if
 /// what was passed in that block precedes the start and is not reported.
 #[test]
-fn after_what_precedes_the_start_a_record_is_returned_when_it_is_all_there() {
+fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete() {
     let unknown = [Wire::Plain.full(b"foo"), Wire::Plain.fragment(9, b"x")].concat();
     let start = unknown.len();
     let whole = [
@@ -781,7 +781,7 @@ fn wait_waits_no_longer_than_its_timeout() {
 }
 
 #[test]
-fn what_cannot_be_followed() {
+fn paths_that_cannot_be_followed() {
     let (folder, path) = folder();
     let kind = |path: &Path| match Follower::open(path) {
         Err(Error {
@@ -1035,7 +1035,7 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
 /// If a log's first fragment is destroyed, the records after the first block are returned, in any
 /// dialect, named or not.
 #[test]
-fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
+fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
     let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
     let named = [
         (Wire::Plain, Some(Dialect::LEVELDB)),
@@ -1290,7 +1290,7 @@ fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
 /// Damage of up to eight bits in a file header costs nothing but the header: neither a reader nor a
 /// follower, however the bytes arrive, and whatever the first fragment is.
 #[test]
-fn a_damaged_file_header_costs_nothing_else() {
+fn a_damaged_file_header_costs_only_itself() {
     let (wandb, swanlab) = (*b":W&B\xe1\xbe\x00", *b":SWL\xd6\xe1\x02");
     let dialects = [
         (wandb, swanlab, 0, Dialect::WANDB),
@@ -1447,7 +1447,7 @@ fn a_run_file_is_not_returned_later_than_it_is_written() {
 /// Nothing more is written to a file that has been renamed, so what a reader returns is not waited
 /// for.
 #[test]
-fn a_rotation_decides_what_is_still_open() {
+fn a_rotation_decides_open_questions() {
     // Its first fragment is damaged, and it ends before the third block does.
     let (mut closed, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..90 {
@@ -1507,7 +1507,7 @@ fn each_block_after_a_hole_is_looked_at_again() {
 /// A poll probes no more than 8 MiB. A file that has been replaced is probed to its end, in several
 /// polls, before that is reported, and again before it is reported another time.
 #[test]
-fn what_follows_a_long_hole_is_returned_before_the_rotation_is_reported() {
+fn records_after_a_long_hole_are_returned_before_the_rotation() {
     for is_written_between_reports in [false, true] {
         let (folder, path) = folder();
         let begin = 2_000 * BLOCK_LEN;
@@ -1593,7 +1593,7 @@ fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_the
 /// A record is too large, and its rest, which is not damage, is read more than once, because its
 /// writer cuts the file and writes it again.
 #[test]
-fn the_rest_of_a_record_that_is_too_large_is_no_damage_if_it_is_read_again() {
+fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again() {
     let (run, _) = run_file(0, &[5, 50_000, 4]);
     let plain = Log::new(vec![vec![b'a'; 5], vec![b'b'; 100_000], vec![b'c'; 4]]).file;
     // LevelDB ignores bytes in a trailer after a FIRST.

@@ -126,7 +126,7 @@ fn crc32c_of_the_rfc() {
 }
 
 #[test]
-fn encoded_len_is_what_the_encoder_writes() {
+fn encoded_len_is_the_length_that_the_encoder_writes() {
     const BLOCK: u64 = 32_768;
     // Each distance from the edges of a block at which something changes, and a few in between.
     let near = |edge: u64| (edge.saturating_sub(15)..edge + 9).chain([edge + 1_000]);

@@ -659,7 +659,7 @@ fn check_torn(len: usize) {
 // Traps in LevelDB that this crate must not share.
 
 #[test]
-fn wire_types_with_a_right_checksum() {
+fn wire_types_with_a_valid_checksum() {
     for kind in (0..=255).filter(|kind| !(FULL..=LAST).contains(kind)) {
         // Exception: LevelDB takes type 5 for the end of the file and silently loses "bbb"; it
         // silently skips type 6; from 128 on it reports a number that is not the type's.

@@ -137,7 +137,7 @@ fn try_append_leaves_a_record_that_requires_a_sync_to_append() -> Result<(), Err
 }
 
 #[test]
-fn short_and_interrupted_writes_are_gone_on_with() -> Result<(), Error> {
+fn short_and_interrupted_writes_are_continued() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append(&[1; 1000])?;
@@ -366,7 +366,7 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
 
 /// Otherwise a crash could leave bytes of the failed write after those of the next.
 #[test]
-fn what_is_left_of_a_failed_write_is_cut_off_and_that_is_synced() -> Result<(), Error> {
+fn the_rest_of_a_failed_write_is_cut_off_and_the_cut_synced() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
         let double = Double::default();
         let log = create(&double, options);
@@ -782,7 +782,7 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
 
 /// Without a sync, and without the bytes that close a log.
 #[test]
-fn a_dropped_log_writes_what_it_has() -> Result<(), Error> {
+fn a_dropped_log_writes_its_records() -> Result<(), Error> {
     let double = Double::default();
     let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
     let log = create(&double, buffered().with_format(format).with_sync(SyncPolicy::OnClose));
@@ -803,7 +803,7 @@ fn a_dropped_log_writes_what_it_has() -> Result<(), Error> {
 /// After a failed write that was undone, the records are written again. After one that could not be
 /// undone, a failed sync or a panic, nothing is written.
 #[test]
-fn a_failed_log_that_is_dropped_writes_nothing() -> Result<(), Error> {
+fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
     let double = Double::default();
     let log = create(&double, buffered());
     log.append(b"one")?;
@@ -842,7 +842,7 @@ fn a_failed_log_that_is_dropped_writes_nothing() -> Result<(), Error> {
 
 /// Records that the parent has appended but not written are for the parent to write.
 #[test]
-fn a_log_that_a_forked_child_drops_writes_nothing() -> Result<(), Error> {
+fn a_log_that_a_forked_child_drops_does_not_write() -> Result<(), Error> {
     let double = Double::default();
     let number = Arc::new(AtomicU32::new(1));
     double.state().process = Process::simulated(Arc::clone(&number));
@@ -877,7 +877,7 @@ impl io::Write for Shared {
 }
 
 #[test]
-fn a_dropped_writer_writes_what_it_has() -> Result<(), Error> {
+fn a_dropped_writer_writes_its_records() -> Result<(), Error> {
     let sink = Shared::default();
     let mut writer = Writer::new(sink.clone());
     writer.append(b"one")?;
@@ -1018,7 +1018,7 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
 /// In Pebble's dialect, a trailer with the number 8; in W&B's, the file header, even if there is no
 /// record.
 #[test]
-fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
+fn closing_writes_the_end_of_a_log_of_the_dialect() -> Result<(), Error> {
     for (dialect, expected) in [
         (
             LogFormat::new(Dialect::PEBBLE).with_log_number(7),
@@ -1037,7 +1037,7 @@ fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
 /// What a dialect does not support, or this build cannot write, is refused before a file is
 /// created, emptied or changed.
 #[test]
-fn what_cannot_be_written_is_refused_and_changes_nothing() {
+fn unwritable_records_are_refused_without_effect() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old.log"), folder.path().join("new.log"));
     std::fs::write(&old, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo").unwrap();

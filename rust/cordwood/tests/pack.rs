@@ -112,7 +112,7 @@ fn a_mark_in_the_middle_is_left_out() -> Result<(), Error> {
 
 /// Whatever may have been a record: where it begins and ends, and its reason.
 #[test]
-fn what_may_have_been_a_record_is_an_error() {
+fn a_region_that_may_have_been_a_record_is_an_error() {
     let zeros = |len| vec![0; len];
     let flipped = [b"\xdd\x5f\xb3\x7a\x03\x00\x01fog", FOO].concat();
     let two_blocks = |last: &[u8]| [FOO, &zeros(BLOCK_LEN - 10), last].concat();

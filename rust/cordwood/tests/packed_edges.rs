@@ -515,7 +515,7 @@ fn a_flipped_bit_of_a_container_is_flipped_back_for_all_its_records() {
 }
 
 #[test]
-fn if_a_mark_is_lost_nothing_else_is() {
+fn a_lost_mark_costs_no_record() {
     let file = log();
     let all = read(&file, &options());
     for damage in 1..=17 {
@@ -547,7 +547,7 @@ fn the_codec_in_the_mark_does_not_compress_records() {
 }
 
 #[test]
-fn a_mark_in_the_middle_says_nothing() {
+fn a_mark_in_the_middle_has_no_effect() {
     let mut file = log();
     let before = read(&file, &options());
     file.resize(2 * BLOCK, 0);

@@ -524,7 +524,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn what_is_written_is_read(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
+    fn written_records_are_read(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
         let pieces: Vec<Piece> = sizes.into_iter().map(Piece::Record).collect();
         let file = File::new(0, seed, &pieces);
         let mut reader = Reader::from_slice(&file.bytes, ReadOptions::default());
@@ -667,7 +667,7 @@ proptest! {
     #![proptest_config(cases(120))]
 
     #[test]
-    fn short_reads_change_nothing(
+    fn short_reads_return_the_same(
         script in script(),
         options in options(),
         range in any::<Option<(Index, Index)>>(),
@@ -686,7 +686,7 @@ proptest! {
     }
 
     #[test]
-    fn reads_of_one_to_three_bytes_change_nothing(
+    fn reads_of_one_to_three_bytes_return_the_same(
         seed: u64,
         pieces in prop::collection::vec(piece(small_size()), 1..12),
         damage in prop::collection::vec(damage(), 0..3),
@@ -721,7 +721,7 @@ proptest! {
 /// `read_more` may be called at any time, not only when more is needed: it must not take a full
 /// buffer for the end of the file.
 #[test]
-fn reading_more_often_than_needed_changes_nothing() {
+fn reading_more_often_than_needed_has_no_effect() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());
@@ -941,7 +941,7 @@ proptest! {
     /// A block ends among the first bytes, so that all of the rules apply in a file small enough
     /// for this.
     #[test]
-    fn windows_that_grow_by_a_byte_change_nothing(
+    fn windows_that_grow_by_a_byte_return_the_same(
         left in 0..90_usize,
         seed: u64,
         pieces in prop::collection::vec(piece(small_size()), 1..12),
@@ -992,7 +992,7 @@ proptest! {
     #![proptest_config(cases(40))]
 
     #[test]
-    fn short_writes_change_nothing(
+    fn short_writes_leave_the_same_file(
         seed: u64,
         // Occasionally more than the writer's buffer of 256 KiB.
         sizes in prop::collection::vec((prop_oneof![20 => size(), 1 => Just(Size::Len(1_100_000))], any::<bool>()), 0..20),

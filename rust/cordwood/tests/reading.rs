@@ -44,7 +44,7 @@ fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'stati
 
 /// Readers, writers and errors can be sent to other threads, and shared with them.
 #[test]
-fn what_holds_a_log_is_send_and_sync() {
+fn handles_are_send_and_sync() {
     const fn check<T: Send + Sync>() {}
     const {
         check::<FileReader>();
@@ -349,7 +349,7 @@ fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
 /// After damage, six zeros and a 5 look like an end-of-log trailer, but may be something else whose
 /// beginning is lost.
 #[test]
-fn what_looks_like_an_end_trailer_after_damage_does_not_end_the_log() {
+fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
     let mut file = Wire::Plain.full(&[b'x'; 50]);
     file[3] ^= 1;
     file.extend(Wire::Plain.full(&[b'y'; 50]));
@@ -934,7 +934,7 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
 /// An older log of another form follows damage in the block in which a range begins: what precedes
 /// the range shows that it is another log.
 #[test]
-fn a_range_returns_nothing_of_an_older_log_of_another_form() {
+fn a_range_returns_no_record_of_an_older_log_of_another_form() {
     let mut older = Vec::new();
     for _ in 0..300 {
         Wire::Plain.append(&mut older, 0, &[b'o'; 321]);
@@ -1104,7 +1104,7 @@ mod compressed {
 
     /// The first fragment says that records are compressed. Without it they are taken for what they look like.
     #[test]
-    fn a_frame_is_no_record_of_an_uncompressed_log() {
+    fn a_frame_is_not_a_record_of_an_uncompressed_log() {
         let records = records();
         for number in [None, Some(7)] {
             let file = log(number, &records);
@@ -1131,7 +1131,7 @@ mod compressed {
 
     /// Frames that a user stores in a log are returned unchanged, even if the first one is damaged.
     #[test]
-    fn frames_of_the_user_stay_what_they_are() {
+    fn frames_of_the_user_stay_unchanged() {
         let frames: Vec<Vec<u8>> = records()
             .iter()
             .map(|record| [b"\x28\xb5\x2f\xfd".as_slice(), record].concat())

@@ -304,7 +304,7 @@ fn are_read_slowly(files: &[OnDisk]) {
 /// The name says which log it is, whatever the file contains: it was renamed to be recycled, and
 /// has not been written to yet.
 #[test]
-fn a_file_of_another_number_holds_nothing_of_its_log() {
+fn a_file_of_another_number_holds_no_record_of_its_log() {
     let folder = tempfile::tempdir().expect("a folder");
     let renamed = folder.path().join("000015.log");
     std::fs::copy(folder_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");

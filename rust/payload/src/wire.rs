@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_what_is_nested_in_them() {
+    fn strings_and_the_messages_nested_in_them() {
         let mut cursor = Cursor::new(b"\x03abc\x00\x02\x07\x08", 0);
         assert_eq!(cursor.string(), Ok(b"abc".as_slice()));
         assert_eq!(cursor.string(), Ok(b"".as_slice()));

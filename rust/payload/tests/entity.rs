@@ -154,7 +154,7 @@ fn no_cut_and_no_flip_panics_or_points_outside() {
 }
 
 #[test]
-fn what_is_not_known_is_kept() {
+fn unknown_fields_are_kept() {
     // In each message: of the entity (owner, 17), a property (30), its value (31), a path (5) and an element (6).
     let key = field(13, b"\x6a\x01a\x72\x0e\x0b\x12\x04Task\x18\x07\x32\x00\x0c\x28\x09");
     let property = field(
@@ -183,7 +183,7 @@ fn what_is_not_known_is_kept() {
 }
 
 #[test]
-fn an_entity_group_that_says_something_else_is_kept() {
+fn a_contradicting_entity_group_is_kept() {
     let same = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x07\x0c"].concat();
     assert_eq!(Entity::decode(&same).unwrap().other_fields, []);
     let other = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x08\x0c"].concat();
@@ -200,7 +200,7 @@ fn text_that_is_not_utf8_stays_bytes() {
 }
 
 #[test]
-fn what_is_no_entity() {
+fn records_that_are_not_entities() {
     assert_eq!(reason(b""), PayloadReason::MissingField { tag: 13 });
     assert_eq!(reason(&entity_of(b"\x20\x00")), PayloadReason::MissingField { tag: 5 });
     // A string where a truth value should be; an end without a begin; a group that does not end; one that ends as another.

@@ -265,7 +265,7 @@ fn a_field_that_is_cut_is_an_error_at_every_byte() {
 }
 
 #[test]
-fn what_is_wrong_with_an_edit_is_said_with_its_place() {
+fn the_fault_of_an_edit_is_named_with_its_place() {
     for (record, offset, len, reason) in [
         // Large value refs, which LevelDB has dropped; a Pebble tag; one after all that are known.
         (
@@ -337,7 +337,7 @@ fn a_sequence_number_has_56_bits() {
 
 /// For every tag: a field of a later version is either read again as it was written, or not written.
 #[test]
-fn what_a_reader_would_take_for_another_field_is_not_written() {
+fn values_that_a_reader_would_take_for_another_field_are_not_written() {
     let mut written = [0; 3];
     for tag in (0..20_000).chain([u32::MAX]) {
         let ignorable = Field::Ignorable {

@@ -138,7 +138,7 @@ fn output_metrics_and_the_end() {
 }
 
 #[test]
-fn what_is_not_known_is_skipped() {
+fn unknown_fields_are_skipped() {
     assert!(matches!(decoded(FILES), WandbRecord::Other));
     assert!(matches!(decoded(b""), WandbRecord::Other));
     // Field 1023 in the record and in its message, of each wire type; the last is a group with a group in it.
@@ -160,7 +160,7 @@ fn what_is_not_known_is_skipped() {
 }
 
 #[test]
-fn what_wandb_does_not_write_is_an_error() {
+fn messages_that_wandb_does_not_write_are_errors() {
     let cases: [(&[u8], _, _, _); 11] = [
         // Two kinds in one record, twice the same field.
         (b"\x2a\x00\x1a\x00", 2, 2, PayloadReason::NonCanonical),
@@ -210,7 +210,7 @@ fn a_record_that_is_cut_is_an_error_in_it() {
 }
 
 #[test]
-fn nothing_comes_after_an_error() {
+fn no_event_comes_after_an_error() {
     let record = b"\x12\x08\x0a\x02\x0a\x00\x0a\x02\x08\x00";
     let WandbRecord::History { mut items, .. } = decoded(record) else {
         panic!()

@@ -319,7 +319,7 @@ fn operations_end_at_the_first_error() {
 }
 
 #[test]
-fn what_is_wrong_with_a_batch_is_said_with_its_place() {
+fn the_fault_of_a_batch_is_named_with_its_place() {
     let rocksdb = |record: &[u8], offset, len, reason| is_wrong(decode(record, Engine::RocksDb), offset, len, reason);
     rocksdb(b"", 0, 0, PayloadReason::Truncated);
     rocksdb(&[0; 11], 8, 3, PayloadReason::Truncated);

@@ -67,7 +67,7 @@ impl Job for Append<'_> {
 }
 
 #[test]
-fn what_a_kernel_appends_is_the_data_and_the_state_is_the_oracles() {
+fn a_kernel_appends_the_data_and_has_the_state_of_the_oracle() {
     let data = noise(34_000 + 64);
     for kernel in dispatch::Available::all() {
         let name = kernel.run(dispatch::Name);

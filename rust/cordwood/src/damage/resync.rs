@@ -364,7 +364,7 @@ mod tests {
     /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid; one with
     /// only one of the two is.
     #[test]
-    fn a_zero_header_is_no_fragment() {
+    fn a_zero_header_is_not_a_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
         let junk = b"junk that is no end";
         let zero = fragment(0, b"");
@@ -491,7 +491,7 @@ mod tests {
     /// Valid fragments with damage between them, and whole blocks of possible headers; at the end
     /// of a block and of a file.
     #[test]
-    fn the_search_finds_what_the_rule_says() {
+    fn the_search_follows_the_rule() {
         let mut random = 1_u64;
         let mut next = move |max: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

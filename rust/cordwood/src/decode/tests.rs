@@ -21,7 +21,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
 
 /// Runs are an optimisation: without them each fragment goes through `find`, one by one.
 #[test]
-fn runs_find_what_single_steps_find() {
+fn runs_find_the_same_as_single_steps() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     for len in (0..3000).map(|i| i * 7919 % 97).chain([32_000, 40_000, 0, 0, 5]) {

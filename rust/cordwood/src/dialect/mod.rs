@@ -529,7 +529,7 @@ mod tests {
 
     /// Two dialects of the same rank could both be right about a fragment.
     #[test]
-    fn what_shows_a_dialect_is_its_own() {
+    fn the_evidence_of_a_dialect_is_its_own() {
         let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.0.rank).collect();
         assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
         for dialect in Dialect::ALL {

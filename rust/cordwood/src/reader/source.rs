@@ -421,7 +421,7 @@ mod tests {
     /// A finding stays until it is taken, whether it is a record of a run, one on its own, one
     /// in pieces, or the end; and no bytes are read meanwhile.
     #[test]
-    fn what_is_found_stays_until_it_is_taken() -> Result<(), Error> {
+    fn a_finding_stays_until_it_is_taken() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
         let mut file = Vec::new();
         let mut encoder = Encoder::new(0);

@@ -263,7 +263,7 @@ fn a_fragment_inside_a_later_block_is_proof() {
 
 /// A trailer belongs to this log only if it has the log's number plus one.
 #[test]
-fn a_trailer_of_another_log_ends_nothing() {
+fn a_trailer_of_another_log_does_not_end_this_one() {
     let mut file = write(LOG, &["one"]);
     let begin = file.len() as u64;
     file.extend(b"\0\0\0\0\0\0\x05\x09\0\0\0");

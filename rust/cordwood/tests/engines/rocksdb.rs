@@ -655,7 +655,7 @@ mod compression {
     }
 
     #[test]
-    fn what_is_no_frame_is_reported_and_costs_itself() {
+    fn a_record_that_is_not_a_frame_is_reported_and_costs_itself() {
         let file = write(
             LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
             &["foo", "bar"],

@@ -222,17 +222,17 @@ fn d1_only_the_process_that_opened_a_writer_changes_its_file() {
 }
 
 #[test]
-fn d3_opening_for_append_keeps_what_was_synced_a_flipped_bit_included() {
+fn d3_opening_for_append_keeps_synced_bytes_a_flipped_bit_included() {
     assert_holds(Rule::OpeningKeepsSyncedRecords);
 }
 
 #[test]
-fn d4_durable_offset_covers_nothing_of_a_sync_that_failed() {
+fn d4_durable_offset_does_not_cover_a_failed_sync() {
     assert_holds(Rule::DurableAfterFailedSync);
 }
 
 #[test]
-fn p0_1_what_append_returned_is_found_by_readers() {
+fn p0_1_readers_find_acknowledged_records() {
     assert_holds(Rule::AppendedIsFound);
 }
 
@@ -242,17 +242,17 @@ fn p0_1_opening_for_append_keeps_a_file_of_another_dialect() {
 }
 
 #[test]
-fn what_was_synced_survives_a_loss_of_power() {
+fn synced_records_survive_a_loss_of_power() {
     assert_holds(Rule::SyncedSurvivesPowerLoss);
 }
 
 #[test]
-fn what_was_written_survives_a_kill() {
+fn written_records_survive_a_kill() {
     assert_holds(Rule::WrittenSurvivesKill);
 }
 
 #[test]
-fn nothing_comes_up_that_was_not_appended_and_nothing_twice() {
+fn records_were_appended_and_come_once() {
     assert_holds(Rule::NothingInvented);
 }
 
@@ -262,16 +262,16 @@ fn logs_without_damage_open() {
 }
 
 #[test]
-fn the_crate_reads_what_the_model_reads() {
+fn the_crate_reads_the_same_as_the_model() {
     assert_holds(Rule::ReaderAgrees);
 }
 
 #[test]
-fn a_write_that_failed_leaves_nothing_else() {
+fn a_failed_write_has_no_other_effect() {
     assert_holds(Rule::FailedWritesAreUndone);
 }
 
 #[test]
-fn a_follower_returns_what_is_in_the_file() {
+fn a_follower_returns_the_records_in_the_file() {
     assert_holds(Rule::FollowerAgrees);
 }
