@@ -12,8 +12,8 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
     """The value with everything that JSON cannot represent replaced, also inside lists and objects.
 
     Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. A named tuple becomes an object,
-    without the fields that are `None`; any other tuple becomes a list. Numbers that JSON lacks become `"NaN"`,
-    `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
+    without the fields that are `None`; any other tuple becomes a list. A time becomes text as in RFC 3339. Numbers that
+    JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
     """
     if isinstance(value, bytes):
         try:
@@ -24,6 +24,9 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
         return str(value)  # For an enum, only its word.
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    # A time in UTC. The module `datetime` need not be loaded.
+    if isoformat := getattr(value, "isoformat", None):
+        return isoformat().replace("+00:00", "Z")
     if isinstance(value, dict):
         return {name: jsonable(item) for name, item in cast("dict[str, object]", value).items()}
     if isinstance(value, list):

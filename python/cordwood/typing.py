@@ -42,12 +42,14 @@ DecoderName: TypeAlias = Literal[
     "live-files",
     "entity",
     "json",
+    "wandb-run",
     "wandb-history",
     "wandb-summary",
     "wandb-config",
     "wandb-metrics",
     "wandb-output",
     "wandb",
+    "swanlab-history",
 ]
 """The kinds of records that `cordwood.scan` decodes."""
 

@@ -512,6 +512,7 @@ def test_a_scan_has_the_rows_and_columns_of_convert(name, exports, tmp_path):
         "write-batch": lambda: VECTORS / "leveldb/plyvel/000003.log",
         "version-edit": lambda: VECTORS / "leveldb/plyvel/MANIFEST-000002",
         "wandb": lambda: VECTORS / "wandb/run/run-1.wandb",
+        "swanlab": lambda: VECTORS / "swanlab/releases/run-0.7.10.swanlab",
         "entity": lambda: exports[0],
         "json": lambda: written(tmp_path / "json.log", [b'{"a":1,"b":[{"c":"x"}]}', b"[]"]),
         None: lambda: exports[0],

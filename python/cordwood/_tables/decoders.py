@@ -197,6 +197,21 @@ def live_files(_: Log) -> Rows:
     return Rows(apply, rows)
 
 
+def runs(_: Log) -> Rows:
+    """One row for a run; none if no record is one of a run."""
+    from cordwood.payload.wandb import RunFields, run_row, take_run_fields
+
+    found: list[RunFields] = []
+
+    def take(record: cordwood.Record) -> Iterable[Row]:
+        fields = found[0] if found else {}
+        take_run_fields(fields, record.data)
+        found[:] = [fields]
+        return []
+
+    return Rows(take, lambda: map(run_row, found))
+
+
 def history(log: Log) -> Rows:
     """One row for each step."""
     from cordwood.payload.wandb import history_row_without
@@ -302,6 +317,25 @@ def output_values(_: Log) -> ValueOf:
     return lambda record: jsonable(output_piece(record))
 
 
+def swanlab_history(_: Log) -> Rows:
+    """One row for each number that was logged."""
+    from cordwood.payload.swanlab import history_row
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        row = history_row(record.data)
+        return [] if row is None else [row]
+
+    return Rows(rows)
+
+
+def swanlab_history_values(_: Log) -> ValueOf:
+    """A number that was logged."""
+    from cordwood._jsonable import jsonable
+    from cordwood.payload.swanlab import history_row
+
+    return lambda record: jsonable(history_row(record))
+
+
 def is_entity(record: bytes, _: str | None) -> bool:
     """Whether a record can be an entity."""
     from cordwood._native import decode_entity
@@ -350,6 +384,13 @@ def entity_rows() -> RowsOf:
         return [{**row, "__other_fields__": others} if others else row]
 
     return rows
+
+
+def is_object(record: bytes, _: str | None) -> bool:
+    """Whether a record is a JSON object. Any digits would also be JSON."""
+    from cordwood.payload._json_parser import document
+
+    return record[:1] == b"{" and document(record) is not None
 
 
 def documents(_: Log) -> Rows:

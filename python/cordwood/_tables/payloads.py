@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cordwood._tables import decoders
-from cordwood._tables.schema import ColumnType, Shapes, ToJson
+from cordwood._tables.schema import ColumnType, ListOf, Shapes, ToJson
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -128,7 +128,14 @@ WANDB = Kind(
     "wandb-history",
     dialects=("wandb", "wandb_old"),
 )
-JSON = Kind("json", "JSON text", "JSON", "json")
+SWANLAB = Kind(
+    "swanlab",
+    "a record of a run of SwanLab",
+    "records of SwanLab",
+    "swanlab-history",
+    dialects=("swanlab",),
+)
+JSON = Kind("json", "a JSON object", "JSON objects", "json", decoders.is_object)
 
 _ALL = (
     Payload(
@@ -208,6 +215,30 @@ _ALL = (
         origin="__file__",
     ),
     Payload(
+        "wandb-run",
+        "a run: id, name, project, group, tags, notes, state, exit_code, start_time, host, git_commit, command, ...",
+        WANDB,
+        decoders.runs,
+        columns={
+            "id": "text",
+            "name": "text",
+            "project": "text",
+            "entity": "text",
+            "group": "text",
+            "job_type": "text",
+            "tags": ListOf("text"),
+            "notes": "text",
+            "state": "text",
+            "exit_code": "int",
+            "start_time": "time",
+            "host": "text",
+            "git_commit": "text",
+            "command": "text",
+        },
+        origin="run_id",
+        is_part=True,
+    ),
+    Payload(
         "wandb-history",
         "a step of a run in a .wandb file: _step and what was logged",
         WANDB,
@@ -262,6 +293,15 @@ _ALL = (
         first=lambda: {"offset": "uint"},
         has_offset=True,
         origin="run_id",
+    ),
+    Payload(
+        "swanlab-history",
+        "a number that a run in a .swanlab file has logged: key, step, epoch, value, time",
+        SWANLAB,
+        decoders.swanlab_history,
+        decoders.swanlab_history_values,
+        columns={"key": "text", "step": "int", "epoch": "int", "value": "float", "time": "time"},
+        is_part=True,
     ),
 )
 

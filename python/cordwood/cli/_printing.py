@@ -191,13 +191,11 @@ class JsonPrinter:
         self._error_count += 1
         if self._error_count > self._reported_max:
             return
-        complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
-        if (
-            self._error_count == 1
-            and self._payload
-            and (advice := other_payload(record.data, self._payload, self._dialect))
-        ):
-            complain(f"{display_name(self._name)}: the record at offset {record.offset} is {advice}")
+        payload = self._payload if self._error_count == 1 else None
+        advice = other_payload(record.data, payload, self._dialect) if payload else None
+        says = f" is {advice}" if advice else f": {error}"
+        complain(f"{display_name(self._name)}: the record at offset {record.offset}{says}")
+        if advice:
             self._reported_max = 1
 
     def close(self) -> None:

@@ -163,7 +163,8 @@ class LogRows:
         if self.end is not None:
             self.selection.report_stop(self.source, self.end, "row")
         for noun, count in self._left_out.items():
-            if count > self._reported_max[noun]:
+            # If all records are of another kind, one line has said so.
+            if count > self._reported_max[noun] and not (self.is_other_kind and count == self.read.record_count):
                 complain(f"{self._name}: {quantity(count, noun)} left out in all")
 
     def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
@@ -196,14 +197,12 @@ class LogRows:
             self.is_other_kind = True
 
     def _leave_out(self, record: cordwood.Record | LeftOutRecord, error: PayloadError) -> None:
-        is_first = not self._left_out["record"]
-        self._report("record", f"the record at offset {record.offset} is left out: {error}")
-        if (
-            is_first
-            and self._is_reporting
-            and (advice := other_payload(record.data, self._payload, self.reader.dialect))
-        ):
-            complain(f"{self._name}: the record at offset {record.offset} is {advice}")
+        is_first = self._is_reporting and not self._left_out["record"]
+        advice = other_payload(record.data, self._payload, self.reader.dialect) if is_first else None
+        self._report(
+            "record", f"the record at offset {record.offset} is left out: {f'it is {advice}' if advice else error}"
+        )
+        if advice:
             self._reported_max["record"] = 1
             self.is_other_kind = True
 
