@@ -2,7 +2,7 @@
 
     python benches/plot.py [--check]
 
-With `--check` it writes nothing, and fails if the documentation does not match the record.
+With `--check` it does not write, and fails if the documentation does not match the record.
 """
 
 from __future__ import annotations

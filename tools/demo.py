@@ -1,6 +1,6 @@
 """Read the log and the MANIFEST that a real LevelDB wrote, then let a real LevelDB read a log of ours.
 
-Run it with `make demo`. It works in a temporary folder and exits with 1 if anything is not as it must be.
+Run it with `make demo`. It works in a temporary folder and exits with 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_what_leveldb_wrote(folder: Path) -> None:
     edits = read_and_print(manifest, manifest.name)
     check(b"leveldb.BytewiseComparator" in b"".join(edits), "the MANIFEST does not name the comparator")
 
-    # What a crash leaves: only a part of the last write is in the file. That is not damage, and no
+    # As after a crash: only a part of the last write is in the file. That is not damage, and no
     # record before it is lost.
     torn = copies / "torn.log"
     torn.write_bytes(log.read_bytes()[:-5])

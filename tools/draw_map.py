@@ -1,7 +1,7 @@
 """Draws `docs/cli/map.svg`: the picture that `cordwood map --svg` makes of a damaged log, always the same one.
 
 python tools/draw_map.py            writes it
-python tools/draw_map.py --check    fails if it differs from what the command makes
+python tools/draw_map.py --check    fails if it differs from the command's picture
 """
 
 import io

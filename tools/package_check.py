@@ -1,4 +1,4 @@
-"""Builds everything that would be published, and tries each piece with nothing else installed: `make package-check`.
+"""Builds everything that would be published, and tries each piece on its own: `make package-check`.
 
 It checks the names and tags, the contents, the licences, the size, the cost of an import, that the examples in
 README.md run with only the wheel installed, and that the crates' own examples run from the packaged crates.
@@ -201,7 +201,7 @@ def main() -> None:
 
     for name, source in {"wheel": wheel, "abi3": stable, "sdist": sdist}.items():
         print(f"\n{source.name}: {source.stat().st_size:,} bytes")
-        # Build tools for the sdist are downloaded; cordwood itself needs nothing.
+        # Build tools for the sdist are downloaded; cordwood itself needs no package.
         options = () if source is sdist else ("--no-index",)
         try_python(environment(name, *options, source))
     try_guides(wheel)

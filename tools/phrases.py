@@ -1,13 +1,18 @@
-"""Look for phrases that are not the field's terms, and for code that takes a message apart: `make lint` runs it.
+"""Looks for phrases that are not the field's terms, and for code that takes a message apart: `make lint` runs it.
 
-Prose is comments in Rust, comments and docstrings in Python, and Markdown outside code blocks.
-A line with the marker `phrase-ok` and a reason, for example `# phrase-ok: behind a lock`, is left
-out. What a program prints (string literals, and the sessions in tests/cli) is left to its tests.
+Prose is Markdown outside code blocks, comments and docstrings, the names of tests, and the messages of the product:
+string literals of several words. A line with the marker `phrase-ok` and a reason, for example
+`# phrase-ok: behind a lock`, is left out.
+
+Two constructions are counted: clauses with *what* that are not questions, and *anything*, *nothing*, *something*. Both
+avoid the noun that the reader needs: "the skipped bytes" says more than "what was skipped". A few are idioms, so there
+is a limit for each 1,000 words, of all files together and of each file.
 
 A message is for people: what a program needs of an error is an attribute of it. So no code of the product searches,
 splits or shortens `str(error)`, `error.message`, or in Rust `error.to_string()`.
 
     python tools/phrases.py            the files that git tracks
+    python tools/phrases.py --count    the constructions in each part of the repository, and in the worst files
     python tools/phrases.py FILE ...   these files
 """
 
@@ -18,10 +23,11 @@ import re
 import subprocess
 import sys
 import tokenize
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-# A regular expression, and what to say instead.
+# A regular expression, and the replacement.
 PHRASES = [
     (r"behind(?! (a|the) (lock|trait|flag|feature))", "after"),
     # Except for unsafe code, which is sound.
@@ -67,8 +73,17 @@ PHRASES = [
     (r"from memory, it lost|was at hand|a prototype in", "what holds now, not how it came to be"),
 ]
 
-# A changelog is history; the sessions in tests/cli contain what the program prints.
-LEFT_OUT = ("CHANGELOG.md", "tests/cli/")
+CONSTRUCTIONS = {
+    "what": re.compile(r"\bwhat(?:ever)?\b(?![^.!?]*\?)", re.IGNORECASE),
+    "anything, nothing, something": re.compile(r"\b(?:any|no|some)thing\b", re.IGNORECASE),
+}
+# For each 1,000 words; a file may have a few more.
+LIMIT = 1.5
+FILE_LIMIT = 35
+FILE_LIMIT_MIN = 5
+
+# The changelog is history.
+LEFT_OUT = ("CHANGELOG.md", "tools/phrases.py")
 
 MARKER = "phrase-ok"
 # One search for all of them, in lower case, is faster than one that ignores case.
@@ -77,9 +92,13 @@ CODE = re.compile(r"`[^`]*`|\[[^\]]*\]\([^)]*\)|https?://\S+")
 
 
 def rust_prose(text: str) -> Iterator[tuple[int, str]]:
-    """The comments of a Rust file, by line, without the code in their examples."""
-    is_code = False
+    """The comments of a Rust file and the names of its tests, by line, without the code in examples."""
+    is_code = is_test = False
     for number, line in enumerate(text.splitlines(), 1):
+        name = re.match(r"\s*(?:pub )?fn (\w+)", line)
+        if name and is_test:
+            yield from ((number, ""), (number, name[1].replace("_", " ")), (number, ""))
+        is_test = "#[test]" in line or (is_test and not name)
         comment = re.search(r"(?:^|\s)//[/!]?(.*)", line)
         if not comment:
             is_code = False
@@ -91,7 +110,7 @@ def rust_prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def python_prose(text: str) -> Iterator[tuple[int, str]]:
-    """The comments and docstrings of a Python file, by line."""
+    """The comments, docstrings and names of tests of a Python file, by line."""
     lines = {
         token.start[0]: token.string.lstrip("#")
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
@@ -102,6 +121,9 @@ def python_prose(text: str) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             source = sources[node.lineno - 1 : node.end_lineno]
             lines |= {node.lineno + n: line.replace('"""', "") for n, line in enumerate(source)}
+    for number, line in enumerate(sources, 1):
+        if name := re.match(r"\s*(?:async )?def (test_\w+)", line):
+            yield from ((number, name[1].replace("_", " ")), (number, ""))
     previous = 0
     for number in sorted(lines):
         if number > previous + 1:
@@ -124,8 +146,70 @@ def markdown_prose(text: str) -> Iterator[tuple[int, str]]:
 PROSE = {".rs": rust_prose, ".py": python_prose, ".pyi": python_prose, ".md": markdown_prose}
 
 
+def messages(path: Path) -> Iterator[str]:
+    """The string literals of several words in a file of the product."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py" and str(path).startswith("python/"):
+        tree = ast.parse(text)
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                yield node.value
+    elif is_rust_of_the_product(path):
+        code = re.sub(r"^\s*//.*", "", text.partition("#[cfg(test)]")[0], flags=re.MULTILINE)
+        for literal in re.findall(r'"((?:[^"\\]|\\.)*)"', code, re.DOTALL):
+            yield re.sub(r"\\\n\s*", "", literal)
+
+
+def is_rust_of_the_product(path: Path) -> bool:
+    return path.suffix == ".rs" and "/src/" in str(path) and not re.search(r"tests?\.rs$|/fuzz/|^benches/", str(path))
+
+
+def part_of(path: Path) -> str:
+    """The part of the repository, for the counts."""
+    if path.suffix == ".md":
+        return "tests" if path.parts[0] == "tests" else "docs"
+    return "rust" if is_rust_of_the_product(path) else "python" if path.parts[0] == "python" else "tests"
+
+
+class Counts:
+    """The words of some texts, and how often each construction occurs in them."""
+
+    def __init__(self) -> None:
+        self.words = 0
+        self.found = dict.fromkeys(CONSTRUCTIONS, 0)
+
+    def add(self, text: str) -> None:
+        """Counts a text too."""
+        text = CODE.sub(" ", text)
+        self.words += len(re.findall(r"[A-Za-z][A-Za-z'-]*", text))
+        for name, pattern in CONSTRUCTIONS.items():
+            self.found[name] += len(pattern.findall(text))
+
+    def __str__(self) -> str:
+        rates = (f"{name}: {count} ({1000 * count / max(self.words, 1):.2f})" for name, count in self.found.items())
+        return f"{self.words:,} words; {'; '.join(rates)}"
+
+    def too_many(self, limit: float, least: int = 0) -> list[str]:
+        """The constructions of which there are more than `limit` for each 1,000 words, and more than `least`."""
+        return [name for name, count in self.found.items() if count > max(limit * self.words / 1000, least)]
+
+
+def counts(paths: list[Path]) -> dict[Path | str, Counts]:
+    """The counts of each file, of each part, and of everything."""
+    counted: dict[Path | str, Counts] = defaultdict(Counts)
+    for path in paths:
+        prose = "\n".join(line for _, line in PROSE[path.suffix](path.read_text(encoding="utf-8")))
+        said = "\n".join(text for text in messages(path) if " " in text)
+        for key in (path, part_of(path), "all"):
+            counted[key].add(prose)
+        for key in (path, "messages", "all"):
+            counted[key].add(said)
+    return counted
+
+
 def hits(path: Path) -> Iterator[tuple[int, str, str]]:
-    """The phrases found in a file: the line, the phrase and what to say instead."""
+    """The phrases found in a file: the line, the phrase and the replacement."""
     text = path.read_text(encoding="utf-8")
     starts, numbers, joined = [], [], ""
     for number, line in PROSE[path.suffix](text):
@@ -144,7 +228,7 @@ def hits(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def instead_of(text: str, at: int, end: int) -> str:
-    """What to say instead of the phrase between these positions."""
+    """The replacement for the phrase between these positions."""
     for phrase, instead in PHRASES:
         match = re.compile(rf"\b(?:{phrase.lower()})\b").match(text, at)
         if match and match.end() == end:
@@ -166,7 +250,7 @@ def taken_apart(path: Path) -> Iterator[int]:
     """The lines of a file of the product that take a message apart."""
     text = path.read_text(encoding="utf-8")
     numbers = []
-    if path.suffix == ".rs" and "/src/" in str(path) and not re.search(r"tests?\.rs$|/fuzz/", str(path)):
+    if is_rust_of_the_product(path):
         code = re.sub(r"//.*", lambda comment: " " * len(comment[0]), text.partition("#[cfg(test)]")[0])
         numbers = [code.count("\n", 0, match.end()) + 1 for match in RUST_APART.finditer(code)]
     elif path.suffix == ".py" and str(path).startswith("python/"):
@@ -191,19 +275,29 @@ def is_message(node: ast.expr) -> bool:
 
 
 def main() -> int:
-    """Print what was found, and fail if that is anything."""
+    """Prints the findings, and fails if there are any."""
     tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines()
-    left_out = (*LEFT_OUT, "tools/phrases.py")
-    names = sys.argv[1:] or [name for name in tracked if not name.startswith(left_out)]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--count"]
+    names = arguments or [name for name in tracked if name not in LEFT_OUT]
+    paths = [path for path in map(Path, names) if path.suffix in PROSE and path.exists()]
+    counted = counts(paths)
+    if "--count" in sys.argv:
+        for part in (key for key in counted if isinstance(key, str)):
+            print(f"{part}: {counted[part]}")
     count = 0
-    for path in map(Path, names):
-        if path.suffix in PROSE and path.exists():
-            for number, phrase, instead in hits(path):
-                count += 1
-                print(f"{path}:{number}: {phrase!r}: say {instead!r}")
-            for number in taken_apart(path):
-                count += 1
-                print(f"{path}:{number}: a message is taken apart: use the attributes of the error")
+    for path in paths:
+        for number, phrase, instead in hits(path):
+            count += 1
+            print(f"{path}:{number}: {phrase!r}: say {instead!r}")
+        for number in taken_apart(path):
+            count += 1
+            print(f"{path}:{number}: a message is taken apart: use the attributes of the error")
+        for name in counted[path].too_many(FILE_LIMIT, FILE_LIMIT_MIN):
+            count += 1
+            print(f"{path}: too often {name}, name the noun: {counted[path]}")
+    for name in [] if arguments else counted["all"].too_many(LIMIT):
+        count += 1
+        print(f"in all files too often {name}, name the noun: {counted['all']}")
     print(f"{count} found" if count else "no phrase found")
     return int(count > 0)
 

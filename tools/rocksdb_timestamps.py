@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes logs of RocksDB that state the lengths of timestamps late, and opens RocksDB on what `salvage` makes of them.
+"""Writes logs of RocksDB that state the lengths of timestamps late, and opens RocksDB on the salvaged logs.
 
     .venv/bin/python tools/rocksdb_timestamps.py HEADERS
 
@@ -140,7 +140,7 @@ def compiled(headers: str, folder: Path) -> ctypes.CDLL:
 
 
 def require(is_so: bool, what: str) -> None:
-    """Ends the program if something is not as it should be."""
+    """Ends the program if a check fails."""
     if not is_so:
         raise SystemExit(what)
 
@@ -157,10 +157,10 @@ def check(calls: ctypes.CDLL, database: Path, form: tuple[int, int], folder: Pat
     with cordwood.Reader(log) as reader:
         *_, last = reader.records()
         *_, sizes = (region for region in reader.skipped if region.reason == "metadata")
-    # What is flipped, whether it is repaired, and then: how many values RocksDB finds, and what was not kept.
+    # The flipped bit, whether it is repaired, and then: how many values RocksDB finds, and which were not kept.
     checks = {
         "nothing": (None, False, RECORD_COUNT, ()),
-        # Nothing lies after it in its block.
+        # No fragment follows it in its block.
         "the last record": (last.offset, False, RECORD_COUNT - 1, ()),
         "the lengths": (sizes.offset, False, PLAIN_COUNT, ("timestamp_sizes",)),
         "the lengths, flipped back": (sizes.offset, True, RECORD_COUNT, ()),

@@ -3,8 +3,8 @@
     .venv/bin/python tools/vectors.py
 
 It needs the dependency groups `test` and `appengine` (`make .venv/test.stamp .venv/appengine.stamp`). Run it when an
-engine writes something new, never to make a test pass: the files are what cordwood is compared with. Then look at
-`git diff --stat` and record the changes in tests/vectors/README.md; a test checks the table there.
+engine writes a new form, never to make a test pass: cordwood is compared with these files. Then look at `git diff
+--stat` and record the changes in tests/vectors/README.md; a test checks the table there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a short run with the wandb release that this Python has installed, without what identifies the machine.
+"""Writes a short run with the wandb release that this Python has installed, without data about the machine.
 
     PYTHON tools/wandb_run.py FILE
 
-`tests/vectors` has such runs of old releases, and `tests/cli/test_tables.py` knows what is logged here. The times
+`tests/vectors` has such runs of old releases, and `tests/cli/test_tables.py` knows the values logged here. The times
 differ from run to run, so a new file is never the same.
 """
 

@@ -1,7 +1,7 @@
 """Times the build for the stable ABI against the one for this Python: `make bench-abi3`.
 
 Each runs in its own process, and they take turns. The figures are CPU time, and a ratio compares two successive turns.
-Each turn checks what it has read or written.
+Each turn checks the records it has read or written.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Reading and writing from Python, compared with what else people use. `make bench` runs it.
+"""Reading and writing from Python, compared with other packages. `make bench` runs it.
 
     python benches/python/bench.py [--checksums] [--json FILE] [--rounds N] [--only WORD]... [--size SIZE]...
 
 Each contender runs in its own process, in an environment created for it under `target/peers`. They take turns, so that
-other load on the machine affects all alike; what each reads is checked before it is timed. A figure is nanoseconds per
-record, the median of the rounds with the middle half; a ratio compares two turns of the same round. Files are in memory
-if the system has a folder for that: the disk is the same for all.
+other load on the machine affects all alike; the results of each are checked before it is timed. A figure is nanoseconds
+per record, the median of the rounds with the middle half; a ratio compares two turns of the same round. Files are in
+memory if the system has a folder for that: the disk is the same for all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANSWER_LIMIT = 120
 """Seconds after which a contender is dropped."""
 
 BASELINES = {"log": "cordwood", "own": "cordwood", "batches": "cordwood on WriteBatches"}
-"""The contender that a time is compared with, by what is read."""
+"""The contender that a time is compared with, by its input."""
 
 
 VERBS = {
@@ -47,7 +47,7 @@ VERBS = {
     "checksum": "checksum",
     "net": "checksum, less the call",
 }
-"""What a table shows. Writers are compared only with those of the same policy."""
+"""The contents of a table. Writers are compared only with those of the same policy."""
 
 
 class GivenUpError(Exception):
@@ -66,7 +66,7 @@ class Contender:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                # Packages must do nothing besides their work, such as sending reports.
+                # Packages must not do other work, such as sending reports.
                 env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "offline", "DO_NOT_TRACK": "1"},
             )
 
@@ -102,7 +102,7 @@ def slug(text: str) -> str:
 
 
 def environment(peer: Peer) -> str:
-    """The interpreter of an environment with what the contender needs; creates it if it does not exist."""
+    """The interpreter of an environment with the packages that the contender needs; creates it if it does not exist."""
     if not peer.requires:
         return sys.executable
     folder = ENVIRONMENTS / slug(peer.requires[-1])
@@ -140,7 +140,7 @@ def quartiles(values: list[float], digits: int) -> list[float]:
 
 
 class Bench:
-    """The remaining contenders, and what was measured."""
+    """The remaining contenders, and the measurements."""
 
     def __init__(self, peers: list[Peer], rounds: int) -> None:
         self.rounds = rounds

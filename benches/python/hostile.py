@@ -4,9 +4,9 @@
 
 Each measurement is the fastest of three calls, each in a fresh process. `ratio` compares its CPU time per byte with
 iterating over the records of an undamaged log of the same length, whose records take 100 bytes each, or as many as a
-fragment of the family. `memory` is how far the peak rose above what the process used once cordwood was loaded. The zstd
-family is a short file whose ratio is meaningless: the budget for compressed logs bounds it. The time of `cat` includes
-its imports, which dominate for a few MiB; `--len 64` shows the cost per byte. Linux only.
+fragment of the family. `memory` is how far the peak rose above the memory of the process once cordwood was loaded. The
+zstd family is a short file whose ratio is meaningless: the budget for compressed logs bounds it. The time of `cat`
+includes its imports, which dominate for a few MiB; `--len 64` shows the cost per byte. Linux only.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ VERBS |= {"open for append": ("refuse", "truncate", "pad"), "detect": ("-",), "s
 
 
 def measure(*what: str) -> None:
-    """What the fresh process does: prints CPU seconds and bytes of memory."""
+    """The work of the fresh process: prints CPU seconds and bytes of memory."""
     verb, policy, path, *dialect = what
     cordwood.crc32c(b"loaded")
     memory = peak_len()

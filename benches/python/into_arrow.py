@@ -1,10 +1,10 @@
-"""Reading records into Arrow, compared with the floor: the same records as record batches that nothing reads.
+"""Reading records into Arrow, compared with the floor: the same records as record batches that are not read.
 
     python benches/python/into_arrow.py [--len BYTES] [--mib MEBIBYTES] [--rounds N]
 
-The contenders take turns in one process, and what each reads is checked before it is timed. A figure is nanoseconds per
-record, the median of the rounds; a ratio compares two turns of the same round. A contender that keeps all records needs
-new memory for them, and so does its floor.
+The contenders take turns in one process, and the results of each are checked before it is timed. A figure is
+nanoseconds per record, the median of the rounds; a ratio compares two turns of the same round. A contender that keeps
+all records needs new memory for them, and so does its floor.
 """
 
 from __future__ import annotations

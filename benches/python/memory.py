@@ -3,7 +3,7 @@
     python benches/python/memory.py [--json FILE] [--len MIB]... [--folder FOLDER]
 
 For each length, writes a log of 1 KiB records, reads it in a fresh process, and reports how far that process's peak
-memory rose above what it was before the file was opened.
+memory rose from the one before the file was opened.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def peak_len() -> int:
 
 
 def read(path: Path) -> None:
-    """What the fresh process does: prints what it measured."""
+    """The work of the fresh process: prints its measurements."""
     cordwood.crc32c(RECORD)  # Loads the module and selects its kernel.
     before = peak_len()
     begin = time.perf_counter()

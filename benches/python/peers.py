@@ -1,4 +1,4 @@
-"""The contenders: what each needs, and how it reads and writes.
+"""The contenders: the needs of each, and how it reads and writes.
 
 Every environment imports this file, so a contender's packages are imported in the functions that use them; a pass over
 the records is long enough to hide the cost.
@@ -23,10 +23,10 @@ class Peer:
 
     name: str
     requires: tuple[str, ...] = ()
-    """What pip installs for it. If empty, it runs where cordwood is installed."""
+    """The packages that pip installs for it. If empty, it runs where cordwood is installed."""
     file: str = "own"
-    """What it reads: "log", a log of the records; "batches", a log of WriteBatches as in LevelDB; "own", what it
-    wrote itself, in its own format."""
+    """Its input: "log", a log of the records; "batches", a log of WriteBatches as in LevelDB; "own", a file of
+    its own format."""
     verifies: bool = True
     """Whether it verifies checksums when reading."""
     read: Read | None = None
@@ -43,7 +43,7 @@ class Peer:
     gives: str = "records"
     """For a file of WriteBatches: their values ("records"), or the "batches" as they are in the log."""
     record_of: Callable[[object], bytes] = bytes
-    """Converts what reading returns to the record; used when the answer is checked, not when it is timed."""
+    """Converts the result of reading to the record; used when the answer is checked, not when it is timed."""
     note: str = ""
 
 
@@ -198,7 +198,7 @@ def wandb_write(path: Path, records: list[bytes]) -> None:
 
     store = DataStore()
     store.open_for_write(str(path))
-    # The public method accepts only protobuf messages, and this is what it calls.
+    # The public method accepts only protobuf messages, and it calls this one.
     write = store._write_data  # noqa: SLF001
     for record in records:
         write(record)
@@ -282,7 +282,7 @@ def dfindexeddb_read(path: Path) -> Iterator[bytes]:
 
 
 def in_a_mebibyte(count: int, length: int) -> int:
-    """How many of the records make about a mebibyte, at most 1,000: what one call for many records requests."""
+    """How many of the records make about a mebibyte, at most 1,000: one call requests that many ranges."""
     return max(1, min(1000, count * (1 << 20) // length))
 
 

@@ -1,4 +1,4 @@
-"""What one would write by hand to read and write this format: forty lines of Python, and a package for the checksum."""
+"""Code by hand that reads and writes this format: forty lines of Python, and a package for the checksum."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs one contender in its own environment: `python worker.py NAME`, for `bench.py`.
 
-Each line in is a request, each line out its answer, both JSON. Whatever the contender prints goes to standard error.
+Each line in is a request, each line out its answer, both JSON. The output of the contender goes to standard error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Worker:
         self.checksum = peer.checksum() if peer.checksum else None
 
     def prepare(self, size: str, path: str, scratch: str) -> dict[str, Any]:
-        """Writes the records if the contender can, reads them back, and reports what it read."""
+        """Writes the records if the contender can, reads them back, and reports the result."""
         self.records = workload.records(size)
         self.path = Path(path)
         self.scratch = Path(scratch)
@@ -159,7 +159,7 @@ def main() -> None:
         request = json.loads(line)
         try:
             answer = getattr(worker, request.pop("do"))(**request)
-        except Exception as error:  # noqa: BLE001 - whatever a contender raises is its answer
+        except Exception as error:  # noqa: BLE001 - any exception of a contender is its answer
             answer = {"problem": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers)
 

@@ -12,10 +12,10 @@ SIZES = ("16", "100", "1024", "10240", "102400", "mix")
 """Bytes per record; the mix is log-normal: most records are short, but most bytes are in long ones."""
 
 JSON = "json"
-"""Lines of a log of requests, about 100 bytes each: what compression is measured on. Only on request."""
+"""Lines of a log of requests, about 100 bytes each: compression is measured on these. Only on request."""
 
 CHECKSUM_LENS = (0, 16, 64, 100, 256, 1024, 4096, 10_240, 32_761)
-"""The checksum of no bytes shows what the call costs."""
+"""The checksum of no bytes shows the cost of the call."""
 
 COUNT_MAX = 200_000
 TOTAL_LEN = 32 << 20
@@ -61,7 +61,7 @@ def mixed_lens(source: random.Random) -> list[int]:
 
 
 def batches(values: Iterable[bytes]) -> list[bytes]:
-    """Each value as the only entry of a WriteBatch: what LevelDB itself puts into its log."""
+    """Each value as the only entry of a WriteBatch: the records that LevelDB itself puts into its log."""
     return [BATCH_HEADER + varint(len(value)) + value for value in values]
 
 

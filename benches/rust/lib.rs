@@ -1,4 +1,4 @@
-//! What the benchmarks share. Run them with `make bench`.
+//! The parts that the benchmarks share. Run them with `make bench`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use criterion::Criterion;
 /// The lengths of checksummed data, in bytes. The last is the most that fits into a block.
 pub const CHECKSUM_LENS: [usize; 8] = [16, 64, 100, 256, 1024, 4096, 10_240, 32_761];
 
-/// What the records of a log are like.
+/// The kind of records in a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// As in `benches/python/workload.py`.

@@ -32,7 +32,7 @@ def make(path, dialect, records):
     return path.read_bytes()
 
 
-# Zeros in the records look like what a crash could have left.
+# Zeros in the records look like the traces of a crash.
 WITH_ZEROS = [bytes(1200)] * 100
 
 
@@ -104,7 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
 def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_torn_tail):
-    """It is refused, but not reported as damaged; nothing is written where no reader looks."""
+    """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
     with pytest.raises((cordwood.DialectError, ValueError), match="never appended to"):
@@ -123,7 +123,7 @@ def test_a_refused_call_makes_no_file(path, dialect):
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 @pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
 def test_without_a_log_number_they_are_leveldbs(path, dialect, records):
-    """The named dialect can read what LevelDB wrote, and writes the same bytes."""
+    """The named dialect can read LevelDB's records, and writes the same bytes."""
     if records:
         path.write_bytes(reference.encode(records))
     with cordwood.open(path, "a", dialect=dialect) as writer:
@@ -206,7 +206,7 @@ def numbered(path):
 
 
 def test_appended_records_are_read(path):
-    """Whatever the file contains, a writer that opens it appends where readers look, and keeps every byte."""
+    """For every file, a writer that opens it appends where readers look, and keeps every byte."""
     for name, before in [*contents().items(), *numbered(path)]:
         path.write_bytes(before)
         try:
@@ -253,7 +253,7 @@ LAST_RECORDS = {
 
 @pytest.mark.parametrize("name", LAST_RECORDS)
 def test_a_flipped_bit_in_the_last_record_is_damage(path, name):
-    """It may have been synced. Whatever zeros the record contains, no crash leaves it like this."""
+    """It may have been synced. With any zeros in the record, no crash leaves it like this."""
     start = reference.encode([b"one", b"two", b"three"])
     whole = start + reference.encode([LAST_RECORDS[name]], len(start))
     # Every bit of the header, and a sample of the others.

@@ -72,7 +72,7 @@ def flipped(file, at):
     return file[:at] + bytes([file[at] ^ 1]) + file[at + 1 :]
 
 
-# What the columns contain ----------------------------------------------------------------------
+# The contents of columns -----------------------------------------------------------------------
 
 
 COLUMNS = {
@@ -340,7 +340,7 @@ def test_the_outcome_while_it_is_read(path):
     assert first.num_rows == len(RECORDS)
 
 
-# What cannot be read twice ---------------------------------------------------------------------
+# Sources without a second reading ---------------------------------------------------------------
 
 
 def test_a_reader_has_one_stream(path):
@@ -396,7 +396,7 @@ def test_a_record_batch():
     found.validate(full=True)
     assert found.schema == LARGE == pyarrow.schema(batch)
     assert found.to_pydict() == {"offset": OFFSETS, "record": RECORDS}
-    # Nothing is copied: the addresses are those of the batch.
+    # There is no copy: the addresses are those of the batch.
     _, offsets, data = found["record"].buffers()
     assert (data.address, offsets.address) == (address(batch.data), address(batch.offsets))
     assert found["offset"].buffers()[1].address == address(batch.record_offsets)

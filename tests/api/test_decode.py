@@ -221,7 +221,7 @@ CHANGED = "; the file has changed: make a new scan"
 )
 @pytest.mark.parametrize("decode", ["json", "entity"])
 def test_a_log_that_grows(decode, first, second, message, tmp_path):
-    """What does not fit the columns is an error that says where it is; no value is changed or left out."""
+    """A value that does not fit the columns is an error that says where it is; no value is changed or left out."""
     if decode == "entity" and second == 1 << 63:
         pytest.skip("not an integer of Datastore")
 
@@ -243,7 +243,7 @@ def test_a_log_that_grows(decode, first, second, message, tmp_path):
 
 
 def test_a_log_that_grows_by_each_fitting_length(tmp_path):
-    """A column of floating-point numbers also takes integers, and JSON text anything."""
+    """A column of floating-point numbers also takes integers, and JSON text all values."""
     lines = [b'{"f": 0.5, "j": [1, {}]}', b'{"j": 1}']
     path = written(tmp_path / "log", lines)
     scan = cordwood.scan(path, decode="json")
@@ -529,7 +529,7 @@ def test_a_scan_has_the_rows_and_columns_of_convert(name, exports, tmp_path):
         scan = cordwood.scan(logs if number else log, decode=name)
         table = pa.table(scan)
         assert table.equals(pq.read_table(to))
-        # This database never wrote a table, and this run printed and measured nothing.
+        # This database never wrote a table, and this run has no output and no metrics.
         assert (table.num_rows > 0) == (name not in ("live-files", "wandb-metrics", "wandb-output"))
         assert scan.ok
 

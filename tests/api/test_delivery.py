@@ -1,4 +1,4 @@
-"""A record is returned before the next one exists: nothing is read while a record is at hand."""
+"""A record is returned before the next one exists: no read happens while a record is at hand."""
 
 import itertools
 import os
@@ -11,7 +11,7 @@ from support import PAYLOAD
 
 import cordwood
 
-# Around the edges of blocks, and longer than what is read at once.
+# Around the edges of blocks, and longer than the bytes read at once.
 RECORDS = [b"one", b"", PAYLOAD[:32_700], b"two", PAYLOAD[:40_000], b"\0" * 300_000, b"three", b"last"]
 
 

@@ -1,4 +1,4 @@
-"""What a writer to a file promises when a write or a sync fails, the process ends, or another writer interferes."""
+"""The promises of a writer to a file when a write or a sync fails, the process ends, or another writer interferes."""
 
 import errno
 import os
@@ -177,7 +177,7 @@ def test_a_second_writer_is_refused(path, mode):
         with pytest.raises(BlockingIOError, match="another writer") as caught:
             cordwood.Writer(path, mode)
         assert (caught.value.errno, caught.value.filename) == (errno.EAGAIN, str(path))
-        # The second writer has changed nothing.
+        # The second writer has changed no byte.
         assert path.read_bytes() == reference.encode([b"one"])
         writer.append(b"two")
     with cordwood.Writer(path, "a") as writer:

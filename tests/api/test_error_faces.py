@@ -65,7 +65,7 @@ def append_too_long(name):
     return use
 
 
-# The bytes of the file, what fails, the class of the exception, its message without the path, and the hint.
+# The bytes of the file, the failing call, the class of the exception, its message without the path, and the hint.
 KINDS = {
     "corruption": (
         DAMAGED,

@@ -1,4 +1,4 @@
-"""What can be wrong with arguments, files and logs, and the errors that report it."""
+"""Faults of arguments, files and logs, and the errors that report them."""
 
 import contextlib
 import copy
@@ -567,7 +567,7 @@ def test_errors_survive_the_way_between_processes(path, again):
 
 
 class Answers:
-    """A source that returns or raises one answer after another, and then returns nothing."""
+    """A source that returns or raises one answer after another, and then returns no bytes."""
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -717,7 +717,7 @@ def test_an_exception_of_write_comes_through(error):
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
 def test_a_raw_sink_that_would_block(kind):
-    """It returns None if it has written nothing."""
+    """It returns None if it has written no byte."""
     if kind == "pipe":
         begin, end = os.pipe()
         os.set_blocking(end, False)
@@ -790,7 +790,7 @@ def test_seek_where_the_source_cannot(source):
 
 
 class FailsOnce:
-    """A sink whose first write raises and accepts nothing."""
+    """A sink whose first write raises and accepts no byte."""
 
     def __init__(self, error):
         self.file = b""
@@ -915,7 +915,7 @@ def test_an_iterable_that_raises():
     assert sink.getvalue() == FILE
 
 
-# What is not a record --------------------------------------------------------------------------
+# Objects that are not records ------------------------------------------------------------------
 
 
 def build(**attributes):

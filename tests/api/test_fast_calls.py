@@ -1,4 +1,4 @@
-"""The fast paths for reading record by record and for `Writer.append` return what PyO3's own functions return.
+"""The fast paths for reading record by record and for `Writer.append` return the same as PyO3's own functions.
 
 They are in the binding's `fast_call.rs`: methods of final classes, whose base classes have PyO3's methods.
 """
@@ -73,7 +73,7 @@ def test_the_final_class_looks_like_its_base(final):
         assert getattr(final, name) == getattr(base, name) is not None, name
     assert repr(final) == repr(base) == f"<class '{final.__module__}.{final.__name__}'>"
     assert inspect.signature(final) == inspect.signature(base)
-    # They have the same attributes, except for what Python may have cached.
+    # They have the same attributes, except for those that Python may have cached.
     assert vars(final).keys() >= vars(base).keys()
     assert vars(final).keys() - vars(base).keys() <= {"__slotnames__"}
     for name, own in vars(final).items():
@@ -265,7 +265,7 @@ def test_append_refuses_the_same_arguments_as_its_base(tmp_path):
         assert raised(writer.append, b"a", **keywords) == (cordwood.ClosedError, message)
 
 
-# What they all rely on -------------------------------------------------------------------------
+# Common assumptions ----------------------------------------------------------------------------
 
 
 def test_none_takes_the_arguments_of_another(tmp_path):

@@ -302,7 +302,7 @@ def test_reopen_misses_no_record_written_to_the_old_file_late(live):
 
 
 def test_reopen_of_a_file_that_ends_in_many_zeros(live):
-    """The rest of the old file is searched in parts: what a step returns does not depend on that."""
+    """The rest of the old file is searched in parts: the result of a step does not depend on that."""
     write(live, [b"one"])
     os.truncate(live, 64 << 20)
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:

@@ -94,7 +94,7 @@ pyarrow.table({"a": [1]})
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
 @pytest.mark.parametrize("name", STREAM_CALLS)
 def test_ctrl_c_ends_an_arrow_stream(hole, name):
-    """The consumer raises an error of its own, so that what handles errors of a file must not keep Ctrl-C."""
+    """The consumer raises an error of its own, so that code that handles errors of a file must not keep Ctrl-C."""
     call = f"""
     try:
         {STREAM_CALLS[name]}

@@ -1,4 +1,4 @@
-"""A reader reads the file that it opened, whatever its path names later and whoever moves the file's cursor."""
+"""A reader reads the file that it opened, even if its path names another one later or the file's cursor is moved."""
 
 import functools
 import os
@@ -11,7 +11,7 @@ import reference
 import cordwood
 
 MIB = 1 << 20
-# Longer than what two threads read ahead at a time.
+# Longer than the part that two threads read ahead at a time.
 COUNT = 80
 
 DESCRIPTORS = Path("/proc/self/fd")
@@ -128,7 +128,7 @@ def test_a_forked_process_does_not_move_the_reader(folder):
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").exists(), reason="the system does not show cursors here")
 @pytest.mark.parametrize("opened", [cordwood.Reader, functools.partial(cordwood.follow, timeout=0)])
 def test_the_cursor_of_the_file_stays_where_it_is(folder, opened):
-    """A fork shares the cursor, so a process that reads at it reads what the other one has moved it to."""
+    """A fork shares the cursor, so a process that reads at it reads where the other one has moved it to."""
     path = folder / "a"
     with opened(path) as reader:
         assert sum(1 for _ in reader) == COUNT

@@ -1,4 +1,4 @@
-"""Too little memory raises `MemoryError`; the process continues, and nothing is lost."""
+"""Too little memory raises `MemoryError`; the process continues, and no record is lost."""
 
 import os
 import subprocess

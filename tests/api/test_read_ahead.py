@@ -1,4 +1,4 @@
-"""Record batches that threads read ahead: what is returned, and its order, do not depend on the number of threads.
+"""Record batches that threads read ahead: the results, and their order, do not depend on the number of threads.
 
 Each thread reads parts of at least 1 MiB, and threads are used only if there are at least two parts for each of them,
 so the files here are long.
@@ -87,7 +87,7 @@ def damaged(file, random_):
 
 
 def everything(source, threads, **options):
-    """Everything that reading reports: where each record is, their bytes, what was skipped or raised, and the end."""
+    """Everything that reading reports: where each record is, its bytes, skipped regions, errors, and the end."""
     offsets, lens, data, raised = [], [], hashlib.blake2b(), []
     with cordwood.open(source, **options) as reader:
         batches = reader.record_batches(threads=threads, target_len=300_000)
@@ -303,7 +303,7 @@ with cordwood.open(sys.argv[1]) as reader:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_file_that_is_cut_while_it_is_read_is_an_error(path, tmp_path, threads):
-    """What is left of it is returned first. The error is raised again, not taken for the end."""
+    """The rest of it is returned first. The error is raised again, not taken for the end."""
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
     cut = 9 * PART_LEN + 12_345

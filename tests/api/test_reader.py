@@ -214,7 +214,7 @@ def test_an_empty_range(file_range):
         assert reader.outcome.kind == "clean"
 
 
-# What is skipped -------------------------------------------------------------------------------
+# Skipped regions -------------------------------------------------------------------------------
 
 LATER = fragment(FULL, b"later")
 

@@ -1,4 +1,4 @@
-"""`Reader.record_batches`: what the buffers contain, who may view them, and how long they live."""
+"""`Reader.record_batches`: the contents of the buffers, who may view them, and how long they live."""
 
 import array
 import collections

@@ -33,7 +33,7 @@ MIB = 1 << 20
 
 
 class Ranges:
-    """Ranges of bytes in memory. Records the requests; `answer` may change what is returned."""
+    """Ranges of bytes in memory. Records the requests; `answer` may change the result."""
 
     def __init__(self, data, name=None, answer=None):
         self.data = data
@@ -189,7 +189,7 @@ def short_ranges(monkeypatch):
     monkeypatch.setattr(_remote, "RANGE_LENS", (40_001, 100_003, 300_007))
 
 
-# What is read --------------------------------------------------------------------------------
+# Reading -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -296,7 +296,7 @@ def test_a_tuple_of_paths_is_several_sources(tmp_path):
     assert '"bucket/example.log"' in repr(cordwood.scan(in_store(b"")))
 
 
-# What is transferred -------------------------------------------------------------------------
+# Transfers -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +382,7 @@ def test_ranges_are_requested_ahead(monkeypatch):
     wait_for_no_threads()
 
 
-# What fails ----------------------------------------------------------------------------------
+# Failures ------------------------------------------------------------------------------------
 
 
 class Failed(Exception):  # noqa: N818 - like some clients' errors, it is not an `OSError`
@@ -673,7 +673,7 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(short_
 
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_a_range_is_waited_for(short_ranges):
-    """It takes effect at once, and nothing is lost."""
+    """It takes effect at once, and no record is lost."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
     file, _ = log_of("leveldb", 10)
@@ -693,7 +693,7 @@ def test_ctrl_c_while_a_range_is_waited_for(short_ranges):
     wait_for_no_threads()
 
 
-# What is installed ---------------------------------------------------------------------------
+# Installed packages --------------------------------------------------------------------------
 
 
 def run(code):
@@ -748,7 +748,7 @@ def test_without_the_package_of_a_file_system(monkeypatch):
         cordwood.open("unheard-of://a")
 
 
-# What is not such a source -------------------------------------------------------------------
+# Other sources -------------------------------------------------------------------------------
 
 
 def test_a_path_with_slashes(tmp_path, monkeypatch):

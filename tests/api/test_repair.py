@@ -23,7 +23,7 @@ FLIPS = int(os.environ.get("CORDWOOD_FLIPS", "12"))
 RECORDS = [bytes([number]) * (number * 7919 % 1500) for number in range(120)] + [bytes(range(251)) * 280, b"", b"end"]
 
 KEPT = (cordwood.Reason.METADATA, cordwood.Reason.FILE_HEADER, cordwood.Reason.END_TRAILER)
-"""What `salvage` keeps although no reader returns it."""
+"""Data that `salvage` keeps although no reader returns it."""
 
 
 class Logs:
@@ -36,7 +36,7 @@ class Logs:
             path.parent.mkdir()
 
     def salvage(self, data, **options):
-        """What becomes of the bytes: the new log, and the report."""
+        """The fate of the bytes: the new log, and the report."""
         self.source.write_bytes(data)
         self.new.unlink(missing_ok=True)
         report = cordwood.salvage(self.source, self.new, **options)

@@ -1,4 +1,4 @@
-"""The policy `salvage` against `reference.py`, and what is built on it: `verify`, `salvage` and `stat`."""
+"""The policy `salvage` against `reference.py`, and the functions built on it: `verify`, `salvage` and `stat`."""
 
 import io
 import mmap

@@ -1,4 +1,4 @@
-"""What a log can be read from and written to."""
+"""The sources and sinks of logs."""
 
 import array
 import gc
@@ -246,11 +246,11 @@ def test_a_range_of_an_object_that_can_seek_reads_little_more_than_the_range(tmp
     with Counting(path) as source, cordwood.open(source, start=start, end=end) as reader:
         offsets = [record.offset for record in reader.records()]
         assert reader.dialect == "leveldb"
-        # What detecting the dialect needs, the range, and what follows it.
+        # The bytes that detection needs, the range, and the bytes after it.
         assert source.count <= (1 << 20) + (end - start) + 2 * BLOCK_LEN
     with cordwood.open(path, start=start, end=end) as reader:
         assert offsets == [record.offset for record in reader.records()]
-    # Where little is left in the file, and then nothing.
+    # Where little is left in the file, and then none.
     for start in (path.stat().st_size - 15_000, path.stat().st_size):
         with Counting(path) as source, cordwood.open(source, start=start) as reader:
             assert len(list(reader)) <= 1
@@ -331,7 +331,7 @@ def test_a_named_pipe_by_its_path(tmp_path):
 
 
 class OnlyWrite:
-    """A sink that has only `write`: `takes` decides how many bytes it accepts, and `says` what it returns."""
+    """A sink that has only `write`: `takes` decides how many bytes it accepts, and `says` its result."""
 
     def __init__(self, takes=len, says=lambda taken: taken):
         self.file = bytearray()
@@ -387,7 +387,7 @@ KEPT = {
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("some", [lambda number: True, lambda number: number % 3 == 0], ids=["all", "some"])
 def test_bytes_that_a_sink_keeps_never_change(kept, some):
-    """The writer reuses its memory, but not while anything still references it."""
+    """The writer reuses its memory, but not while an object still references it."""
     expected = []
 
     class Keeps:

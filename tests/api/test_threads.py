@@ -1,4 +1,4 @@
-"""Readers and writers shared by several threads. Nothing here measures time; a hang ends with a timeout."""
+"""Readers and writers shared by several threads. No test here measures time; a hang ends with a timeout."""
 
 import io
 import os
@@ -38,7 +38,7 @@ def no_switches():
 
 
 def in_threads(function, arguments=range(THREADS)):
-    """Calls `function` in threads that start at the same time, and returns what they return."""
+    """Calls `function` in threads that start at the same time, and returns their results."""
     start = threading.Barrier(len(arguments))
 
     def run(argument):

@@ -1,6 +1,6 @@
 """Values are values: each can be made with keywords, compared, hashed, copied, pickled and shown in one line.
 
-An object with a file, a lock or a position is not a value; its error says what to pass in its place.
+An object with a file, a lock or a position is not a value; its error names the value to pass in its place.
 """
 
 import copy
@@ -194,7 +194,7 @@ FILE = reference.encode([b"one", b"two" * 20_000])
 DAMAGED = FILE[:8] + b"X" + FILE[9:]
 
 
-# The objects with a file, a lock or a position, and what to pass in their place.
+# The objects with a file, a lock or a position, and the values to pass in their place.
 HANDLES = {
     "Reader": (cordwood.open, "pass the path, or a Split"),
     "Writer": (lambda _: cordwood.Writer(io.BytesIO()), "pass the path"),
@@ -271,7 +271,7 @@ def test_it_is_shown_in_one_short_line(name):
 
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
 def test_the_repr_makes_it_again(name):
-    """Only these classes: all others are shown in angle brackets, or hold what a log contains."""
+    """Only these classes: all others are shown in angle brackets, or hold the contents of a log."""
     assert eval(repr(VALUES[name]), vars(cordwood)) == VALUES[name]  # noqa: S307 - our own
 
 
@@ -320,7 +320,7 @@ def test_long_data_is_not_shown():
     assert len(repr(edit)) < 300
 
 
-# What a log returns ----------------------------------------------------------------------------
+# The results of a log --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("file", [FILE, DAMAGED, FILE[:-1], FILE + b"\0" * 50_000, b""])
@@ -452,7 +452,7 @@ def test_the_path_makes_no_difference(tmp_path):
     assert cordwood.salvage(path, tmp_path / "new.log").path == str(path)
 
 
-# What a notebook shows -------------------------------------------------------------------------
+# Notebooks -------------------------------------------------------------------------------------
 
 
 class Table(HTMLParser):
@@ -541,7 +541,7 @@ def test_a_member_of_an_enum_is_itself(name):
         assert member == str(member)
 
 
-# What is not a value ---------------------------------------------------------------------------
+# Objects that are not values -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`Writer`: modes, buffering, and what each leaves in the file."""
+"""`Writer`: modes, buffering, and the bytes that each leaves in the file."""
 
 import inspect
 import io
@@ -75,7 +75,7 @@ def test_a_buffer_is_copied_when_it_is_appended():
 
 
 class Writes(list):
-    """A sink that lists what is written to it."""
+    """A sink that lists the writes to it."""
 
     def write(self, data):
         self.append(data)

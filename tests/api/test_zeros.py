@@ -27,7 +27,7 @@ def log_in(dialect, records):
     with cordwood.Writer(sink, dialect=dialect, **number) as writer:
         writer.extend(records)
         writer.flush()
-        # Before it is closed: a closed log of Pebble ends with a trailer, and what follows that is no part of it.
+        # Before it is closed: a closed log of Pebble ends with a trailer, and the bytes after it are no part of it.
         return sink.getvalue()
 
 

@@ -22,7 +22,7 @@ COMPLETED = [
     ("map --svg exa", "map --svg example.log "),
     ("completion fi", "completion fish "),
 ]
-"""What is typed after `cordwood`, and what it becomes."""
+"""The words typed after `cordwood`, and their completion."""
 
 
 @pytest.fixture

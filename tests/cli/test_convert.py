@@ -579,7 +579,7 @@ def _change(kind, **values):
 
 
 def _printed(stream, text):
-    """A record of what a run printed at second 1, to stderr (0) or stdout (1)."""
+    """A record of the output of a run at second 1, to stderr (0) or stdout (1)."""
     return _field(13, bytes([0x08, stream, 0x12, 2, 0x08, 1]) + _field(3, text))
 
 
@@ -607,7 +607,7 @@ def test_the_summaries_of_runs_make_one_table(tmp_path, capfd):
 
 
 def test_lines_that_a_run_printed(tmp_path):
-    """Each line belongs to one stream, whatever the other prints meanwhile; the last lines end with the run."""
+    """Each line belongs to one stream, even if the other prints meanwhile; the last lines end with the run."""
     path, table = tmp_path / "run-a.wandb", tmp_path / "t.parquet"
     pieces = [(1, b"on"), (0, b"\r1%"), (1, b"e\n\ntw"), (0, b""), (0, b"\r\n2%"), (1, b"\xc3\xb6"), (1, b"\x0b")]
     _write(path, [_printed(stream, text) for stream, text in pieces], dialect="wandb")

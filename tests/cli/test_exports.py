@@ -29,7 +29,7 @@ def list_of_files(names):
 
 
 def overall(folders):
-    """What states, for each folder of an export, its list, the number of entities, and the length of its files."""
+    """Metadata: for each folder of an export, its list, the number of entities, and the length of its files."""
     records = (
         field(1, number(1, 2) + number(2, 3)) + field(2, path.encode()) + number(3, entity_count) + number(4, file_len)
         for path, entity_count, file_len in folders

@@ -1,4 +1,4 @@
-"""One report on the folders of many browser profiles, against what LevelDB was asked to write."""
+"""One report on the folders of many browser profiles, against the records that LevelDB was asked to write."""
 
 import json
 import sqlite3
@@ -103,7 +103,7 @@ def test_the_text_of_it_ends_with_the_totals(profiles):
 
 @pytest.mark.parametrize("name", ["queue.bin", "output-0.bak"])
 def test_a_log_in_a_folder_stays_a_log_with_any_bit_flipped(name, tmp_path):
-    """The bit is in the log's only record, and the name shows nothing, or is that of an export's copy."""
+    """The bit is in the log's only record, and the name is no evidence, or is that of an export's copy."""
     log = bytearray(reference.encode([b"the only record"]))
     log[12] ^= 4
     (tmp_path / name).write_bytes(log)
@@ -135,7 +135,7 @@ FLIPPED[12] ^= 4
         ("a.bin", bytes(FLIPPED)),
         # Its only record is incomplete.
         ("a.bin", reference.encode([b"the only record"])[:-1]),
-        # Nothing in it identifies it, but the name is that of a log.
+        # No byte identifies it, but the name is that of a log.
         ("000002.log", b"\xff" * 100),
         ("MANIFEST-000002", bytes(50_000)),
     ],

@@ -229,7 +229,7 @@ def test_split(log):
 
 @pytest.mark.parametrize("path", vectors("rocksdb/recycled/000014.log"))
 def test_cat_of_a_recycled_log(path):
-    """What an older log left at the end is not damage, nor is it for the other verbs."""
+    """The rest of an older log at the end is not damage, nor is it for the other verbs."""
     [report], status = cordwood("verify", "--json", str(path))
     assert (report["ok"], status) == (True, 0)
     values, status = cordwood("cat", "--json", str(path))

@@ -101,7 +101,7 @@ def test_flipped_bits_are_shown_in_place_of_checksums(tmp_path, capsys):
 
 
 def on_a_terminal(*arguments, **settings):
-    """What a verb prints on a terminal, line by line."""
+    """The output of a verb on a terminal, line by line."""
     outer, inner = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"} | settings
     subprocess.run(
@@ -113,7 +113,7 @@ def on_a_terminal(*arguments, **settings):
         while piece := os.read(outer, 65_536):
             shown += piece
     except OSError:
-        pass  # Nothing writes to the terminal any longer.
+        pass  # No process writes to the terminal any longer.
     os.close(outer)
     return shown.decode().replace("\r\n", "\n").splitlines()
 

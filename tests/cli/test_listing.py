@@ -53,7 +53,7 @@ def test_a_pipe_with_another_log_is_read_once(verb, expected, code, tmp_path):
 
 @pytest.mark.parametrize("name", ["pipe", "000003.log"])
 def test_all_of_a_pipe_is_read(name, tmp_path):
-    """It is longer than what detecting the dialect reads, and those bytes cannot be read from the pipe again."""
+    """It is longer than the part that detecting the dialect reads, and those bytes cannot be read again."""
     records = [b'{"a":%d}' % index for index in range(20_000)]
     log = reference.encode(records)
     other = tmp_path / "other.log"
@@ -98,7 +98,7 @@ def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
 
 
 def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
-    """The log is so damaged that nothing in it is recognisable, and a database would not give it this name."""
+    """The log is so damaged that no part of it is recognisable, and a database would not give it this name."""
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "one.log").write_bytes(reference.encode([b"one"]))

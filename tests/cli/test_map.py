@@ -1,4 +1,4 @@
-"""The picture of a log: it leaves nothing out, damage is visible, and the one in the documentation is correct."""
+"""The picture of a log: it leaves no byte out, damage is visible, and the one in the documentation is correct."""
 
 import re
 import subprocess

@@ -140,7 +140,7 @@ def test_nested_values_have_types(tmp_path, capfd):
 
 
 def test_conflicts_are_reported_where_they_are(tmp_path, capfd):
-    """Only the value in conflict becomes JSON, not what contains it; so does a map that is empty in all rows."""
+    """Only the value in conflict becomes JSON, not the values around it; so does a map that is empty in all rows."""
     path = tmp_path / "output-0"
     exported(
         path,

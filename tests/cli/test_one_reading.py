@@ -1,4 +1,4 @@
-"""A log is read once: what a verb says about a pipe, which cannot be read again, is what it says about a file."""
+"""A log is read once: a verb says the same about a pipe, which cannot be read again, as about a file."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def test_a_pipe_gets_the_same_answer_as_a_file(command, content, tmp_path):
 
 
 def test_an_undetectable_dialect_is_reported_also_on_stdin(tmp_path):
-    """A file that is not named is detected; nothing here is a valid fragment."""
+    """A file that is not named is detected; there is no valid fragment here."""
     content = bytes([9, 9, 9, 9, 9, 0, 1]) + b"\xff" * (BLOCK_LEN - 7) + b"\0\0\0\0\x05\0\1" + b"\xff" * 100
     path = tmp_path / "000003.log"
     path.write_bytes(content)

@@ -25,7 +25,8 @@ LONG_LOG = written([PAYLOAD] * 9)
 def stderr_of(
     seconds, *arguments, is_terminal, stdout=subprocess.PIPE, log=LOG, interrupted=False, file_len_max=None, status=0
 ):
-    """What a verb writes to stderr while a log arrives through a pipe over `seconds`, perhaps interrupted by Ctrl-C."""
+    """The text that a verb writes to stderr while a log arrives through a pipe over `seconds`, perhaps interrupted by
+    Ctrl-C."""
 
     def prepare():
         # As at a terminal. In a shell's background jobs SIGINT is ignored, and Python leaves it ignored.
@@ -56,7 +57,7 @@ def stderr_of(
             while piece := os.read(outer, 65536):
                 shown += piece
         except OSError:
-            pass  # Nothing writes to the terminal any longer.
+            pass  # No process writes to the terminal any longer.
 
     watcher = threading.Thread(target=watch)
     watcher.start()

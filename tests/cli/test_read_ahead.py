@@ -1,4 +1,4 @@
-"""Reading several files at a time: the output is as if they were read in turn, and nothing is left running."""
+"""Reading several files at a time: the output is as if they were read in turn, and no thread is left running."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""A verb imports only what it needs: slow imports would take most of its time.
+"""A verb imports only the modules it needs: slow imports would take most of its time.
 
 `python -X importtime -m cordwood VERB` shows how long each import takes. The times depend on the machine; the modules
 imported do not.
@@ -73,7 +73,7 @@ COMMANDS = {
 }
 
 
-# What argparse itself needs depends on the version of Python.
+# The modules that argparse itself needs depend on the version of Python.
 ARGPARSE = (
     "import argparse; argparse.ArgumentParser(formatter_class=lambda prog: argparse.HelpFormatter(prog, width=80))"
 )

@@ -240,7 +240,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
 
 @pytest.mark.parametrize("what", ["junk", "damage", "torn"])
 def test_a_reported_fault_takes_two_readings(what, tmp_path, capfd):
-    """Each problem is reported once, and the exit status says that something was left out."""
+    """Each problem is reported once, and the exit status says that data was left out."""
     export_of(tmp_path / "export", seed=8, file_count=3)
     path = tmp_path / "export/output-001"
     if what == "junk":

@@ -14,7 +14,7 @@ ESCAPED = r"a\u001b[31m\n\tok.log: ok\u009b\u202e"
 
 
 def run(*arguments, cwd, stdin=b""):
-    """The exit status, and what is printed on both streams."""
+    """The exit status, and the output on both streams."""
     done = subprocess.run(
         [sys.executable, "-m", "cordwood", *arguments], cwd=cwd, input=stdin, capture_output=True, check=False
     )
@@ -108,7 +108,7 @@ def hint_on_a_terminal(*arguments, cwd):
     outer, inner = pty.openpty()
     command = [sys.executable, "-m", "cordwood", *arguments]
     subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=inner, check=True)
-    # Gives the reader something to read.
+    # Gives the reader bytes to read.
     os.write(inner, b"end\n")
     os.close(inner)
     shown = os.read(outer, 65_536).decode().replace("\r\n", "\n")
@@ -167,7 +167,7 @@ def test_a_pipe_is_opened_once(tmp_path):
 )
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_commands_to_be_copied(name, is_damaged, tmp_path):
-    """What `info` offers names the same file to a shell, and shows nothing that controls a terminal."""
+    """The command that `info` offers names the same file to a shell, and contains no control characters."""
     file = bytearray(reference.encode([b"one", b"two"]))
     file[17] ^= is_damaged
     (tmp_path / os.fsdecode(name)).write_bytes(file)

@@ -1,4 +1,4 @@
-"""What the verbs say about zeros at the end of a log, and when `--strict` fails on them."""
+"""The lines of the verbs about zeros at the end of a log, and when `--strict` fails on them."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""`cordwood.compat.ccl` and `dfindexeddb`: what the shared logs do not show. Tests are named after deviations."""
+"""`cordwood.compat.ccl` and `dfindexeddb`: the cases that the shared logs do not show. Tests are named after
+deviations."""
 
 import logging
 
@@ -38,7 +39,7 @@ def test_batches_of_a_transaction_db(tmp_path, caplog):
     batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([batch]))
-    # After the fragment's header, the batch's header, and what precedes the entry in the batch.
+    # After the fragment's header, the batch's header, and the bytes before the entry in the batch.
     begin = 7 + 12 + len(parts[0])
     expected = [(begin, 7, b"a", b"b"), (begin + len(parts[1]) + len(parts[2]), 8, b"c", b"")]
     log = ccl.LogFile(path)

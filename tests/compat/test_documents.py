@@ -134,7 +134,7 @@ def test_the_documents_of_leveldb_export(export, log):
 
 
 def test_leveldb_export_documents(tmp_path):
-    """Numbers as names, and in maps what leveldb-export lacks."""
+    """Numbers as names, and in maps the types that leveldb-export lacks."""
     place = b"\x2b\x31" + bytes(8) + b"\x39" + bytes(8) + b"\x2c"
     inside = NO_KEY + value("empty", field(3, b"")) + value("place", place, meaning=9)
     inside += value("blob", field(3, b"\xff"), meaning=BLOB) + value("ascii", field(3, b"a"), meaning=BLOB)

@@ -86,7 +86,7 @@ CCL_MISSING = {
 
 
 def public_names(module):
-    """What a module defines, or imports from its own package."""
+    """The names that a module defines, or imports from its own package."""
     package = module.__name__.partition(".")[0]
     for name, value in vars(module).items():
         if name.startswith("_") or name in ("TYPE_CHECKING", "annotations"):

@@ -1,4 +1,4 @@
-"""`cordwood.compat.appengine` and `leveldb_export`: what no log shows. Tests are named after deviations."""
+"""`cordwood.compat.appengine` and `leveldb_export`: the cases that no log shows. Tests are named after deviations."""
 
 import gc
 import io
@@ -209,7 +209,7 @@ def test_the_exceptions_of_seek(tmp_path):
 
 
 class BytesOnly:
-    """A file that accepts only `bytes`, which is what the original writes."""
+    """A file that accepts only `bytes`, which the original writes."""
 
     def __init__(self):
         self.file = b""

@@ -34,7 +34,7 @@ def printed(script, import_line, path):
 
 
 def run_both(script, imports, path):
-    """What a script prints with the original's import and with the drop-in's."""
+    """The output of a script with the original's import and with the drop-in's."""
     theirs, ours = imports
     original(theirs.split()[1])  # Skips the test if it is not installed.
     expected = printed(script, theirs, path)

@@ -1,4 +1,4 @@
-"""`cordwood.compat.wandb`: what the shared logs do not show. Tests are named after deviations."""
+"""`cordwood.compat.wandb`: the cases that the shared logs do not show. Tests are named after deviations."""
 
 import io
 import logging
@@ -57,7 +57,7 @@ def scanned(path):
 
 @pytest.mark.parametrize("name", lengths(WANDB))
 def test_wandb_write(name, tmp_path):
-    """The same bytes and the same offsets, which say what is on the disk."""
+    """The same bytes and the same offsets, which say how much is on the disk."""
     theirs, ours = original(WANDB_MODULE).DataStore(), wandb.DataStore()
     theirs.open_for_write(str(tmp_path / "theirs"))
     ours.open_for_write(str(tmp_path / "ours"))
@@ -245,7 +245,7 @@ def test_wandb_read_only_refuses_to_write(tmp_path):
         store.write(Message(b"one"))
     store.close()
     assert path.read_bytes() == whole
-    # What the original does here.
+    # The original's behaviour here.
     theirs = original(WANDB_MODULE).DataStore()
     theirs.open_for_scan(str(path))
     theirs.write(Message(b"two"))
@@ -254,7 +254,7 @@ def test_wandb_read_only_refuses_to_write(tmp_path):
 
 
 def test_wandb_read_only_descriptor(tmp_path):
-    """The log is preceded by something else, which the test skips by hand."""
+    """The log is preceded by other bytes, which the test skips by hand."""
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(b"front" + path.read_bytes())
     outcomes = []
@@ -295,7 +295,7 @@ def test_wandb_file_header(header, tmp_path):
 
 
 def calls_of(store):
-    """What each call returns, or the name of the exception that scripts would catch."""
+    """The result of each call, or the name of the exception that scripts would catch."""
     calls = {
         name: getattr(store, name) for name in ("get_offset", "scan_data", "scan_record", "in_last_block", "close")
     }
@@ -305,7 +305,7 @@ def calls_of(store):
     for name, call in calls.items():
         try:
             yield name, call()
-        except Exception as error:  # noqa: BLE001 - whatever it is
+        except Exception as error:  # noqa: BLE001 - any of them
             # Ours may be a class of our own that derives from one of these.
             bases = type(error).__mro__
             yield name, next(base.__name__ for base in bases if base.__module__ == "builtins" and base is not Exception)
@@ -386,7 +386,7 @@ def test_written_records_can_be_scanned(tmp_path):
 
 
 def test_the_file_that_was_opened_is_read(tmp_path, monkeypatch):
-    """Even if its name means something else by then: it was relative, or the file was moved or removed."""
+    """Even if its name has another meaning by then: it was relative, or the file was moved or removed."""
     path = written(tmp_path, WANDB, RECORDS)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -464,7 +464,7 @@ def test_wandb_logger(caplog, tmp_path):
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_who_continues_after_an_exception_gets_no_less(damage, tmp_path):
-    """Compared by what was written: the original also returns data that was not."""
+    """Compared by the written records: the original also returns other data."""
     rng = random.Random(damage)
     records = compat_logs.plain_records(rng)
     log = Log.of(WANDB, records)

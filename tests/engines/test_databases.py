@@ -1,4 +1,4 @@
-"""Folders of real databases, whole and with a fault: what cordwood says of them, and what the engine does."""
+"""Folders of real databases, whole and with a fault: cordwood's report of them, and the engine's behaviour."""
 
 import os
 import random
@@ -79,7 +79,7 @@ def tables(folder):
 
 
 def listed_tables(folder):
-    """The tables of the MANIFEST: what LevelDB keeps when it is opened and nothing is compacted."""
+    """The tables of the MANIFEST: the keys that LevelDB keeps when it is opened without compaction."""
     copy = shutil.copytree(folder, folder.with_name("listing"))
     plyvel.DB(str(copy)).close()
     return [path for path in tables(folder) if (copy / path.name).exists()]
@@ -164,7 +164,7 @@ def test_a_manifest_without_a_usable_edit_is_a_fault(content, kind, database):
 
 
 def test_a_damaged_manifest_is_a_fault(database):
-    """Its list is not whole: nothing is said about tables."""
+    """Its list is not whole: there is no line about tables."""
     [manifest] = database.glob("MANIFEST-*")
     content = bytearray(manifest.read_bytes())
     content[len(content) // 2] ^= 1
@@ -187,7 +187,7 @@ def test_missing_tables_are_named(database, capsys):
 
 
 def test_the_log_that_leveldb_needs_is_named(database, capsys):
-    """LevelDB opens the database, and reports nothing."""
+    """LevelDB opens the database without a report."""
     for log in sorted(database.glob("*.log")):
         needed = log
         log.unlink()

@@ -35,7 +35,7 @@ def keys_in_leveldb(folder, **options):
 
 @pytest.fixture(scope="module")
 def written_by_leveldb(tmp_path_factory):
-    """A database's folder and what was done to it: pairs of a sequence number and operations."""
+    """A database's folder and its operations: pairs of a sequence number and operations."""
     folder = tmp_path_factory.mktemp("leveldb") / "database"
     database = open_database(folder)
     done = []
@@ -169,7 +169,7 @@ def mix_up_known_kinds(file, rng):
 
 
 def first_put(record):
-    """What LevelDB reads from a record that may have been joined from pieces of others."""
+    """LevelDB's reading of a record that may have been joined from pieces of others."""
     try:
         key, at = take_bytes(record, 13)
         length, at = take_varint(record, at)
@@ -210,7 +210,7 @@ def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, d
 @pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
 @pytest.mark.parametrize("preallocate_len", [0, 1 << 20])
 def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options, preallocate_len):
-    """LevelDB's own reuse of such a log loses what is appended."""
+    """LevelDB's own reuse of such a log loses the appended records."""
     folder = tmp_path / "database"
     database = open_database(folder)
     for index in range(3):

@@ -1,6 +1,6 @@
 """Bugs in engines and scripts that read this format: tests that this library has none of them.
 
-`docs/format/damage.md` lists them, with what each engine does.
+`docs/format/damage.md` lists them, with the behaviour of each engine.
 """
 
 import io
@@ -38,7 +38,7 @@ def test_a_flipped_bit_of_a_length_near_the_end_hides_no_record(bit):
 
 
 def test_a_zero_header_swallows_no_record():
-    """LevelDB and RocksDB take type 0 and length 0 for padding, whatever follows in the block."""
+    """LevelDB and RocksDB take type 0 and length 0 for padding, even if fragments follow in the block."""
     file = ONE + bytes(HEADER_LEN) + TWO
     assert read(file) == ([b"one"], [(len(ONE), len(file), "zero_header")])
     assert read(file, "salvage") == ([b"one", b"two"], [(len(ONE), len(ONE) + HEADER_LEN, "zero_header")])
@@ -155,12 +155,12 @@ def test_an_empty_first_does_not_end_the_block():
 
 
 def test_a_zeroed_block_does_not_end_the_log():
-    """Prometheus's live reader looped on padding; RocksDB's recyclable reader lost what followed it."""
+    """Prometheus's live reader looped on padding; RocksDB's recyclable reader lost the records after it."""
     file = ONE + bytes(BLOCK_LEN - len(ONE)) + bytes(BLOCK_LEN) + TWO
     assert read(file, "raise") == ([b"one", b"two"], [(10, 2 * BLOCK_LEN, "zero_fill")])
 
 
-# What is lost is reported --------------------------------------------------------------------------
+# Losses are reported -------------------------------------------------------------------------------
 
 
 def test_damage_costs_one_block_and_is_reported_with_its_range():
@@ -190,7 +190,7 @@ def test_a_flipped_bit_is_located(offset, bit):
 
 
 def test_a_record_cannot_be_longer_than_allowed():
-    """Every other reader joins whatever it is given, until memory runs out."""
+    """Every other reader joins all fragments, until memory runs out."""
     file = fragment(FIRST, b"a" * 60) + fragment(MIDDLE, b"b" * 60) + fragment(LAST, b"c") + ONE
     with cordwood.open(file, record_len_max=100) as reader:
         with pytest.raises(cordwood.RecordTooLargeError):

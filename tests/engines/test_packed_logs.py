@@ -1,4 +1,4 @@
-"""What LevelDB and RocksDB make of a packed log: they report it or refuse it, and return nothing that was not put."""
+"""LevelDB and RocksDB on a packed log: they report it or refuse it, and return only keys that were put."""
 
 import plyvel
 import pytest

@@ -143,7 +143,7 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
         found = [as_event(item) for item in step_on(reader.records())]
         assert found == [event for event in expected if is_reported(event)]
         assert plain_end(reader) == end
-        # What was raised is also listed.
+        # Raised errors are also listed.
         skipped = [event for event in expected if isinstance(event, reference.Skipped)]
         assert merged(plain_skipped(reader)) == merged(skipped)
 

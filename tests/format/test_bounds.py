@@ -1,4 +1,4 @@
-"""What a hostile file or argument cannot do: fill memory, flood the log, start any number of threads."""
+"""Limits for a hostile file or argument, which cannot fill memory, flood the log, start any number of threads."""
 
 import itertools
 import logging
@@ -73,7 +73,7 @@ def test_the_logger_gets_ten_regions_and_a_sum(caplog):
         told = messages(caplog)
         assert len(told) == 11
         assert told[10] == "log: skipped 2990 more regions, 20930 bytes"
-        # Reading to the end a second time logs nothing more.
+        # Reading to the end a second time logs no more.
         assert list(reader) == []
         assert len(messages(caplog)) == 11
     assert len(messages(caplog)) == 11

@@ -1,4 +1,4 @@
-"""The cases of `tests/cases`: each policy returns, and `salvage` repairs, what the case states."""
+"""The cases of `tests/cases`: each policy returns the events of the case, and `salvage` makes its repairs."""
 
 from pathlib import Path
 
@@ -104,7 +104,7 @@ def test_the_reference_makes_the_repairs_of_the_case(case):
 
 
 def check(expected, records, regions, end):
-    """Compares what was read with an outcome."""
+    """Compares the events with an outcome."""
     if "records" in expected:
         found = [
             [record.offset, record.end_offset, len(record.data), f"{crc32c(record.data):08x}"] for record in records

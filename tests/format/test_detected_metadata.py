@@ -80,7 +80,7 @@ def test_logs_of_rocksdb_are_salvaged_as_they_are(path, tmp_path):
     report = cordwood.salvage(path, new)
     assert report.not_kept == ()
     content = path.read_bytes()
-    # Without what an older log left in the file.
+    # Without the rest of an older log in the file.
     rest = report.skipped[-1].offset if report.skipped[-1].reason != "metadata" else len(content)
     assert new.read_bytes() == content[:rest]
 
@@ -283,7 +283,7 @@ def test_damage_that_a_crash_can_have_left_is_refused_before_a_whole_record(whol
         assert path.read_bytes() == file
 
 
-# What salvage says -----------------------------------------------------------------------------
+# The report of salvage -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_plain_log_of_rocksdb(tmp_path):
     log = shutil.copy(the_log_of(tmp_path / "db"), tmp_path)
     database.close()
     with cordwood.open(log) as reader:
-        # Without recycling and compression, it is what LevelDB writes.
+        # Without recycling and compression, it has the bytes that LevelDB writes.
         assert reader.dialect == "leveldb"
         assert puts_in(reader) == expected_puts(RECORDS)
         assert (reader.skipped, reader.outcome.kind) == ((), "clean")
@@ -94,7 +94,7 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
     # Under another name, the first fragment's number identifies the log.
     renamed = shutil.copy(copy, tmp_path / "renamed")
     assert puts_in(cordwood.open(renamed)) == expected_puts(values)
-    # With the older log's number, nothing in this one is accepted.
+    # With the older log's number, no fragment of this one is accepted.
     older = int(log.stem) - 1
     with cordwood.open(renamed, dialect="rocksdb", log_number=older, on_corruption="skip") as reader:
         assert not any(record in map(bytes, reader) for record in RECORDS[:1] if record)
@@ -289,7 +289,7 @@ def test_a_live_run_of_each_version_of_swanlab_is_followed(version, tmp_path):
             for _ in range(2):
                 while (record := follower.poll()) is not None:
                     found.append(record.data)
-            # Until something follows, a version of 0 may be a byte that is not written yet.
+            # Until more bytes follow, a version of 0 may be a byte that is not written yet.
             assert follower.tell() == (0 if end < 7 or (version == 0 and end == 7) else 7) or found
         assert found == records
         assert follower.ok
@@ -306,7 +306,7 @@ def test_pebble_closes_its_logs(tmp_path):
         source = sink.getvalue() if isinstance(sink, io.BytesIO) else sink
         with cordwood.open(source) as reader:
             assert list(reader) == RECORDS
-            # Without its trailer, nothing distinguishes such a log from one of RocksDB.
+            # Without its trailer, such a log cannot be distinguished from one of RocksDB.
             assert (reader.dialect, reader.log_number) == ("recyclable", 7)
             assert [(region.reason, region.length) for region in reader.skipped] == [("end_trailer", 11)]
             assert reader.outcome.kind == "clean"
@@ -437,7 +437,7 @@ def test_files_of_the_system_are_not_logs():
                 ok.append(path)
         # Not a measurement: it catches hangs, and time that grows faster than the file's length.
         assert time.process_time() - begin < 1 + len(file) / 50e6, path
-    # If there are fewer files, all must have been read; on a machine without any, nothing has been shown.
+    # If there are fewer files, all must have been read; on a machine without any, the test has no meaning.
     assert count == FILE_COUNT or (count > 0 and len(paths) >= count)
     assert [path for path in ok if not first_header_may_be_torn(path.read_bytes())] == []
 

@@ -25,12 +25,12 @@ WRITTEN: dict[str, tuple[dict[str, Any], tuple[str, int | None, str | None]]] = 
     "zstd": ({"dialect": "rocksdb", "compression": "zstd"}, ("rocksdb", None, "zstd")),
     "both": ({"dialect": "rocksdb", "log_number": 7, "compression": "zstd"}, ("rocksdb", 7, "zstd")),
 }
-"""The writer's options, and what a reader detects."""
+"""The writer's options, and the format that a reader detects."""
 
 
 @pytest.fixture(params=WRITTEN)
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str, Any], tuple[Any, ...]]:
-    """A log, the options it was written with, and what a reader should detect."""
+    """A log, the options it was written with, and the format that a reader should detect."""
     options, found = WRITTEN[request.param]
     path = tmp_path / "some.log"
     with cordwood.open(path, "x", **options) as writer:
@@ -86,16 +86,16 @@ def test_a_format_is_a_value() -> None:
         assert (same, hash(same), type(same)) == (value, hash(value), cordwood.LogFormat)
     assert value != cordwood.LogFormat("rocksdb", 8, "zstd")
     with pytest.raises(AttributeError):
-        value.log_number = 8  # type: ignore[misc]  # It is what is tried.
+        value.log_number = 8  # type: ignore[misc]  # On purpose.
 
 
 def test_the_names_are_those_of_the_core() -> None:
     with pytest.raises(ValueError, match="dialect must be ") as caught:
-        cordwood.Reader(b"", dialect="gzip")  # type: ignore[arg-type]  # It is what is tried.
+        cordwood.Reader(b"", dialect="gzip")  # type: ignore[arg-type]  # On purpose.
     *names, _ = re.findall("'([a-z_]+)'", str(caught.value))
     assert names == list(get_args(DialectName))
     with pytest.raises(ValueError, match="compression must be 'zstd', not 'gzip'"):
-        cordwood.Reader(b"", compression="gzip")  # type: ignore[arg-type]  # It is what is tried.
+        cordwood.Reader(b"", compression="gzip")  # type: ignore[arg-type]  # On purpose.
     assert get_args(CompressionName) == ("zstd",)
 
 
@@ -157,7 +157,7 @@ def test_a_number_of_a_log_in_which_a_dialect_without_numbers_is_detected(tmp_pa
             cordwood.open(path, dialect="rocksdb", log_number=number)
     for options in {"dialect": 1}, {"compression": 1}:
         with pytest.raises(TypeError, match="'int' object"):
-            cordwood.open(path, **options)  # type: ignore[call-overload]  # It is what is tried.
+            cordwood.open(path, **options)  # type: ignore[call-overload]  # On purpose.
 
 
 @pytest.mark.parametrize("content", [bytes(1 << 20), reference.encode([bytes(100)] * 10_000)], ids=["zeros", "log"])
@@ -208,6 +208,6 @@ def test_an_option_that_is_not_that_of_the_split(log: Any) -> None:
         assert next(reader) == RECORDS[0]
     for other in [{"dialect": "swanlab"}, {"log_number": 8}, {"start": 1}, {"end": split.end - 1}]:
         with pytest.raises(ValueError, match=f"^{next(iter(other))} is .* in the Split, not"):
-            cordwood.open(split, **other)  # type: ignore[call-overload]  # It is what is tried.
+            cordwood.open(split, **other)  # type: ignore[call-overload]  # On purpose.
     with pytest.raises(TypeError, match="a Split is for reading"):
-        cordwood.open(split, "w")  # type: ignore[call-overload]  # It is what is tried.
+        cordwood.open(split, "w")  # type: ignore[call-overload]  # On purpose.

@@ -86,7 +86,7 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
 
 @pytest.mark.parametrize(("kind", "reason"), [(15, "unknown_kind"), (253, "ignored_kind")])
 def test_a_fragment_of_an_unknown_type_shows_that_the_log_continues(kind: int, reason: str) -> None:
-    """After damage, a block that begins with a fragment of this log is not skipped, whatever the fragment's type."""
+    """After damage, a block that begins with a fragment of this log is not skipped, for any type of fragment."""
 
     def fragment(kind: int, data: bytes) -> bytes:
         covered = bytes([kind, 4, 0, 0, 0]) + data
@@ -155,7 +155,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     ):
         with cordwood.open(path, log_number=number) as reader:
             assert list(reader) == expected
-    # What follows a start position may well be left from an older log.
+    # The bytes after a start position may well be left from an older log.
     with cordwood.open(recycled, start=BLOCK_LEN) as reader:
         assert list(reader) == []
     with cordwood.open(recycled) as reader:

@@ -1,4 +1,4 @@
-"""What a torn tail is: the prefixes of logs are torn, and bytes that no writer writes are not."""
+"""Torn tails: the prefixes of logs are torn, and bytes that no writer writes are not."""
 
 import random
 
@@ -12,7 +12,7 @@ def cuts(path, count):
     """Lengths to which a log is cut: around the edges of its fragments and blocks, and anywhere."""
     rng = random.Random(str(path))
     fragments = list(cordwood.fragments(path))
-    # What follows the end of a recycled log belongs to another one.
+    # The bytes after the end of a recycled log belong to another one.
     file_len = next((part.offset for part in fragments if part.reason == "stale"), path.stat().st_size)
     chosen = rng.sample(fragments, min(len(fragments), count))
     edges = {edge for part in chosen for edge in (part.offset, part.end_offset)}
@@ -43,7 +43,7 @@ def test_each_prefix_of_a_log_is_whole_or_torn_and_is_opened(path, tmp_path):
             cordwood.open(target, "a", on_torn_tail="truncate").close()
         except cordwood.DialectError as error:
             if "never appended" not in str(error):
-                # The one exception: what was written of the first header may look like text by chance.
+                # The one exception: the written part of the first header may look like text by chance.
                 assert cut in (5, 6)
                 assert is_text(log[:cut])
                 text_count += 1

@@ -17,12 +17,12 @@ def files(names):
 
 
 def known(names):
-    """The files, each with what is known about it."""
+    """The files, each with the known facts about it."""
     return [pytest.param(*param.values, names[param.id], id=param.id, marks=param.marks) for param in files(names)]
 
 
-# In LevelDB's dialect: the number of records, how many of them are in pieces, and the length of the longest: what
-# tools/vectors.py puts into a file, or what the notes of the corpus say.
+# In LevelDB's dialect: the number of records, how many of them are in pieces, and the length of the longest: the
+# records that tools/vectors.py puts into a file, or those in the notes of the corpus.
 RECORDS = {
     "appengine/export/output-0": (60, 0, 775),
     "leveldb/plyvel/000003.log": (24, 5, 100_027),

@@ -1,6 +1,6 @@
 """Runs in an environment with leveldb-export and the App Engine SDK, not in the one that runs the tests.
 
-`read FILE...` prints what the SDK finds in exports, and `rows FILE...` what leveldb-export finds. `make SEED` prints
+`read FILE...` prints the SDK's findings in exports, and `rows FILE...` those of leveldb-export. `make SEED` prints
 records made by the SDK, in hexadecimal, with the contents of each. The JSON is that of
 `cordwood.payload.entity.to_json`.
 """

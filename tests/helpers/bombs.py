@@ -1,6 +1,6 @@
-"""Packed logs that state far more than they contain, each with what a reader must make of it.
+"""Packed logs that state far more than they contain, each with the result that a reader must return.
 
-`python bombs.py` reads them all with little memory, and prints what came of each.
+`python bombs.py` reads them all with little memory, and prints the result of each.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LONG = zstd(1, repeated(varint(100 * MIB), 100 * MIB))
 LONGEST = zstd(1, repeated(varint(240 * MIB), 240 * MIB))
 
 CONTAINERS = {
-    # What the count states.
+    # The stated count.
     "no record": (stored(0, b""), "bad_container"),
     "32,768 records of no byte, in too few bytes": (stored(32_768, bytes(30_000)), "bad_container"),
     "32,769 records": (stored(32_769, bytes(32_000)), "bad_container"),
@@ -65,7 +65,7 @@ CONTAINERS = {
         zstd(32_768, frame(32_768, block(1, 32_768, b"\0", is_last=True))),
         "bad_container",
     ),
-    # What the lengths state.
+    # The stated lengths.
     "a record of 32 GiB": (stored(1, varint((1 << 35) - 1) + b"x"), "bad_container"),
     "30 records of 32 GiB": (stored(30, varint((1 << 35) - 1) * 30 + b"x"), "bad_container"),
     "6,000 records of 32 GiB": (stored(6_000, varint((1 << 35) - 1) * 6_000), "bad_container"),
@@ -77,7 +77,7 @@ CONTAINERS = {
         zstd(1, repeated(varint(240 * MIB - 1), 240 * MIB)),
         "bad_container",
     ),
-    # What the frame states.
+    # The stated length of the frame.
     "a frame that states 1 GiB in 20 bytes": (zstd(1, frame(1 << 30, b"\1\0\0")), "bad_compression"),
     "a frame that states 2^63 bytes": (zstd(1, frame(1 << 63, b"\1\0\0")), "bad_compression"),
     "a frame that states 2^64 - 1 bytes": (zstd(1, frame((1 << 64) - 1, b"\1\0\0")), "bad_compression"),
@@ -116,7 +116,7 @@ def of_container(container: bytes) -> bytes:
 
 
 def cases() -> Iterator[tuple[str, bytes, dict[str, int], object]]:
-    """A name, a log, options, and what `outcome` returns."""
+    """A name, a log, options, and the result of `outcome`."""
     for name, (container, reason) in CONTAINERS.items():
         file = of_container(container)
         yield name, file, {}, [0, {reason: len(file)}]

@@ -124,12 +124,12 @@ def dfindexeddb_keys(module, path):
 
 
 def outcome(calls: Calls, module: types.ModuleType, path: Path) -> list[object]:
-    """What the calls yield, up to the first exception; the last item says how they ended."""
+    """The results of the calls, up to the first exception; the last item says how they ended."""
     given: list[object] = []
     try:
         given.extend(calls(module, path))
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        # Only what scripts catch matters; the class names may differ.
+    except Exception as error:  # noqa: BLE001 - any exception
+        # Only exceptions that scripts catch matter; the class names may differ.
         given.append(f"raised {'AssertionError' if isinstance(error, AssertionError) else _family(error)}")
     else:
         given.append("ended")
@@ -143,12 +143,12 @@ def _family(error: Exception) -> str:
 
 
 def on_and_on(step: Callable[[], bytes | None]) -> Iterator[bytes]:
-    """What a call returns until it returns `None`, ignoring exceptions in between."""
+    """The results of a call until it returns `None`, ignoring exceptions in between."""
     raised = 0
     while raised < 100:
         try:
             data = step()
-        except Exception:  # noqa: BLE001 - whatever it is
+        except Exception:  # noqa: BLE001 - any exception
             raised += 1
         else:
             if data is None:

@@ -1,8 +1,8 @@
 """The containers of packed logs in plain Python, written from docs/format/packed.md for readability.
 
-It shares nothing with the Rust code. `reference.py` says what is a fragment, a record and a range; here a container,
+It shares no code with Rust. `reference.py` defines fragments, records and ranges; here a container,
 joined from its fragments, becomes records. Only the contents of a zstd frame are decompressed by a library, pyarrow;
-where the frame ends and what it states are read here.
+where the frame ends and its stated length are read here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ BLOCK_HEADER_LEN, BLOCK_DATA_LEN_MAX = 3, 128 << 10
 
 
 class RefusedError(Exception):
-    """What no reader skips, under any policy: a later version or codec, or more data than the log may contain."""
+    """Errors that no reader skips, under any policy: a later version or codec, or more data than the log may
+    contain."""
 
     def __init__(self, what: str, offset: int) -> None:
         super().__init__(what, offset)

@@ -1,4 +1,4 @@
-"""Makes a system call of the extension module fail, without compiling anything and without privileges.
+"""Makes a system call of the extension module fail, without a compiler and without privileges.
 
 The module calls the C library's functions through a table of addresses, its global offset table. One entry is
 replaced by another function of the library that takes the same argument and always fails.

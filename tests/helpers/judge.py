@@ -1,6 +1,6 @@
 """Reads the complete records of a log in plain Python, in LevelDB's dialect and others.
 
-`reference.py` reads LevelDB's dialect and packed logs. The others differ only in what precedes the records, in the
+`reference.py` reads LevelDB's dialect and packed logs. The others differ only in the bytes before the records, in the
 header and in the checksum; for them there is a strict reader of a few lines, which stops at the first byte that no
 writer writes there.
 """
@@ -22,7 +22,7 @@ class WrongRecordsError(AssertionError):
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a strict reader has to know about a dialect."""
+    """The facts that a strict reader has to know about a dialect."""
 
     file_header: bytes
     checksum: Callable[[bytes], int]
@@ -50,14 +50,14 @@ REFERENCE = {"leveldb": reference.LEVELDB, "packed": reference.PACKED}
 
 
 def file_header(data: bytes, dialect: str) -> bytes:
-    """What a log without a record consists of. In a packed log it says which codec the writer uses."""
+    """The bytes of a log without a record. In a packed log it says which codec the writer uses."""
     if dialect == "packed":
         return next((mark for mark in map(packed_reference.mark, (0, 1)) if data.startswith(mark)), b"")
     return DIALECTS[dialect].file_header if dialect in DIALECTS else b""
 
 
 def records_in(data: bytes, dialect: str = "leveldb", *, skips: bool = False) -> list[Record]:
-    """The records of a log. Only a torn write may follow the last one, and nothing before it may be skipped.
+    """The records of a log. Only a torn write may follow the last one, and no byte before it may be skipped.
 
     With `skips`, regions before it may be skipped: torn writes were left in place.
     """

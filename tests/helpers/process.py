@@ -1,4 +1,4 @@
-"""Figures from Linux about the current process. Imports nothing of the package, whose memory some tests measure."""
+"""Figures from Linux about the current process. Imports no module of the package, whose memory some tests measure."""
 
 from pathlib import Path
 

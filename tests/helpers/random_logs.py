@@ -22,7 +22,7 @@ def plain_records(draw):
     return PAYLOAD[begin : begin + length]
 
 
-# Some payloads look like something else: zeros, and logs within logs.
+# Some payloads look like other data: zeros, and logs within logs.
 records = st.one_of(
     plain_records(),
     plain_records(),
@@ -47,7 +47,7 @@ record_lists = st.one_of(st.lists(records, max_size=8), many_short_records())
 
 @st.composite
 def fragment_soups(draw):
-    """Fragments of any kind in any order, with valid and invalid checksums, and whatever may be between them."""
+    """Fragments of any kind in any order, with valid and invalid checksums, and all bytes that may be between them."""
     file = bytearray()
     kinds = st.one_of(st.sampled_from([FULL, FIRST, MIDDLE, LAST]), st.integers(0, 255))
     for _ in range(draw(st.integers(0, 20))):

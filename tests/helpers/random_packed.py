@@ -1,7 +1,7 @@
 """Packed logs made from a seeded generator: intact ones, damaged ones, and ones whose checksums are right after all.
 
 Mutating bytes seldom gets past a checksum, so most of the damage is done before the checksums are
-computed: to what a container states, to its frame, and to the types of fragments.
+computed: to the values in a container, to its frame, and to the types of fragments.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def frame(rng: random.Random, body: bytes) -> bytes:
 
 
 def container(rng: random.Random) -> bytes:
-    """One that a writer writes, or that states something else than it contains."""
+    """One that a writer writes, or that states other lengths than it contains."""
     records = some_records(rng)
     codec = rng.choice([0, 0, 1])
     if rng.random() < 0.4:

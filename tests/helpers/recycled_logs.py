@@ -17,7 +17,7 @@ FIRST_TYPES = {"plain": 1, "recyclable": 5, "synced": 9}
 
 @dataclass
 class Log:
-    """A log and what is where in it."""
+    """A log and the places in it."""
 
     number: int
     form: str

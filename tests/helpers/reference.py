@@ -1,13 +1,13 @@
 """The LevelDB log format in plain Python, written for readability, and to check the Rust implementation against.
 
-It follows `docs/format/reading.md` and, for packed logs, `packed.md`. It shares nothing with the Rust code. A file is
+It follows `docs/format/reading.md` and, for packed logs, `packed.md`. It shares no code with Rust. A file is
 divided into blocks of 32,768 bytes. A block contains fragments, each a header (checksum u32, length u16, kind u8,
 little endian) and its payload. A record is one FULL fragment, or FIRST, MIDDLE..., LAST. Reading has three steps,
 each a function: `fragments` (which bytes are a fragment), `assemble` (which fragments are a record), and `events`
 (which of these a range owns, and the end).
 
-Nothing here is fast or lazy: the whole file is in memory, and a range is cut out of the events of the whole file. That
-is what a range promises, and an implementation that starts in the middle of the file must return the same.
+This code is neither fast nor lazy: the whole file is in memory, and a range is cut out of the events of the whole file.
+That is what a range promises, and an implementation that starts in the middle of the file must return the same.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PREDECESSOR = (130, 131)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a log may contain besides types 1 to 4."""
+    """The types of a log besides 1 to 4."""
 
     has_metadata: bool = False
     """RocksDB's own records."""
@@ -66,7 +66,7 @@ class Dialect:
     """Containers, and the mark of a packed log."""
 
     def place(self, kind: int) -> int | None:
-        """FULL, FIRST, MIDDLE or LAST, if that is what a fragment of this type is."""
+        """FULL, FIRST, MIDDLE or LAST, if a fragment of this type is one."""
         if kind in KINDS:
             return kind
         if self.has_containers and kind in CONTAINER_KINDS:
@@ -171,7 +171,7 @@ def encode_record(record: bytes, offset: int, kinds: tuple[int, int, int, int] =
 
 
 def encode(records: Iterable[bytes], offset: int = 0) -> bytes:
-    """What LevelDB's writer adds to a file of length `offset`. A trailer is written only when a record follows it."""
+    """The bytes that LevelDB's writer adds to a file of length `offset`. A trailer is written only before a record."""
     out = bytearray()
     for record in records:
         out += bytes(trailer_len(offset + len(out)))
@@ -320,7 +320,7 @@ def may_be_torn(rest: memoryview, left: int, *, is_first: bool, dialect: Dialect
 
 
 def length_is_proved_wrong(rest: memoryview, dialect: Dialect) -> bool:
-    """Line 4: whether what follows the header shows that it is damaged, and not from a write that was cut short."""
+    """Line 4: whether the bytes after the header show that it is damaged, and not from a write that was cut short."""
     stored = unmask(HEADER.unpack_from(rest)[0])
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
     crcs = accumulate(rest[HEADER_LEN:], lambda crc, byte: crc32c(bytes([byte]), crc), initial=crc_of_kind)
@@ -452,12 +452,12 @@ def first_chain(rest: memoryview, left: int) -> int | None:
 
 
 def is_continuation(item: Fragment | Skipped | None) -> bool:
-    """MIDDLE and LAST continue what is pending; anything else ends it."""
+    """MIDDLE and LAST continue the pending record; all others end it."""
     return isinstance(item, Fragment) and item.kind in (MIDDLE, LAST)
 
 
 def is_boundary(item: Fragment | Skipped) -> bool:
-    """FULL, FIRST and the skips of lines 1 to 7: what may begin a range, and what ends it."""
+    """FULL, FIRST and the skips of lines 1 to 7: the events that may begin a range, and those that end it."""
     return not is_continuation(item)
 
 
@@ -479,10 +479,11 @@ def assemble(
     MIDDLE or LAST without a start, the boundary before it, or 0. For a skip of step 1, it is where the skip begins. A
     record of a container has an offset of its own.
     """
-    run: list[Fragment] = []  # The pending record or, if `in_rest`, what follows a `record_too_large`.
+    run: list[Fragment] = []  # The pending record or, if `in_rest`, the rest after a `record_too_large`.
     payload_len = 0
     in_rest = False
-    goes_on = False  # What is in `run`, or was too large, is to be continued by a fragment of the same sort.
+    # The record in `run`, or the one that was too large, is to be continued by a fragment of the same sort.
+    goes_on = False
     is_container = False
     owner = 0
     budget = containers.Budget(record_len_max)
@@ -555,8 +556,8 @@ def events(
 ) -> Iterator[Record | Skipped | End]:
     """The events of `data` that the range from `start` to `end` owns, followed by the End.
 
-    `repair`: a fragment that one flipped bit has damaged is read with that bit flipped back. A `RefusedError` is what
-    is an error under every policy.
+    `repair`: a fragment that one flipped bit has damaged is read with that bit flipped back. A `RefusedError` is an
+    error under every policy.
     """
     items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, repair=repair, dialect=dialect))
     limit = len(data) if end is None else end
@@ -582,7 +583,7 @@ def events(
     if torn_begin is not None:
         yield End("torn_tail", torn_begin)
     elif limit <= start or (start > 0 and not any(start <= begin < limit for begin in boundaries)):
-        yield End("clean", min(limit, len(data)))  # Nothing begins in the range.
+        yield End("clean", min(limit, len(data)))  # No event begins in the range.
     elif limit in owners:
         yield End("clean", limit)  # Perhaps in a container.
     else:

@@ -65,7 +65,7 @@ def read_events(reader: cordwood.Reader) -> list[Event]:
 
 
 def step_on(iterator: Iterator[object]) -> Iterator[object]:
-    """What an iterator yields, interspersed with the errors that it raises."""
+    """The items of an iterator, interspersed with the errors that it raises."""
     while True:
         try:
             yield next(iterator)

@@ -37,7 +37,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def replayed(path: Path, folder: Path) -> str:
-    """The text of a file, with what its commands really print when run in `folder`."""
+    """The text of a file, with the real output of its commands when run in `folder`."""
     text = path.read_text(encoding="utf-8")
     env = environment(folder / "bin")
     work = folder / "work"
@@ -70,7 +70,7 @@ def replayed(path: Path, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    # `python tests/helpers/transcript.py FILE...` writes what the commands really print into the files.
+    # `python tests/helpers/transcript.py FILE...` writes the real output of the commands into the files.
     # Read the diff afterwards.
     import tempfile
 

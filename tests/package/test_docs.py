@@ -1,4 +1,4 @@
-"""Every example in the documentation prints what is shown below it, and every link leads somewhere."""
+"""Every example in the documentation prints the output shown below it, and every link leads somewhere."""
 
 import ast
 import doctest

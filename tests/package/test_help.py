@@ -1,6 +1,6 @@
-"""What `help`, `inspect.signature` and `typing.get_type_hints` say about the public names.
+"""The answers of `help`, `inspect.signature` and `typing.get_type_hints` about the public names.
 
-The stub repeats what the compiled module says: `make types` compares the two.
+The stub repeats the text of the compiled module: `make types` compares the two.
 """
 
 import enum

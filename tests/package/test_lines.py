@@ -1,4 +1,4 @@
-"""`tools/lines.py` counts lines of code, and nothing else."""
+"""`tools/lines.py` counts only lines of code."""
 
 import subprocess
 import sys

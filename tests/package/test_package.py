@@ -1,4 +1,4 @@
-"""What the package exports."""
+"""The exports of the package."""
 
 import importlib.metadata
 import importlib.resources

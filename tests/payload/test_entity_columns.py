@@ -37,7 +37,7 @@ integers = st.one_of(
     st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 2**53, 2**53 + 1, -(2**53), -(2**53) - 1, 10**15])
 )
 times = st.one_of(
-    # The years 1 to 9999, and what is just outside.
+    # The years 1 to 9999, and the ones just outside.
     st.sampled_from(
         [-62_135_596_800_000_000, -62_135_596_800_000_001, 253_402_300_799_999_999, 253_402_300_800_000_000]
     ),
@@ -209,7 +209,7 @@ def test_both_ways_make_the_same_table(records, target_len, limits):
     table = pa.Table.from_batches(made, native_batches.schema)
     table.validate(full=True)
     assert table.schema.equals(expected.schema)
-    # Compared as text: NaN equals nothing, and 0.0 equals -0.0.
+    # Compared as text: NaN equals no number, and 0.0 equals -0.0.
     assert repr(table.to_pylist()) == repr(expected.to_pylist())
     assert [column.null_count for column in table.columns] == [column.null_count for column in expected.columns]
 
@@ -359,7 +359,7 @@ def test_a_value_that_its_column_cannot_have():
 
 
 def test_a_value_that_changes_no_type_ends_no_batch():
-    """For example a new field in a column of conflicting types, which is JSON whatever it contains."""
+    """For example a new field in a column of conflicting types, which is JSON with any contents."""
     beginning = [entities.entity([("T", 1)], {"c": value, "list": [value]}) for value in (1, {"a": 1})]
     others = [entities.entity([("T", 1)], {"c": {f"f{n}": n}, "list": [{f"f{n}": n}]}) for n in range(200)]
     [begin] = cordwood.Reader(written(beginning)).record_batches()

@@ -1,4 +1,4 @@
-"""Version edits: what the MANIFESTs of real databases say, compared with the files on disk."""
+"""Version edits: the MANIFESTs of real databases, compared with the files on disk."""
 
 import json
 import random
@@ -73,7 +73,7 @@ def deleted(level, number):
     [
         ([], []),
         ([new(0, 5) + new(1, 4)], [(0, 0, 5), (0, 1, 4)]),
-        # Within an edit, deletions come first, whatever the order: the added file is there.
+        # Within an edit, deletions come first, in any order of the fields: the added file is there.
         ([new(0, 5), new(0, 5) + deleted(0, 5)], [(0, 0, 5)]),
         ([new(0, 5), new(1, 5) + deleted(0, 5)], [(0, 1, 5)]),
         ([new(0, 5), deleted(0, 5)], []),

@@ -1,4 +1,4 @@
-"""The records of a wandb run, compared with what was logged and with wandb's own reader and messages."""
+"""The records of a wandb run, compared with the logged values and with wandb's own reader and messages."""
 
 import json
 import math
@@ -453,7 +453,7 @@ def flattened(name, value):
 
 
 def expected_of(messages):
-    """What wandb's own messages contain: the history, the metrics, the summary, the configuration and the output."""
+    """The contents of wandb's own messages: the history, the metrics, the summary, the configuration and the output."""
     rows, metrics, trees, text, start = [], [], {"summary": {}, "config": {}}, "", None
     for message in messages:
         kind = message.WhichOneof("record_type")
@@ -483,7 +483,7 @@ def expected_of(messages):
 
 
 def description_of(messages):
-    """What wandb's own messages say about the run itself, but for the quotes of its command."""
+    """The text of wandb's own messages about the run itself, but for the quotes of its command."""
     about, environment, end = RunRecord(), EnvironmentRecord(), None
     for message in messages:
         kind = message.WhichOneof("record_type")
@@ -649,7 +649,7 @@ def test_without_wandb_and_protobuf(tmp_path):
     assert json.loads(lines.pop(0).replace("NaN", '"NaN"')) == [
         [{"_step": 0, "loss": "NaN"}], [json.loads(metrics)], {"a": {"b": 2}}, {"lr": 1}, "o\r50%ne\n\nt"
     ]  # fmt: skip
-    # Only the value of what `cat` prints for a record.
+    # Only the value in `cat`'s output for a record.
     printed = [line.partition('"value":')[2][:-1] or line for line in lines]
     assert printed[: printed.index(f"{path}: a log")] == [
         *['{"_step":0,"loss":"NaN"}'] * 2,

@@ -1,4 +1,4 @@
-"""Write batches: what real databases' logs contain, and batches of ours that real databases read."""
+"""Write batches: the logs of real databases, and batches of ours that real databases read."""
 
 import json
 import pickle
@@ -464,7 +464,7 @@ def test_a_count_of_one_is_in_the_singular():
 
 
 def test_blocks_in_the_wrong_order_join_records_that_only_the_payload_shows(tmp_path):
-    """What docs/format/damage.md says: each fragment is valid, so that no reader of the format finds anything."""
+    """As docs/format/damage.md says, each fragment is valid, so that no reader of the format finds a fault."""
     path = tmp_path / "log"
     batches = [bytes(WriteBatch.build(n, [Operation("put", key=b"%d" % n, value=b"v" * n)])) for n in range(1, 600)]
     with cordwood.open(path, "x") as log:

@@ -1,4 +1,4 @@
-"""Forks with a writer or a reader open, lets the child do all sorts of things, and checks what it leaves:
+"""Forks with a writer or a reader open, lets the child do all sorts of things, and checks the file that it leaves:
 `python forks.py FOLDER COUNT SEED`.
 
 The rules: a process that did not open a writer never changes its file. Calls that would change it raise an OSError that
@@ -44,8 +44,8 @@ def has_ended(process: int) -> bool:
     return bool(ended)
 
 
-# What the child does -----------------------------------------------------------------------------
-# Each function returns what went wrong, or None. The writer is in a list, so that it can be dropped.
+# The actions of the child ------------------------------------------------------------------------
+# Each function returns the fault, or None. The writer is in a list, so that it can be dropped.
 
 
 def refused(do: Callable[[], object]) -> str | None:
@@ -331,7 +331,7 @@ def end(how: str) -> None:
     """Ends the process: normally, with the interpreter's cleanup; at once; or by an uncaught exception."""
     if how == "os._exit":
         os._exit(0)
-    sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what an exception prints, and a warning at the end
+    sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the text of an exception, and a warning at the end
     if how == "sys.exit":
         sys.exit(0)
     raise KeyError
@@ -389,7 +389,7 @@ def fork_a_writer(path: Path, number: int, rng: random.Random) -> None:
 
 
 def look_at(path: Path, dialect: str, expected: list[bytes]) -> None:
-    """Every record is there, once and in order, and nothing else except what closes such a log."""
+    """Every record is there, once and in order, and no other fragment except the one that closes such a log."""
     data = path.read_bytes()
     records = judge.records_in(data, dialect)
     found = [record.data for record in records]

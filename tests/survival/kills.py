@@ -1,8 +1,9 @@
-"""Kills a writing process over and over, and checks what it leaves: `python kills.py FOLDER COUNT SEED [packed]`.
+"""Kills a writing process over and over, and checks the file that it leaves: `python kills.py FOLDER COUNT SEED
+[packed]`.
 
 A program of its own, since it forks: each child appends numbered records and counts, in shared memory that survives a
 kill, how many of its appends have returned. The parent kills it at a random moment (SIGKILL). Then every promised
-record must be there, in order and only once, with nothing else, and the next child must be able to continue. With
+record must be there, in order and only once, with no other record, and the next child must be able to continue. With
 `packed`, all logs are packed, and most of their records are appended many at a time.
 """
 
@@ -52,7 +53,7 @@ def record(thread: int, number: int) -> bytes:
 
 
 class Plan:
-    """What all children of one file have in common."""
+    """The common settings of all children of one file."""
 
     def __init__(self, rng: random.Random, *, is_packed: bool) -> None:
         self.dialect = "packed" if is_packed else rng.choice(["leveldb", "leveldb", "leveldb", "wandb"])
@@ -87,7 +88,7 @@ class Shared:
         self.numbers = memoryview(mmap.mmap(-1, 4096)).cast("Q")
 
     def begin(self, numbers: list[int]) -> None:
-        """Sets both to these numbers: nothing further is promised or attempted yet."""
+        """Sets both to these numbers: there is no further promise or attempt yet."""
         for thread in range(THREADS):
             self.promised(thread, numbers[thread])
             self.attempts(thread, numbers[thread])
@@ -168,7 +169,7 @@ def run_child(path: Path, plan: Plan, numbers: list[int], rng: random.Random, sh
 
 
 def check(path: Path, plan: Plan, shared: Shared) -> tuple[list[int], bool]:
-    """Checks the file: how many records of each thread it contains, and whether anything follows the last."""
+    """Checks the file: how many records of each thread it contains, and whether bytes follow the last."""
     data = path.read_bytes() if path.exists() else b""
     records = judge.records_in(data, plan.dialect, skips=plan.on_torn_tail == "pad")
     counts = [0] * THREADS

@@ -54,7 +54,7 @@ def write(path: Path, dialect: str, seed: float, seen: int) -> int:
                 number += 1
             if rng.random() < 0.05:
                 time.sleep(rng.random() / 500)
-        # The follower has a record of this file, which is still open: others can read what was appended.
+        # The follower has a record of this file, which is still open: others can read the appended records.
         if not select.select([seen], [], [], TIMEOUT)[0]:
             raise WrongRecordsError(f"no record of file {rotation} arrives while its writer has it open")
         os.read(seen, 1)

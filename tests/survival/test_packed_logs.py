@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("no_log")
 
 
 def by_reference(file, policy, **options):
-    """The records with their marks, the regions, and the end or what is refused."""
+    """The records with their marks, the regions, and the end or the refusal."""
     events = []
     try:
         for event in reference.events(file, salvage=policy == "salvage", stop=policy == "stop", **options):

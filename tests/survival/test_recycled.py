@@ -45,8 +45,8 @@ def test_states_of_logs_made_by_hand(tmp_path, part):
         offset = rng.randrange(begin, end)
         path.write_bytes(flipped(rng, state.data, offset))
         fragment = next((span for span in whole if span[0] <= offset < span[1]), None)
-        # A crash may leave a record incomplete. And of the last fragment of a log with synced offsets, nothing says
-        # that it was synced.
+        # A crash may leave a record incomplete. And of the last fragment of a log with synced offsets, there is no
+        # proof that it was synced.
         may_be_torn = fragment is None or (state.new.form == "synced" and fragment == whole[-1])
         assert may_be_torn or not cordwood.verify(path, **named).ok, (index, offset)
         path.unlink()

@@ -1,10 +1,10 @@
 """Reads a log in threads over and over, while its file changes: `python threads.py FOLDER COUNT SEED`.
 
 A program of its own, since it forks. Each reading has a different number of threads, different damage and a different
-batch length, and something happens during it: the file is replaced, grows or is truncated, the reader is closed or
-dropped, the process forks, or other Python threads read the same file. The result must be what one thread reads record
-by record from the original file or, if the file is truncated, a part of that or an error. No thread may be left
-afterwards.
+batch length, and the file changes during it: it is replaced, grows or is truncated, the reader is closed or
+dropped, the process forks, or other Python threads read the same file. The result must be the same as one thread's,
+reading record by record from the original file or, if the file is truncated, a part of that or an error. No thread may
+be left afterwards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EVENTS = ["one", "several", "replace", "grow", "truncate", "close", "drop", "for
 
 
 class WrongReadingError(Exception):
-    """What was read is not what the file contains."""
+    """The result differs from the file."""
 
 
 def make(path: Path, dialect: str, rng: random.Random) -> bytes:
@@ -134,7 +134,7 @@ def read_meanwhile(
                 os._exit(0)
             check(os.waitpid(child, 0)[1], 0)
     found = [record for some in (first, batches) for batch in some for record in batch]
-    # What follows the old end may also have been read.
+    # Bytes after the old end may also have been read.
     check(len(found) >= expected[0], True)
     check(digest_of(found if event != "grow" else found[: expected[0]]), expected)
 

@@ -103,7 +103,7 @@ class Source:
     """The minimal source."""
 
     def read(self, size: int, /) -> bytearray:
-        """Returns nothing."""
+        """Returns `None`."""
         return bytearray(size)[:0]
 
 

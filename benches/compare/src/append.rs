@@ -4,7 +4,7 @@
 //! * `each record written`: the operating system has it when its append returns. One write each.
 //! * `gathered`: records wait in memory until there is a mebibyte of them, or the file is closed.
 //!
-//! The bare writes show what the system costs: the record's bytes are ready, including the header.
+//! The bare writes show the cost of the system: the record's bytes are ready, including the header.
 
 use std::fs::File;
 use std::hint::black_box;

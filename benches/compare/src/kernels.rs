@@ -43,7 +43,7 @@ struct Contender {
     checksum: Checksum,
 }
 
-/// First what a user calls, then its kernels, then the other crates.
+/// First the function that a user calls, then its kernels, then the other crates.
 fn contenders() -> Vec<Contender> {
     let new = |name, checksum: Checksum| Contender { name, checksum };
     let mut contenders = vec![new("cordwood", Box::new(cordwood::crc32c::crc32c))];
@@ -96,7 +96,7 @@ fn for_each_cell(lens: &[usize], contenders: &[Contender], mut found: impl FnMut
     for (cache, window) in CACHES {
         for alignment in ALIGNMENTS {
             for &len in lens {
-                // Consecutive, except for what keeps the alignment.
+                // Consecutive, except for bytes that keep the alignment.
                 let stride = (len + 7).next_multiple_of(64);
                 let count = (window / stride).max(1);
                 let data = noise(count * stride + 128 + alignment + len);

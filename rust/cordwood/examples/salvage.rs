@@ -1,4 +1,4 @@
-//! Copies all readable records of a damaged log to a new one, and says what was lost.
+//! Copies all readable records of a damaged log to a new one, and lists the losses.
 //!
 //! ```text
 //! cargo run --example salvage -- damaged.log new.log

@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 });
             }
             Step::NeedMore => {
-                // What is before the decoder's offset is no longer needed.
+                // The bytes before the decoder's offset are no longer needed.
                 let done = usize::try_from(decoder.offset() - offset)?.min(bytes.len());
                 bytes.drain(..done);
                 offset += done as u64;

@@ -1,5 +1,5 @@
-//! What opening for append does with an existing file: in which dialect it continues, what it
-//! refuses, and what it writes again after a failed sync.
+//! Opening an existing file for append: in which dialect it continues, which files it refuses, and
+//! which bytes it rewrites after a failed sync.
 
 mod common;
 mod double;
@@ -151,7 +151,7 @@ fn logs_with_log_numbers_or_compression_are_never_appended_to() {
     }
 }
 
-// What is not a log, and what is damaged -----------------------------------------------------------
+// Files that are not logs, and damaged ones ------------------------------------------------------
 
 #[test]
 fn a_file_without_a_valid_fragment_is_not_cut() {
@@ -190,8 +190,8 @@ fn a_file_without_a_valid_fragment_is_not_cut() {
     );
 }
 
-/// The first blocks are damaged, so nothing shows the log's dialect or its number: no reader would
-/// read LevelDB fragments after its end.
+/// The first blocks are damaged, so the log's dialect and its number cannot be detected: no reader
+/// would read LevelDB fragments after its end.
 #[test]
 fn a_log_that_cannot_be_recognised_is_not_padded() {
     let mut file = Vec::new();
@@ -273,8 +273,8 @@ fn text_and_gzip_are_not_cut_in_any_dialect() {
     }
 }
 
-/// The error says what the file is, not only that it is damaged, even if the file is longer than
-/// what detection reads, or a dialect is named.
+/// The error names the file's format, not only the damage, even if the file is longer than the
+/// bytes that detection reads, or a dialect is named.
 #[test]
 fn the_format_of_a_file_that_is_not_a_log_is_named() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
@@ -357,7 +357,7 @@ fn the_worst_that_follows_the_last_record_is_reported() {
     }
 }
 
-/// The disk wrote part of the first and nothing of the second of two blocks.
+/// The disk wrote part of the first and none of the second of two blocks.
 #[test]
 fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -385,8 +385,8 @@ fn a_padded_first_header_is_still_that_of_a_log() {
     }
 }
 
-/// A valid fragment before the damage shows that the file is a log; something that may be a header,
-/// with more after its record, does not.
+/// A valid fragment before the damage shows that the file is a log; an apparent header, with more
+/// bytes after its record, does not.
 #[test]
 fn damage_is_padded_after_a_valid_fragment_only() {
     let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -412,8 +412,8 @@ fn damage_is_padded_after_a_valid_fragment_only() {
     );
 }
 
-/// Whoever names the dialect knows what the file is: a crash may have destroyed its only records. But
-/// what has a signature is no log, and what no crash leaves is not padded.
+/// Whoever names the dialect knows the file: a crash may have destroyed its only records. But a
+/// file with a signature is not a log, and bytes that no crash leaves are not padded.
 #[test]
 fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
     let pad = || {
@@ -533,7 +533,7 @@ fn zeros_and_a_torn_first_record_are_cut() {
     }
 }
 
-/// Every bit of the record, whatever zeros the record contains.
+/// Every bit of the record, with any zeros in it.
 #[test]
 fn damage_that_one_flipped_bit_explains_is_not_cut() {
     let half = [[1; 750], [0; 750]].concat();
@@ -628,7 +628,7 @@ fn a_shorter_file_and_a_new_one_are_other_files() -> Result<(), Error> {
     Ok(())
 }
 
-/// Another process knows what is on the disk only from its checkpoint.
+/// Another process knows the bytes on the disk only from its checkpoint.
 #[test]
 fn the_bytes_after_a_checkpoint_are_rewritten() -> Result<(), Error> {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two", b"three"]);
@@ -668,7 +668,7 @@ fn a_checkpoint_after_the_end_is_refused() {
     }
 }
 
-/// A checkpoint may be where a record ends, as `durable_offset` is. Nothing, a trailer or a torn
+/// A checkpoint may be where a record ends, as `durable_offset` is. No bytes, a trailer or a torn
 /// record may follow.
 #[test]
 fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
@@ -765,7 +765,7 @@ fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
 }
 
 /// The system reports once that it could not write. If the cut of a failed write receives that
-/// error, a sync that is under way in another thread succeeds, but vouches for nothing.
+/// error, a sync that is under way in another thread succeeds, but is no proof.
 #[test]
 fn a_sync_whose_error_a_cut_received_is_no_proof() -> Result<(), Error> {
     let double = Double::default();
@@ -799,7 +799,7 @@ fn a_sync_whose_error_a_cut_received_is_no_proof() -> Result<(), Error> {
 
 // A fork ----------------------------------------------------------------------------------------
 
-/// In the child every call fails, and closing the copy changes nothing.
+/// In the child every call fails, and closing the copy has no effect.
 #[test]
 fn a_copy_in_a_forked_child_leaves_the_file_alone() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {

@@ -28,7 +28,7 @@ const SECTOR_LEN: usize = 512;
 /// A write is cut at each of its last bytes; before those, only at the end of each sector.
 const TAIL_LEN: usize = 64;
 
-// What was written ------------------------------------------------------------------------------
+// The written records ---------------------------------------------------------------------------
 
 const LEVELDB: LogFormat = LogFormat::new(Dialect::LEVELDB);
 const FORMATS: &[LogFormat] = &[
@@ -44,7 +44,7 @@ struct Record {
     data: Vec<u8>,
 }
 
-/// What a writer did, and what it reported.
+/// The calls of a writer, and their results.
 struct History {
     format: LogFormat,
     /// The file before it was opened; all records in it are on the disk.
@@ -160,7 +160,7 @@ impl Session {
         self.note();
     }
 
-    /// Records what the writer promises at this point.
+    /// Records the promises of the writer at this point.
     fn note(&mut self) {
         let promised = Op::Promised(self.log.durable_offset());
         let mut state = self.double.state();
@@ -202,7 +202,7 @@ fn end_of(file: &[u8]) -> u64 {
     events_of(file).into_iter().filter_map(end).next_back().unwrap_or(0)
 }
 
-// What a crash leaves ---------------------------------------------------------------------------
+// The files that a crash leaves -----------------------------------------------------------------
 
 /// A file that a crash may leave.
 struct CrashFile {
@@ -291,7 +291,7 @@ fn sector(file: &[u8], begin: usize, sector_len: usize) -> &[u8] {
     &file[begin..file.len().min(begin + sector_len)]
 }
 
-// What must be true -----------------------------------------------------------------------------
+// The promises ----------------------------------------------------------------------------------
 
 #[derive(Default, Debug)]
 struct Counts {
@@ -306,7 +306,7 @@ fn check(name: &str, history: &History) -> Counts {
         true => 0, // The old records are meant to be discarded.
         false => end_of(&history.initial),
     };
-    // After an operation that writes nothing, a crash may leave the same files as before.
+    // After an operation that does not write, a crash may leave the same files as before.
     let (hasher, mut checked) = (RandomState::new(), HashSet::new());
     for count in 0..=history.ops.len() {
         let ops = &history.ops[..count];
@@ -334,7 +334,7 @@ fn check(name: &str, history: &History) -> Counts {
 }
 
 fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, counts: &mut Counts) {
-    // What is promised is whole records and containers.
+    // The promises are about whole records and containers.
     let must_be_there: Vec<&Record> = (history.appended.iter())
         .filter(|record| record.offset < promised)
         .collect();
@@ -357,7 +357,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
             ) => {
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(region.begin >= promised, "{what}: {region} before {promised}");
-                // Without a valid fragment, nothing shows that the file is a log.
+                // Without a valid fragment, the file does not show that it is a log.
                 let is_log = !before.is_empty() || promised > 0;
                 assert!(on_torn_tail != OnTornTail::PadToBlock || !is_log, "{what}: {region}");
                 if on_torn_tail == OnTornTail::Truncate {
@@ -370,7 +370,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
                 kind: ErrorKind::Foreign { .. } | ErrorKind::WrongDialect { .. },
                 ..
             }) => {
-                // Nothing in it shows that it is a log, or that it is packed: nothing was promised.
+                // It does not show that it is a log, or that it is packed: there was no promise.
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(promised == 0 && !file.is_usual, "{what}: no log");
                 continue;
@@ -418,7 +418,7 @@ fn assert_checked(counts: &Counts, files_min: usize) {
 
 // The histories ---------------------------------------------------------------------------------
 
-/// Records are gathered, so that the history decides what is written when.
+/// Records are gathered, so that the history decides the time of each write.
 fn options(format: LogFormat) -> LogFileOptions {
     named(format).with_flush(FlushPolicy::OnClose)
 }
@@ -552,7 +552,7 @@ fn records_around_the_end_of_a_block() {
     }
 }
 
-/// Logs with records, and after them something that a crash left.
+/// Logs with records, and after them bytes that a crash left.
 fn torn_logs(format: LogFormat) -> Vec<(&'static str, Vec<u8>)> {
     let mut session = Session::create(None, options(format));
     for len in [40, 1_500, 700] {
@@ -641,7 +641,7 @@ fn a_crash_of_the_recovery_itself() {
     }
 }
 
-/// What was padded stays in the file and may read as damage, so only padding again is checked.
+/// Padded bytes stay in the file and may read as damage, so only padding again is checked.
 fn check_padded(name: &str, history: &History) {
     let initial_end = end_of(&history.initial);
     for count in 0..=history.ops.len() {

@@ -326,7 +326,7 @@ fn flip_shows_as(reason: Reason) -> bool {
     )
 }
 
-/// Two flips in a block are two damaged places: what lies between them is also kept.
+/// Two flips in a block are two damaged places: the records between them are also kept.
 #[test]
 fn two_flips_in_a_block_cost_two_records() {
     let log = three_blocks();
@@ -345,8 +345,8 @@ fn two_flips_in_a_block_cost_two_records() {
     }
 }
 
-/// If a header is destroyed completely, what follows it is searched for. LevelDB abandons the block
-/// at its first damage, so it does not report the second.
+/// If a header is destroyed completely, the fragments after it are searched for. LevelDB abandons
+/// the block at its first damage, so it does not report the second.
 #[test]
 fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<(), Error> {
     let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));

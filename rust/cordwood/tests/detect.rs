@@ -159,7 +159,7 @@ fn an_undetectable_file_is_unclear() {
     ];
     for (fragment, shown) in fragments {
         for len in 0..fragment.len() {
-            // Only the type in a complete header shows anything.
+            // Only the type in a complete header is evidence.
             let shown = shown.filter(|_| len >= 7).map(LogFormat::new);
             let shown = shown.map_or(Detection::Unclear, Detection::Log);
             assert_eq!(detect(&fragment[..len]), shown, "{len}");
@@ -169,7 +169,7 @@ fn an_undetectable_file_is_unclear() {
     assert_eq!(detect(&[0; 100_000]), Detection::Unclear);
 }
 
-/// The first block is zeros or damaged; a later one shows what the log is.
+/// The first block is zeros or damaged; a later one shows the dialect.
 #[test]
 fn a_later_block_decides() {
     for (wire, dialect) in [
@@ -190,8 +190,8 @@ fn a_later_block_decides() {
     }
 }
 
-/// There is only one block, and it begins with damage; two consecutive valid fragments show what
-/// the log is.
+/// There is only one block, and it begins with damage; two consecutive valid fragments show the
+/// dialect.
 #[test]
 fn fragments_after_damage_decide() {
     for (wire, dialect) in [
@@ -252,7 +252,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     for read in readers {
         assert_eq!(read()?, None, "stale records");
     }
-    // A source that begins later cannot return what precedes it.
+    // A source that begins later cannot return the bytes before it.
     let source = cordwood_log::read::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
     assert!(matches!(
         Reader::with_source(source, options).next_record(),
@@ -271,7 +271,7 @@ fn names_lead_back() {
     }
 }
 
-/// Asserts that what may be the beginning of a log, or a damaged log, is not called something else.
+/// Asserts that a possible beginning of a log, or a damaged log, is not taken for another format.
 #[track_caller]
 fn assert_may_be_log(file: &[u8]) {
     let mut reader = Reader::from_slice(file, ReadOptions::default());
@@ -391,8 +391,8 @@ fn every_part_of_a_golden_vector_is_detected() {
     }
 }
 
-/// One record in each dialect, written without the crate under test: on its own, or after what the
-/// engine writes first.
+/// One record in each dialect, written without the crate under test: on its own, or after the
+/// engine's first records.
 fn logs_of_one_record() -> Vec<Vec<u8>> {
     let mut files: Vec<Vec<u8>> = golden_vectors().into_iter().filter(|file| file.len() < 100).collect();
     let set_zstd = files[7].clone();
@@ -569,7 +569,7 @@ fn a_log_of_each_dialect_is_detected() {
     }
 }
 
-/// Of a stream, the first read may return anything from one byte to all of it.
+/// Of a stream, the first read may return one byte or all of it.
 #[test]
 fn a_short_read_does_not_change_the_detected_format() {
     const BLOCK: usize = 32_768;
@@ -601,7 +601,7 @@ fn a_short_read_does_not_change_the_detected_format() {
                     let (begin, rest) = file.split_at(first);
                     let format = Reader::new(begin.chain(rest), ReadOptions::default()).format();
                     let what = format!("{dialect:?}, {len} bytes, {first} of them first, damaged: {is_damaged}");
-                    // Nothing shows the dialect of a damaged record that is the only one.
+                    // The dialect of a damaged record that is the only one cannot be detected.
                     if !is_damaged || len > BLOCK {
                         assert_eq!(format.expect("a log").dialect, dialect, "{what}");
                     } else {

@@ -177,13 +177,13 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
     panic!("more events than bytes");
 }
 
-/// Whether the bytes between two events are nothing, or the end of a block, too short for a header.
+/// Whether there are no bytes between two events, or the end of a block, too short for a header.
 fn trailer(bytes: &[u8], begin: u64, end: u64) -> bool {
     begin == end
         || (begin < end && end - begin < 19 && bytes[begin as usize..end as usize].iter().all(|&byte| byte == 0))
 }
 
-/// Whether anything more severe than information is reported.
+/// Whether a region more severe than information is reported.
 fn has_findings(seen: &Seen) -> bool {
     seen.skipped
         .iter()
@@ -236,7 +236,7 @@ fn check_truncation(log: &Log, len: usize) {
             "{:?} {len}",
             log.dialect
         );
-        // Without a whole fragment nothing is detected, and the file is read as LevelDB's.
+        // Without a whole fragment no dialect is detected, and the file is read as LevelDB's.
         assert!(unknown.records == whole || whole.is_empty());
     }
 }
@@ -339,7 +339,7 @@ fn each_type_byte() {
                 between[0] ^= u8::from(!is_right);
                 let first = log.records[2].1 as usize;
                 let bytes = [&log.bytes[..first], &between, &log.bytes[first..]].concat();
-                // The same records, some of them moved, and what was put between them, if it is a
+                // The same records, some of them moved, and the inserted bytes, if they are a
                 // record.
                 let mut records = log.records.clone();
                 records[3..].iter_mut().for_each(|(begin, end, _)| {

@@ -139,7 +139,7 @@ fn pebble_end_trailer() {
         Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(1))
     );
 
-    // The log ends there, whatever follows.
+    // The log ends there, whichever bytes follow.
     let file = [trailer.as_slice(), &Wire::Recyclable(1).full(b"old"), b"junk"].concat();
     let end = file.len() as u64;
     let skipped = vec![(0, 11, "end_trailer"), (11, end, "stale")];

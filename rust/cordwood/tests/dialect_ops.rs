@@ -180,12 +180,12 @@ fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::erro
     Ok(())
 }
 
-/// No record of such a log can be read by this build, so a new log would be empty, and look as if it
-/// contained what could be saved.
+/// No record of such a log can be read by this build, so a new log would be empty, and look as if
+/// it contained all that could be saved.
 #[cfg(not(feature = "zstd"))]
 #[test]
 fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn std::error::Error>> {
-    // RocksDB's record that says that what follows is compressed, and a fragment.
+    // RocksDB's record that declares compression, and a fragment.
     let file = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let folder = tempfile::tempdir()?;
     let source = folder.path().join("damaged.log");
@@ -249,7 +249,7 @@ fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The report names what the new log cannot contain.
+/// The report names the properties that the new log cannot have.
 #[test]
 fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {
     // Pebble's type 9: log 1, synced up to 0, one byte of data.

@@ -60,7 +60,7 @@ fn pack(path: &Path) -> Error {
 
 type Case = (&'static str, Vec<u8>, fn(&Path) -> Error, Option<Hint>);
 
-/// The text of the kind or its beginning, the file, what fails, and the hint.
+/// The text of the kind or its beginning, the file, the failing call, and the hint.
 fn cases() -> Vec<Case> {
     let mut damaged = ONE.to_vec();
     damaged[7] ^= 1;
@@ -285,7 +285,7 @@ fn a_writer_has_the_errors_of_a_log_file() {
     }
 }
 
-/// A failed sync cannot be repeated, and says what an earlier one has put on the disk.
+/// A failed sync cannot be repeated, and says how much an earlier one has put on the disk.
 #[test]
 fn after_a_failed_sync_a_writer_says_how_much_is_on_the_disk() {
     let mut writer = Writer::new(Vec::new());

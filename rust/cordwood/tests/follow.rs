@@ -117,7 +117,7 @@ fn follow(path: &Path) -> Follower {
     Follower::open(path).unwrap()
 }
 
-/// What a follower reported.
+/// The events of a follower.
 #[derive(Clone, PartialEq, Eq)]
 enum Reported {
     Record(u64, u64, Vec<u8>),
@@ -150,7 +150,7 @@ fn skipping() -> FollowOptions {
         .with_on_corruption(OnCorruption::Skip)
 }
 
-/// What a follower reports about a file that grows by `step` bytes at a time.
+/// The events of a follower of a file that grows by `step` bytes at a time.
 fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 0);
@@ -163,7 +163,7 @@ fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Re
     reported
 }
 
-/// Collects everything that can be reported, and returns what the follower then waits for. While
+/// Collects all events, and returns the reason for which the follower then waits. While
 /// damage is being read again, it polls again.
 fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     loop {
@@ -179,7 +179,7 @@ fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     }
 }
 
-/// What a follower reports while `file` is written at `path`, in parts that end at `ends`.
+/// The events of a follower while `file` is written at `path`, in parts that end at `ends`.
 fn followed(path: &Path, file: &[u8], ends: impl IntoIterator<Item = usize>, options: FollowOptions) -> Vec<Reported> {
     let mut growing = Growing::new(path, 0);
     let mut follower = Follower::open_with(path, options).unwrap();
@@ -200,7 +200,7 @@ fn records(reported: &[Reported]) -> Vec<Vec<u8>> {
     data.collect()
 }
 
-/// What a reader of the whole file reports.
+/// The events of a reader of the whole file.
 fn read(file: &[u8]) -> Vec<Reported> {
     read_with(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip))
 }
@@ -373,7 +373,7 @@ fn a_saved_offset_resumes_there() {
     assert!(records(&reported) == log.records);
 }
 
-/// What lies at the start but belongs to an earlier record is skipped, whenever it is read.
+/// The part of an earlier record at the start is skipped, whenever it is read.
 #[test]
 fn a_start_in_the_middle_of_a_record_skips_its_rest() {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
@@ -409,7 +409,7 @@ fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
 #[test]
 fn damage_is_reported_as_by_a_reader_of_the_whole_file() {
     let small = small_log();
-    // One more block, so that nothing depends on where the file ends.
+    // One more block, so that the end of the file does not matter.
     let mut whole = small.file.clone();
     whole.resize(whole.len().next_multiple_of(BLOCK_LEN), 0);
     Encoder::new(whole.len() as u64).encode(b"a block of its own", &mut whole);
@@ -728,8 +728,8 @@ fn the_policies() {
     assert!(matches!(&reported[2], Reported::Record(_, _, data) if data == b"next"));
 }
 
-/// The zeros that stand for what is still to be written in the rest of a block are not data, even if
-/// what was passed in that block precedes the start and is not reported.
+/// The zeros that stand for bytes still to be written in the rest of a block are not data, even if
+/// the skipped part of that block precedes the start and is not reported.
 #[test]
 fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete() {
     let unknown = [Wire::Plain.full(b"foo"), Wire::Plain.fragment(9, b"x")].concat();
@@ -831,7 +831,7 @@ fn an_older_log_of_another_form_is_not_returned() {
 }
 
 /// One flipped bit in a fragment that carries this log's number is damage, although an older log
-/// follows it and nothing of this one does. Two of them may be a write that is under way.
+/// follows it and no fragment of this one does. Two of them may be a write that is under way.
 #[test]
 fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage() {
     let (_folder, path) = folder();
@@ -893,7 +893,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for() {
     }
 }
 
-/// The same in a preallocated file, where zeros follow what has been written so far.
+/// The same in a preallocated file, where zeros follow the bytes written so far.
 #[test]
 fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
@@ -1148,8 +1148,8 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
     }
 }
 
-/// After garbage or a lost write in a log with a number, what an older log left in the following
-/// blocks is not returned, but what this log wrote after them is.
+/// After garbage or a lost write in a log with a number, the rest of an older log in the following
+/// blocks is not returned, but the records of this log after them are.
 #[test]
 fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
     let own = Wire::Recyclable(6);
@@ -1287,8 +1287,8 @@ fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
     headers
 }
 
-/// Damage of up to eight bits in a file header costs nothing but the header: neither a reader nor a
-/// follower, however the bytes arrive, and whatever the first fragment is.
+/// Damage of up to eight bits in a file header costs only the header: neither a reader nor a
+/// follower, however the bytes arrive, and for any first fragment.
 #[test]
 fn a_damaged_file_header_costs_only_itself() {
     let (wandb, swanlab) = (*b":W&B\xe1\xbe\x00", *b":SWL\xd6\xe1\x02");
@@ -1305,7 +1305,7 @@ fn a_damaged_file_header_costs_only_itself() {
             let arrivals = [
                 vec![],
                 vec![7],
-                // Byte by byte, where anything changes.
+                // Byte by byte, where the answer changes.
                 (1..30).chain(BLOCK_LEN - 1..BLOCK_LEN + 16).collect(),
                 vec![BLOCK_LEN, 2 * BLOCK_LEN, 3 * BLOCK_LEN],
             ];
@@ -1416,7 +1416,7 @@ fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one() {
     }
 }
 
-/// What follows is not waited for: a record is returned once it is complete.
+/// The follower does not wait for later bytes: a record is returned once it is complete.
 #[test]
 fn a_run_file_is_not_returned_later_than_it_is_written() {
     for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
@@ -1444,8 +1444,8 @@ fn a_run_file_is_not_returned_later_than_it_is_written() {
     }
 }
 
-/// Nothing more is written to a file that has been renamed, so what a reader returns is not waited
-/// for.
+/// No more is written to a file that has been renamed, so there is no wait for records that a
+/// reader returns.
 #[test]
 fn a_rotation_decides_open_questions() {
     // Its first fragment is damaged, and it ends before the third block does.
@@ -1479,8 +1479,7 @@ fn a_rotation_decides_open_questions() {
 }
 
 /// A crash left a hole of several blocks, and the writer continued in the block after them, or in
-/// one after a damaged block. What it writes there may be only partly visible when it is first
-/// polled.
+/// one after a damaged block. Its writes there may be only partly visible when it is first polled.
 #[test]
 fn each_block_after_a_hole_is_looked_at_again() {
     for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
@@ -1519,7 +1518,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation() {
         let mut after = Vec::new();
         Encoder::new(begin as u64).encode(b"after the hole", &mut after);
         fs::rename(&path, folder.path().join("old.log")).unwrap();
-        // The number of polls up to the first one that reports anything, and what it reports.
+        // The number of polls up to the first one with an event, and that event.
         let next = |follower: &mut Follower| {
             for count in 1.. {
                 match follower.poll().unwrap() {
@@ -1552,8 +1551,8 @@ fn records_after_a_long_hole_are_returned_before_the_rotation() {
     }
 }
 
-/// The format of a log shows in its first three blocks. Zeros in them are written, and no space
-/// for what is still to come, if anything follows them.
+/// The format of a log shows in its first three blocks. Zeros in them are written, and no space for
+/// later writes, if bytes follow them.
 #[test]
 fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them() {
     let cases = [
@@ -1647,8 +1646,8 @@ fn the_rest_of_a_destroyed_record_is_damage() {
     }
 }
 
-/// A follower that starts where another one stopped reports the same, except what damage before
-/// that offset left of a record.
+/// A follower that starts where another one stopped reports the same, except the rest of a record
+/// that was damaged before that offset.
 #[test]
 fn a_kept_offset_after_damage_returns_the_same_records() {
     let mut log = Log::new(vec![

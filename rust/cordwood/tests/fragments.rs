@@ -123,7 +123,7 @@ fn log(dialect: LogFormat, lens: &[usize]) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// What happens to a file.
+/// The changes to a file.
 #[derive(Debug, Clone)]
 enum Damage {
     Flip(prop::sample::Index, u8),

@@ -128,7 +128,7 @@ fn crc32c_of_the_rfc() {
 #[test]
 fn encoded_len_is_the_length_that_the_encoder_writes() {
     const BLOCK: u64 = 32_768;
-    // Each distance from the edges of a block at which something changes, and a few in between.
+    // Each distance from the edges of a block at which the bytes change, and a few in between.
     let near = |edge: u64| (edge.saturating_sub(15)..edge + 9).chain([edge + 1_000]);
     let offsets: Vec<u64> = near(0).chain(near(BLOCK)).chain(near(7 * BLOCK)).collect();
     let lens: Vec<u64> = near(0).chain(near(BLOCK)).chain(near(2 * BLOCK)).collect();

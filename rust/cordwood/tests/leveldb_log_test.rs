@@ -1,5 +1,5 @@
 //! The cases of LevelDB's `db/log_test.cc` under their upstream names and in our own words, and
-//! what else is known about how LevelDB reads a log. `docs/format/leveldb-cases.md` lists them.
+//! further facts about how LevelDB reads a log. `docs/format/leveldb-cases.md` lists them.
 //!
 //! Each case states the records with their offsets, and the reports that LevelDB makes: bytes and
 //! text. Where this crate says more than LevelDB on purpose, a comment says `Exception:`. LevelDB
@@ -140,7 +140,7 @@ impl Log {
     }
 }
 
-/// What a reader returned. Each method checks a part of it.
+/// The results of a reader. Each method checks a part of it.
 struct Reading {
     records: Vec<(u64, Vec<u8>)>,
     skipped: Vec<SkippedRegion>,
@@ -165,7 +165,7 @@ impl Reading {
         self
     }
 
-    /// What LevelDB reports: bytes and text, here in the order of the offsets.
+    /// The reports of LevelDB: bytes and text, here in the order of the offsets.
     #[track_caller]
     fn reports(&self, expected: &[(u64, &str)]) -> &Self {
         let found: Vec<_> = self.skipped.iter().filter_map(report).collect();
@@ -190,7 +190,7 @@ impl Reading {
 
 /// The report that LevelDB makes of a region, if it makes one.
 fn report(region: &SkippedRegion) -> Option<(u64, &'static str)> {
-    // Without a byte count LevelDB is silent, whatever the reason: for example, a bad length at the
+    // Without a byte count LevelDB is silent, for any reason: for example, a bad length at the
     // end of the file.
     let text = |reason| match reason {
         Reason::BadLength { .. } => BAD_LENGTH,
@@ -364,7 +364,7 @@ fn read_error() {
     }
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
     let mut reader = Reader::new(Failing, options);
-    // Exception: LevelDB reports 32,768 dropped bytes and ends. Here it is an error, nothing is
+    // Exception: LevelDB reports 32,768 dropped bytes and ends. Here it is an error, no byte is
     // dropped, and another call tries again: a failing disk is not the end of a file.
     for _ in 0..2 {
         match reader.next_event() {
@@ -427,7 +427,7 @@ fn offset_log() -> Log {
 }
 
 /// Makes a test of each row: an offset, and the number of the first record that is read from there.
-/// All those after it are read as well, and nothing is reported.
+/// All those after it are read as well, without a report.
 macro_rules! starts {
     ($($name:ident: $start:expr, first: $first:expr;)+) => {$(
         #[test]
@@ -514,7 +514,7 @@ fn recovery_after_corruption() {
         .ends(clean(log.len()));
 }
 
-// Inputs that the engines read differently, and what LevelDB makes of them.
+// Inputs that the engines read differently, and LevelDB's reading of them.
 cases! {
     full_empty_full_full: Log::new().full("aaa").full("").full("ccc"),
         records: [(0, "aaa"), (10, ""), (17, "ccc")], end: clean(27);
@@ -647,7 +647,7 @@ fn payload_cut_at_end_of_file() {
     }
 }
 
-/// Asserts what is read if only `len` bytes of the last record are there.
+/// Asserts the records that are read if only `len` bytes of the last one are there.
 #[track_caller]
 fn check_torn(len: usize) {
     let reading = Log::new().full("zzz").bytes(&fragment(FULL, b"aaa")[..len]).read();

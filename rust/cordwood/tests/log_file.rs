@@ -1,5 +1,5 @@
-//! What a `LogFile` does with its file, call by call: when it writes and syncs, and what it does
-//! when either fails.
+//! The calls of a `LogFile` to its file: when it writes and syncs, and its reaction when either
+//! fails.
 
 mod common;
 mod double;
@@ -24,7 +24,7 @@ fn create(double: &Double, options: LogFileOptions) -> LogFile {
     LogFile::create_in(double.boxed(), options).expect("a file that can be emptied")
 }
 
-/// Records are gathered, so that the test decides what is written when.
+/// Records are gathered, so that the test decides the time of each write.
 fn buffered() -> LogFileOptions {
     LogFileOptions::default().with_flush(FlushPolicy::OnClose)
 }
@@ -284,7 +284,7 @@ fn check_each_piece(
     Ok(())
 }
 
-/// If the file cannot be cut after a piece has failed, nothing more is written to it.
+/// If the file cannot be cut after a piece has failed, no more is written to it.
 #[test]
 fn a_long_record_that_cannot_be_taken_back_ends_all_work() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
@@ -477,8 +477,8 @@ fn by_default_an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     Ok(())
 }
 
-/// An iterator that panics leaves the writer failed, with what was appended before; nothing of the
-/// interrupted batch is in the file.
+/// An iterator that panics leaves the writer failed, with the records appended before; no part of
+/// the interrupted batch is in the file.
 #[test]
 fn a_panic_within_an_append_ends_all_work() -> Result<(), Error> {
     let double = Double::default();
@@ -626,7 +626,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
                     let end = offset + 7 + record.len() as u64;
                     let durable = log.durable_offset();
                     assert!(durable >= end, "it returned too early");
-                    // What others write during a sync is not on the disk yet.
+                    // Writes of others during a sync are not on the disk yet.
                     assert!(double.state().synced_len >= durable, "it promises too much");
                 }
             });
@@ -712,7 +712,7 @@ fn a_panic_within_a_sync_ends_all_work() {
 }
 
 /// Threads that wait for the disk while another closes are served, and later ones are refused:
-/// nothing is in the log that was not acknowledged. Once closed, the log has released the file.
+/// only acknowledged records are in the log. Once closed, the log has released the file.
 #[test]
 fn closing_waits_for_those_who_wait() {
     let double = Double::default();
@@ -801,7 +801,7 @@ fn a_dropped_log_writes_its_records() -> Result<(), Error> {
 }
 
 /// After a failed write that was undone, the records are written again. After one that could not be
-/// undone, a failed sync or a panic, nothing is written.
+/// undone, a failed sync or a panic, no more is written.
 #[test]
 fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
     let double = Double::default();
@@ -1034,8 +1034,8 @@ fn closing_writes_the_end_of_a_log_of_the_dialect() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a dialect does not support, or this build cannot write, is refused before a file is
-/// created, emptied or changed.
+/// Options that a dialect does not support, or this build cannot write, are refused before a file
+/// is created, emptied or changed.
 #[test]
 fn unwritable_records_are_refused_without_effect() {
     let folder = tempfile::tempdir().unwrap();
@@ -1129,7 +1129,7 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     assert_eq!(double.ops().last(), Some(&Op::SetLen(1600)));
     assert_eq!(records(&double.bytes()).len(), 4);
 
-    // What the file system cannot do is not requested again, and does no harm.
+    // An operation that the file system does not support is not requested again, and does no harm.
     let double = Double::default();
     double.state().allocate_faults = [Fault::Error(ENOSPC)].into();
     let log = create(&double, buffered().with_preallocate_len(1000));
@@ -1155,7 +1155,7 @@ fn after_a_failed_write_room_is_asked_for_again() -> Result<(), Error> {
     Ok(())
 }
 
-/// What readers refuse by default.
+/// A length that readers refuse by default.
 #[test]
 fn a_record_that_is_too_long_is_not_written() {
     assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);

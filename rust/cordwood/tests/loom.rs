@@ -20,7 +20,7 @@ struct File {
     synced_len: AtomicU64,
     /// Loom's own, so that another thread may take its turn at the end of a sync, too.
     sync_count: loom::sync::atomic::AtomicU64,
-    /// The disk accepts nothing. Only the first sync to end reports that.
+    /// The disk accepts no write. Only the first sync to end reports that.
     first_sync_fails: bool,
     write_count: AtomicU64,
     second_write_fails: bool,
@@ -134,7 +134,7 @@ fn two_threads_share_a_sync() {
     check(false, FlushPolicy::OnClose, false);
 }
 
-/// What a thread appends before it syncs is in no container with what another one appends.
+/// Records that a thread appends before it syncs share no container with those of another thread.
 #[test]
 fn two_threads_share_a_sync_of_a_packed_log() {
     let packed = LogFileOptions::default().with_dialect(Dialect::PACKED);
@@ -149,7 +149,7 @@ fn a_sync_that_fails_fails_for_all_that_waited_for_it() {
 }
 
 /// The cut after a failed write syncs too, perhaps while the other thread does. The error of the
-/// disk goes to one of the two, and nothing is acknowledged.
+/// disk goes to one of the two, and no record is acknowledged.
 #[test]
 fn a_sync_that_fails_for_a_cut_fails_for_all() {
     let file = || File {
@@ -207,7 +207,7 @@ fn results_of_a_queue_come_in_order() {
     });
 }
 
-/// A stopped queue leaves no worker waiting, and returns nothing more.
+/// A stopped queue leaves no worker waiting, and returns no more results.
 #[test]
 fn stopping_a_queue_ends_its_workers() {
     loom::model(|| {

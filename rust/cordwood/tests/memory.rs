@@ -1,5 +1,5 @@
-//! What needs little memory, however long a record is. A process of its own, since the peak is the
-//! process's.
+//! Operations that need little memory, however long a record is. A process of its own, since the
+//! peak is the process's.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;

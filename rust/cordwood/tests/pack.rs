@@ -44,7 +44,7 @@ fn log(format: impl Into<LogFormat>, records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// Packs `file` in a folder of its own, and returns the new log. If it fails, nothing is there.
+/// Packs `file` in a folder of its own, and returns the new log. If it fails, there is no file.
 fn pack(file: &[u8], format: impl Into<LogFormat>) -> Result<(Vec<u8>, Report), Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let destination = folder.path().join("new.log");
@@ -100,7 +100,7 @@ fn a_packed_log_has_a_mark_and_containers() -> Result<(), Error> {
     Ok(())
 }
 
-/// Two packed logs that were joined have a mark in the middle; it says nothing about records.
+/// Two packed logs that were joined have a mark in the middle; it is no evidence about records.
 #[test]
 fn a_mark_in_the_middle_is_left_out() -> Result<(), Error> {
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_mark_in_the_middle_is_left_out() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whatever may have been a record: where it begins and ends, and its reason.
+/// Possible records: where each begins and ends, and its reason.
 #[test]
 fn a_region_that_may_have_been_a_record_is_an_error() {
     let zeros = |len| vec![0; len];

@@ -1,4 +1,4 @@
-//! Packed logs: hostile and damaged containers, followers, and what is repaired.
+//! Packed logs: hostile and damaged containers, followers, and repairs.
 
 mod common;
 #[path = "common/packed.rs"]
@@ -47,7 +47,7 @@ fn full(container: &[u8]) -> Vec<u8> {
     Wire::Packed.fragment(0x40, container)
 }
 
-/// What is read of a log that consists of one container and an ordinary record.
+/// The events of a log that consists of one container and an ordinary record.
 fn first(container: &[u8]) -> Vec<Part> {
     let file = [full(container), Wire::Plain.fragment(1, b"ok")].concat();
     let parts = read(&file, &options());
@@ -92,7 +92,7 @@ fn a_container_that_no_writer_writes_is_damage() {
         b"\xff\xff\xff\xff\x7f\xff\xff\xff\xff\x7f\x02\xff\xff",
     ));
     if cfg!(feature = "zstd") {
-        // Nothing but the codec, and the same in a frame.
+        // Only the codec, and the same in a frame.
         bad(b"\x01");
         bad(&container(1, 0, &frame(b"")));
         bad(&container(1, 2, &frame(b"\x01\x01a")));

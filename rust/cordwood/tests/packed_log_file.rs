@@ -1,5 +1,5 @@
 //! `LogFile` keeps its promises in a packed log, with both codecs: failed writes, crashes, and
-//! appending to what is there. `docs/format/writing.md` has the promises.
+//! appending to existing logs. `docs/format/writing.md` has the promises.
 
 #![cfg(all(feature = "fs", feature = "zstd"))]
 
@@ -30,7 +30,7 @@ fn record(number: usize, len: usize) -> Vec<u8> {
     text.bytes().cycle().take(len).collect()
 }
 
-/// The records of a file as offset, end offset and data. What is skipped must be a torn tail or
+/// The records of a file as offset, end offset and data. Skipped bytes must be a torn tail or
 /// padding.
 fn read(file: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
     let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
@@ -78,7 +78,7 @@ fn a_failed_write_costs_the_record_of_its_call_and_no_other() {
                             Err(_) => assert_eq!(log.offset(), before),
                         }
                     }
-                    // A failed flush keeps what it could not write.
+                    // A failed flush keeps the records that it could not write.
                     6 => drop(log.flush()),
                     7 => {
                         if log.append_sync(&one).is_ok() {
@@ -101,7 +101,7 @@ fn a_failed_write_costs_the_record_of_its_call_and_no_other() {
                     );
                 }
             }
-            // The fault may have been left for this. What it could not write is kept.
+            // The fault may have been left for this. The records that it could not write are kept.
             let _ = log.flush();
             log.close().expect("no further fault");
             let file = double.bytes();
@@ -111,7 +111,7 @@ fn a_failed_write_costs_the_record_of_its_call_and_no_other() {
 }
 
 /// At each length at which a crash may leave the file: a container is there as a whole or not at
-/// all, and what is appended then follows the last whole one.
+/// all, and later records follow the last whole one.
 #[test]
 fn a_log_cut_anywhere_is_appended_to_after_its_last_whole_container() {
     for format in FORMATS {
@@ -221,7 +221,7 @@ fn containers_are_not_appended_to_a_log_of_another_dialect() {
     }
 }
 
-/// What is salvaged of a packed log is packed again, and nothing is left in a container that is open.
+/// Salvaged records of a packed log are packed again, and no record is left in an open container.
 #[test]
 fn a_salvaged_log_is_packed_like_its_source() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -238,7 +238,7 @@ fn a_salvaged_log_is_packed_like_its_source() {
     }
 }
 
-/// What a sync has covered is in the file that a crash leaves after it, even if nothing later is.
+/// Synced records are in the file that a crash leaves after it, even if no later one is.
 #[test]
 fn durable_offset_is_always_the_end_of_a_container() {
     for format in FORMATS {

@@ -190,7 +190,7 @@ impl Naive {
     }
 }
 
-/// What a program does with a log.
+/// The calls of a program to a log.
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<u8>),
@@ -385,7 +385,7 @@ fn a_frame_too_short_for_its_records_is_lengthened() {
     assert!(reader.next_record().expect("no damage").is_none());
 }
 
-/// The offset of each record of a container is in the block in which it begins, whatever the codec.
+/// The offset of each record of a container is in the block in which it begins, with any codec.
 #[test]
 fn a_compressed_container_has_no_more_records_than_its_first_block_has_bytes() {
     for left in [7, 8, 20, 300] {

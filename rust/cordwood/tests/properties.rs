@@ -1,4 +1,4 @@
-//! What must be true for every file: `docs/format/reading.md` as properties, over files of odd
+//! Truths about every file: `docs/format/reading.md` as properties, over files of odd
 //! pieces with random damage.
 
 mod common;
@@ -81,7 +81,7 @@ enum Piece {
 /// others are aimed at.
 #[derive(Debug, Clone)]
 enum Place {
-    /// A byte of a piece's first header, or of what follows it.
+    /// A byte of a piece's first header, or of the bytes after it.
     Header(Index, usize),
     /// A byte near the end of a block.
     Edge(Index, usize),
@@ -103,7 +103,7 @@ enum Damage {
     AppendZeros(usize),
 }
 
-/// What makes a file.
+/// The recipe for a file.
 #[derive(Debug, Clone)]
 struct Script {
     seed: u64,
@@ -244,7 +244,7 @@ impl Script {
     }
 }
 
-// What proptest draws from ----------------------------------------------------------------------------------------------------
+// The inputs of proptest -------------------------------------------------------------------------
 
 fn size() -> impl Strategy<Value = Size> + Clone {
     prop_oneof![
@@ -331,8 +331,8 @@ fn options() -> impl Strategy<Value = ReadOptions> {
     })
 }
 
-/// A `Config` with this many cases. A failure is printed with its smallest input; nothing is stored
-/// next to the tests.
+/// A `Config` with this many cases. A failure is printed with its smallest input; no failure is
+/// stored next to the tests.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
@@ -452,7 +452,7 @@ fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
                 Reason::EmptyFirst => assert_eq!(len, 0),
                 // LevelDB counts only the payload.
                 Reason::MissingStart | Reason::MissingEnd | Reason::UnknownKind { .. } => {
-                    // LevelDB does not report what is salvaged.
+                    // LevelDB does not report salvaged records.
                     let is_unknown = options.on_corruption == OnCorruption::Salvage && region.leveldb_len.is_none();
                     assert!(is_unknown || region.leveldb_len == Some(len as u64));
                 }
@@ -481,7 +481,7 @@ fn check_end(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
         Found::Skipped(region) => Some(region.reason.severity()),
         Found::Record { .. } => None,
     };
-    // With the policy Stop, the damage may be the last event, or be followed by what was not read.
+    // With the policy Stop, the damage may be the last event, or be followed by the unread bytes.
     let is_not_read = |event: &Found| matches!(event, Found::Skipped(region) if region.reason == Reason::NotRead);
     let damage = events
         .iter()
@@ -619,7 +619,7 @@ fn trickle<'a>(file: &'a [u8], options: &ReadOptions, seed: u64, step_max: usize
         noise: Noise::new(seed),
         step_max,
     };
-    // Without the length, what the policy Stop leaves unread could not be reported.
+    // Without the length, the bytes that the policy Stop leaves unread could not be reported.
     let source = StreamSource::new(trickle, 0).with_len(file.len() as u64);
     Reader::with_source(source, options.clone())
 }
@@ -793,7 +793,7 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
         reader.seek(start)?;
         check(&mut reader, start, None);
     }
-    // At the end there is nothing, which is not an error.
+    // At the end there is no event, which is not an error.
     let mut reader = Reader::open(&path)?;
     reader.seek(10)?;
     assert!(reader.next_event()?.is_none());
@@ -830,7 +830,7 @@ proptest! {
             let (events, how) = read_slice(&file.bytes, &range);
             for event in &events {
                 let (begin, _) = span(event);
-                // A MIDDLE or LAST without a start belongs to what precedes it, like one that
+                // A MIDDLE or LAST without a start belongs to the bytes before it, like one that
                 // continues a record.
                 let is_rest = matches!(
                     event,
@@ -930,7 +930,7 @@ proptest! {
         let whole = read_slice(&file, &options);
         check_promise(&file, &options, &whole.0, whole.1);
         if let End::Stopped { .. } = end {
-            // The reader also reports what is not read.
+            // The reader also reports the unread bytes.
             events.extend(whole.0.last().filter(|event| {
                 matches!(event, Found::Skipped(region) if region.reason == Reason::NotRead)
             }).cloned());

@@ -79,8 +79,8 @@ fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
     }
 }
 
-/// Zeros may be a preallocated file or a destroyed header: what follows them in the first block
-/// shows which.
+/// Zeros may be a preallocated file or a destroyed header: the fragments after them in the first
+/// block show which.
 #[test]
 fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
     let mut file = vec![0; BLOCK];
@@ -154,7 +154,7 @@ fn zeros_where_a_file_header_belongs_are_zero_fill() {
                 "{dialect:?} {len} {reasons:?}"
             );
         }
-        // Unless something follows in the block: then the header was destroyed.
+        // Unless more bytes follow in the block: then the header was destroyed.
         let file = [[0; 7].as_slice(), &Wire::Ieee.full(b"foo")].concat();
         let (records, reasons) = read(&file, &skip().with_format(dialect));
         assert_eq!((records.len(), reasons), (1, vec!["bad_file_header"]), "{dialect:?}");
@@ -213,7 +213,7 @@ fn a_window_at_the_end_of_all_offsets() {
     assert_eq!(flip.offset, u64::MAX);
 }
 
-/// A seek reads nothing, so it says nothing about the length.
+/// A seek reads no byte, so it does not detect the length.
 #[test]
 fn the_length_of_a_file_does_not_depend_on_a_seek_after_its_end() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -233,7 +233,7 @@ fn the_length_of_a_file_does_not_depend_on_a_seek_after_its_end() -> Result<(), 
     Ok(())
 }
 
-/// What a writer appends after the file was opened is counted.
+/// Records appended after the file was opened are counted.
 #[test]
 fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -346,7 +346,7 @@ fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
     );
 }
 
-/// After damage, six zeros and a 5 look like an end-of-log trailer, but may be something else whose
+/// After damage, six zeros and a 5 look like an end-of-log trailer, but may be other data whose
 /// beginning is lost.
 #[test]
 fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
@@ -392,8 +392,8 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     }
 }
 
-/// How records are compressed is stated once, at the beginning. Anything found after damage does
-/// not change it.
+/// How records are compressed is stated once, at the beginning. Fragments after damage do not
+/// change it.
 #[test]
 fn a_compression_that_is_found_after_damage_changes_no_record() {
     let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
@@ -430,7 +430,7 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// Something that may or may not be found in a log.
+    /// A fact that may or may not be found in a log.
     fn piece(&mut self, wires: &[Wire]) -> Vec<u8> {
         let len = self.of(&[0, 1, 4, 30, 300, 3000]);
         let payload = match self.below(8) {
@@ -477,8 +477,8 @@ impl Random {
     }
 }
 
-/// Whatever a file contains, in any dialect, the records by `skip` are those by `salvage` that are
-/// not marked. So one reading with `salvage` says what LevelDB's rule drops.
+/// For every file, in any dialect, the records by `skip` are those by `salvage` that are not
+/// marked. So one reading with `salvage` shows the records that LevelDB's rule drops.
 #[test]
 fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
@@ -541,7 +541,7 @@ fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
                 }
             }
             assert_eq!(unmarked, skipped, "seed {seed}: {options:?}");
-            // What the command uses.
+            // The method that the command uses.
             let mut reader = Reader::from_slice(&file, salvage.clone());
             reader.leave_out_salvaged();
             let (events, _) = read_all(&mut reader);
@@ -717,7 +717,7 @@ fn recycled(own_len: usize) -> (Vec<u8>, usize) {
 }
 
 /// The last record of a log that is written over an older one: its header carries the number of the
-/// log, so what is damaged there was not left over from the older one.
+/// log, so the damage there was not left over from the older one.
 #[test]
 fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
     let mut older = Vec::new();
@@ -778,7 +778,7 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
             assert_eq!((damage.begin, damage.end), (begin as u64, end as u64), "{at}");
             assert_eq!((rest.end, rest.reason), (file.len() as u64, Reason::Stale), "{at}");
         }
-        // Without the number, nothing shows whose bytes they are.
+        // Without the number, the bytes do not show their log.
         let file = written_over(&[&first[..], &last[..7]].concat());
         let found = read(&file, &skip().with_format(format));
         assert_eq!((found.0.len(), found.1), (1, vec!["stale"]));
@@ -815,7 +815,7 @@ impl io::Seek for Live {
     }
 }
 
-/// The end of the log was read before a write, and what follows it after the write. The second
+/// The end of the log was read before a write, and the bytes after it after the write. The second
 /// reading shows the log as it is.
 #[test]
 fn a_log_that_is_written_while_it_is_verified_is_not_damaged() -> Result<(), cordwood_log::Error> {
@@ -931,8 +931,8 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     Ok(())
 }
 
-/// An older log of another form follows damage in the block in which a range begins: what precedes
-/// the range shows that it is another log.
+/// An older log of another form follows damage in the block in which a range begins: the bytes
+/// before the range show that it is another log.
 #[test]
 fn a_range_returns_no_record_of_an_older_log_of_another_form() {
     let mut older = Vec::new();
@@ -1027,7 +1027,7 @@ fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() 
         let options = skip().with_format(format);
         assert_eq!(read(&file, &options), (expected, vec!["bad_length"]), "{older:?}");
     }
-    // The block before it begins with a stale fragment too, and contains nothing of this log.
+    // The block before it begins with a stale fragment too, and contains no fragment of this log.
     let mut file = own.full(b"own");
     file.extend(Wire::Recyclable(6).full(b"older"));
     file.resize(BLOCK, 0xee);
@@ -1039,8 +1039,8 @@ fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() 
 
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
-/// Without verification, what looks like the type that says how records are compressed changes
-/// nothing unless its checksum is valid: a range that begins after it does not see it.
+/// Without verification, an apparent record that declares compression has no effect unless its
+/// checksum is valid: a range that begins after it does not see it.
 #[test]
 fn an_unverified_statement_of_compression_is_not_believed() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
@@ -1102,7 +1102,8 @@ mod compressed {
         count
     }
 
-    /// The first fragment says that records are compressed. Without it they are taken for what they look like.
+    /// The first fragment says that records are compressed. Without it they are taken at face
+    /// value.
     #[test]
     fn a_frame_is_not_a_record_of_an_uncompressed_log() {
         let records = records();
@@ -1147,7 +1148,7 @@ mod compressed {
     }
 }
 
-/// Printing an error with its causes, as `anyhow` does, prints nothing twice.
+/// Printing an error with its causes, as `anyhow` does, prints no message twice.
 #[test]
 fn causes_are_not_part_of_the_message_again() {
     let missing = Reader::open("no such file").unwrap_err();
@@ -1157,8 +1158,8 @@ fn causes_are_not_part_of_the_message_again() {
     assert!(as_io.to_string().starts_with("no such file: "), "{as_io}");
 }
 
-/// Damage is one item, and what follows it is the next. Any other error, which would recur, is the
-/// last item.
+/// Damage is one item, and the event after it is the next. Any other error, which would recur, is
+/// the last item.
 #[test]
 fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
     let mut file = Vec::new();

@@ -12,16 +12,16 @@ use cordwood_log::damage::Severity;
 use cordwood_log::ops::{DETECT_LEN, Detection, detect};
 use cordwood_log::{Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader};
 
-/// What is known about a file.
+/// The known facts about a file.
 struct File {
     name: &'static str,
     dialect: LogFormat,
-    /// What its first 64 bytes show, if anything.
+    /// The dialect in its first 64 bytes, if they show it.
     by_64_bytes: Option<LogFormat>,
     record_count: usize,
     /// The length of the longest record.
     longest: usize,
-    /// What is not returned: file offsets and reasons.
+    /// The skipped regions: file offsets and reasons.
     skipped: &'static [(u64, u64, &'static str)],
 }
 
@@ -75,7 +75,7 @@ const VECTORS: &[File] = &[
     File::leveldb("rocksdb/plain/000004.log", 16, 32_772),
     File {
         name: "rocksdb/recycled/000014.log",
-        // Nothing in it distinguishes it from a Pebble log.
+        // No byte distinguishes it from a Pebble log.
         dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(14),
         by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(14)),
         record_count: 14,
@@ -126,7 +126,7 @@ const CORPUS: &[File] = &[
     File::leveldb("rocksdb/plain/000010.log", 300, 5_024),
     File {
         name: "rocksdb/recycled-stale-tail/000010.log",
-        // Nothing in it distinguishes it from a Pebble log.
+        // No byte distinguishes it from a Pebble log.
         dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(10),
         by_64_bytes: None,
         record_count: 300,
@@ -181,7 +181,7 @@ impl File {
     }
 }
 
-/// What is known about a file, its path, and its bytes.
+/// The known facts about a file, its path, and its bytes.
 type OnDisk = (&'static File, PathBuf, Vec<u8>);
 
 /// Each file in a folder, with its path and its bytes.
@@ -301,7 +301,7 @@ fn are_read_slowly(files: &[OnDisk]) {
     }
 }
 
-/// The name says which log it is, whatever the file contains: it was renamed to be recycled, and
+/// The name says which log it is, not the contents: the file was renamed to be recycled, and
 /// has not been written to yet.
 #[test]
 fn a_file_of_another_number_holds_no_record_of_its_log() {

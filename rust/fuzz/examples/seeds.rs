@@ -27,7 +27,7 @@ fn main() -> io::Result<()> {
     write_payloads(&folder.join("payload"))
 }
 
-/// How many bytes `of` consumes if they are all zeros, which make the defaults, or nothing.
+/// How many bytes `of` consumes if they are all zeros, which make the defaults, or no part.
 fn zeros<T>(of: impl Fn(&mut Unstructured<'static>) -> arbitrary::Result<T>) -> usize {
     let mut zeros = Unstructured::new(&[0; 1024]);
     let _ = of(&mut zeros);

@@ -1,6 +1,6 @@
-//! A damaged log, opened twice for appending: opening does what the model's reading requires, the
-//! file is then byte for byte the old one followed by what was appended, and no record is lost, not
-//! even one that only salvage would find.
+//! A damaged log, opened twice for appending: opening follows the model's reading, the file is then
+//! byte for byte the old one followed by the appended records, and no record is lost, not even one
+//! that only salvage would find.
 
 #![no_main]
 
@@ -42,7 +42,7 @@ fn events(file: &[u8], on_corruption: OnCorruption) -> Vec<Event> {
     model::read(file, &options).0
 }
 
-/// What opening depends on: what is read from the checkpoint onwards.
+/// The input of opening: the bytes from the checkpoint onwards.
 struct Seen {
     first_damage: Option<u64>,
     /// Where the bytes after the last complete record begin, ignoring a trailer.
@@ -93,7 +93,7 @@ impl Seen {
                 kind: ErrorKind::Corruption { region, .. },
                 ..
             } => {
-                // If nothing shows that the file is a log, nothing is written to it.
+                // If the file does not show that it is a log, no byte is written to it.
                 let is_no_log = !self.has_record;
                 assert!(
                     is_no_log || !matches!(choice, Choice::PadToBlock),
@@ -205,7 +205,7 @@ fn run(path: &Path, session: Session<'_>) {
     let (events_after, _) = read::slice(&after, &skip);
     read::assert_tiles(&after, Dialect::LEVELDB, &events_after);
     let found = read::records(events_after);
-    // Only offsets are printed: the bytes would hide what is missing.
+    // Only offsets are printed: the bytes would hide the missing ones.
     let offsets = |records: &[(u64, Vec<u8>)]| records.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
     assert_eq!(
         offsets(&found),

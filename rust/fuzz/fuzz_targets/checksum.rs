@@ -1,4 +1,4 @@
-//! Each CRC-32C kernel computes what the definition does, however the data is cut.
+//! Each CRC-32C kernel follows the definition, however the data is cut.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A packed log of containers that state anything, with valid checksums, read with any options: the
-//! reader reports the same as the model, and so does each other way of reading.
+//! A packed log of containers that state any values, with valid checksums, read with any options:
+//! the reader reports the same as the model, and so does each other way of reading.
 
 #![no_main]
 

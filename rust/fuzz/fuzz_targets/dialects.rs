@@ -95,7 +95,7 @@ fuzz_target!(|input: Input<'_>| {
     let [raised, skipped, stopped, salvaged] =
         POLICIES.map(|policy| read::slice(file, &options.clone().with_on_corruption(policy)).0);
     assert_eq!(raised, skipped);
-    // `stop` returns what precedes the first damage, and the damage.
+    // `stop` returns the events before the first damage, and the damage.
     let is_damage = |event: &Event| event.is(Severity::Corruption);
     let until = skipped.iter().position(is_damage).map_or(skipped.len(), |at| at + 1);
     let is_not_read = |event: &&Event| {
@@ -113,7 +113,8 @@ fuzz_target!(|input: Input<'_>| {
     assert_eq!(read::unmarked(salvaged), read::records(skipped));
 });
 
-/// Asserts that what was written before all damage is read, with the dialect named and detected.
+/// Asserts that the records written before all damage are read, with the dialect named and
+/// detected.
 fn what_was_written(log: &Log, policy: OnCorruption) {
     let file = &log.file.bytes;
     let intact = &log.records[..log.intact_count];
@@ -170,7 +171,7 @@ fn every_way(
     one.is_dialect_known = true;
 
     let named = options.clone().with_format(format);
-    // Parts of one block, in whatever order threads take them.
+    // Parts of one block, in any order of the threads.
     let in_blocks = parallel::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
     let readers = || {
         (0..count.get())

@@ -105,7 +105,7 @@ fuzz_target!(|input: Input<'_>| {
             _ => {}
         }
         has_ended = poll(&mut follower, &mut found, is_clean).is_none();
-        // Nothing is returned that has not been written.
+        // Only written records are returned.
         let end = found.last().map_or(0, |(offset, _): &(u64, Vec<u8>)| *offset);
         assert!(end <= written as u64, "a record at {end}, of {written} bytes");
         if is_clean {
@@ -163,7 +163,7 @@ fn open(path: &Path, options: &FollowOptions) -> Follower {
     Follower::open_with(path, options.clone()).expect("the file")
 }
 
-/// Collects all that can be reported, and returns what the follower then waits for.
+/// Collects all that can be reported, and returns the reason for which the follower then waits.
 fn poll(follower: &mut Follower, found: &mut Vec<(u64, Vec<u8>)>, is_clean: bool) -> Option<WaitReason> {
     loop {
         match follower.poll() {

@@ -1,6 +1,6 @@
-//! Any bytes as a write batch or a version edit: what decodes encodes to the same bytes, up to the
-//! position of the first error. Any bytes as an entity or a record of a run: an error's position is
-//! within the record, and an additional field is neither lost nor mistaken for another.
+//! Any bytes as a write batch or a version edit: decoded records encode to the same bytes, up to
+//! the position of the first error. Any bytes as an entity or a record of a run: an error's
+//! position is within the record, and an additional field is neither lost nor mistaken for another.
 
 #![no_main]
 
@@ -167,7 +167,7 @@ fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
     assert!(len <= record.len());
 }
 
-/// Asserts that the error is after what decoded, and within the record.
+/// Asserts that the error is after the decoded part, and within the record.
 fn assert_is_after(error: PayloadError, offset: usize, record: &[u8]) {
     assert!(error.offset >= offset, "{error} in front of {offset}");
     assert!(error.offset + error.len <= record.len(), "{error} of {}", record.len());

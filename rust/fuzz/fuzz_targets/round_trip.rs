@@ -102,7 +102,7 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// Asserts that a decoder that starts where writing began reads what was written.
+/// Asserts that a decoder that starts where writing began reads the written records.
 fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
     let window = Window {
         offset: begin,
@@ -123,7 +123,7 @@ fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
     assert_eq!(decoder.step(window), Step::End(End::Clean { offset }));
 }
 
-/// Asserts that what was written after whole records is read with them, and that each record can be
+/// Asserts that records written after whole ones are read with them, and that each record can be
 /// read on its own by its offset.
 fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
     let (events, end) = read::slice(file, &ReadOptions::default().with_dialect(Dialect::LEVELDB));

@@ -82,7 +82,7 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     let mut errors = 0;
     while expected.len() - left.len() < count {
         if steps.choice().is_multiple_of(4) {
-            // Allowed even when nothing more is needed.
+            // Allowed even when no more is needed.
             reader.read_more();
         }
         let found = match steps.choice() % 2 {

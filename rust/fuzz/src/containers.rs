@@ -52,7 +52,7 @@ fn body_len_max(record_len_max: u64, count: u64) -> u64 {
     record_len_max.max(1 << 20).saturating_add(5 * count)
 }
 
-/// A varint at the beginning of `bytes`, and what follows it.
+/// A varint at the beginning of `bytes`, and the bytes after it.
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let len = 1 + bytes.iter().take(5).position(|byte| *byte < 128)?;
     let (own, rest) = bytes.split_at(len);
@@ -142,7 +142,7 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
     Ok(events)
 }
 
-/// Lines 4 to 7. What is refused, or why the frame is damage, or its content.
+/// Lines 4 to 7. The refusal, or why the frame is damage, or its content.
 fn decompress(
     frame: &[u8],
     len_max: u64,

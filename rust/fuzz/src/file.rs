@@ -1,8 +1,8 @@
 //! Files made from a fuzzer's bytes: the bytes themselves, or a script of pieces and damage.
 //!
 //! Mutating bytes never guesses a checksum or fills a block, so raw bytes would never reach most of
-//! what a reader does. A script reaches it in a few bytes: records and fragments with valid
-//! checksums, sizes that end near the end of a block, and damage aimed at headers and block ends.
+//! a reader's code. A script reaches it in a few bytes: records and fragments with valid checksums,
+//! sizes that end near the end of a block, and damage aimed at headers and block ends.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
@@ -28,7 +28,7 @@ impl<'a> Arbitrary<'a> for Few<'a> {
     }
 }
 
-/// A few of something, but not so many that a run takes long.
+/// A few items, but not so many that a run takes long.
 pub fn several<'a, T: Arbitrary<'a>>(u: &mut Unstructured<'a>) -> Result<Vec<T>> {
     let items = u.arbitrary_iter()?;
     items.take(COUNT_MAX).collect()
@@ -52,7 +52,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The length of what begins at the file offset `offset`.
+    /// The length of the piece that begins at the file offset `offset`.
     pub fn at(self, offset: u64) -> usize {
         match self {
             Size::Len(len) => usize::from(len),
@@ -136,7 +136,7 @@ enum Piece<'a> {
 /// others are aimed at.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 pub enum Place {
-    /// A byte of a piece's first header, or of what follows it.
+    /// A byte of a piece's first header, or of the bytes after it.
     Header(u8, u8),
     /// A byte near the end of a block.
     Edge(u8, u8),
@@ -144,7 +144,7 @@ pub enum Place {
     Any(u32),
 }
 
-/// What happens to a file.
+/// The changes to a file.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 pub(crate) enum Damage<'a> {
     Flip(Place, u8),
@@ -166,11 +166,11 @@ pub(crate) enum Damage<'a> {
 pub enum Script<'a> {
     /// The file itself.
     Bytes(&'a [u8]),
-    /// What makes it.
+    /// Its recipe.
     Pieces(Pieces<'a>),
 }
 
-/// What makes a file.
+/// The recipe for a file.
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
     pieces: Vec<Piece<'a>>,

@@ -1,8 +1,8 @@
-//! What the fuzz targets share: a model of the format that is independent of the crate, files made
-//! from a fuzzer's bytes, and comparisons of what was read.
+//! The parts that the fuzz targets share: a model of the format that is independent of the crate,
+//! files made from a fuzzer's bytes, and comparisons of results.
 //!
 //! Each target compares results: with the [`model`], with another way to the same answer, or with
-//! what was written. The absence of panics is checked along the way.
+//! the written records. The absence of panics is checked along the way.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Logs of every dialect from a fuzzer's bytes: what a writer leaves, followed by an older log,
-//! with damage.
+//! Logs of every dialect from a fuzzer's bytes: the file that a writer leaves, followed by an older
+//! log, with damage.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use cordwood::codec::Encoder;
@@ -35,7 +35,7 @@ enum Form {
 }
 
 impl Form {
-    /// What the header contains after the type byte.
+    /// The fields of the header after the type byte.
     fn rest(self) -> Vec<u8> {
         match self {
             Form::Plain | Form::Ieee => Vec::new(),
@@ -130,7 +130,7 @@ fn crc32_ieee(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What is added to a log.
+/// The additions to a log.
 #[derive(Debug, Clone, Copy)]
 enum Entry<'a> {
     Record(Payload<'a>),
@@ -145,7 +145,7 @@ enum Entry<'a> {
 impl<'a> Arbitrary<'a> for Entry<'a> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         Ok(match u8::arbitrary(u)? {
-            // Most are records: what no writer writes hides what follows it.
+            // Most are records: bytes that no writer writes hide those after them.
             0..=223 => Entry::Record(u.arbitrary()?),
             224..=239 => Entry::Odd(u.arbitrary()?, u.arbitrary()?, u.arbitrary()?),
             240..=247 => Entry::Bytes(u.arbitrary()?),
@@ -154,7 +154,7 @@ impl<'a> Arbitrary<'a> for Entry<'a> {
     }
 }
 
-/// What makes a log.
+/// The recipe for a log.
 #[derive(Debug, Clone)]
 pub struct Script<'a> {
     dialect: u8,
@@ -199,7 +199,7 @@ pub struct Log {
     pub records: Vec<(u64, Vec<u8>)>,
     /// How many of these precede all damage, and everything that no writer writes.
     pub intact_count: usize,
-    /// Whether that is all of them, and nothing follows except an older log of the same form that
+    /// Whether that is all of them, and no bytes follow except an older log of the same form that
     /// is recognisable as one.
     pub is_whole: bool,
     /// The length of the log, without damage and without the older one.
@@ -371,7 +371,7 @@ impl Script<'_> {
     }
 }
 
-/// What a file of a dialect begins with, and where its first block begins.
+/// The first bytes of a file of a dialect, and where its first block begins.
 pub fn layout(dialect: Dialect) -> (&'static [u8], usize) {
     match dialect.name() {
         "wandb" => (b":W&B\xe1\xbe\x00", 0),

@@ -21,8 +21,8 @@ const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 
-/// FULL, FIRST, MIDDLE or LAST, if that is what a fragment of this type is, and whether it is one
-/// of a container.
+/// FULL, FIRST, MIDDLE or LAST, if a fragment of this type is one, and whether it is one of a
+/// container.
 fn place_of(kind: u8, is_packed: bool) -> Option<(u8, bool)> {
     match kind {
         FULL..=LAST => Some((kind, false)),
@@ -31,7 +31,7 @@ fn place_of(kind: u8, is_packed: bool) -> Option<(u8, bool)> {
     }
 }
 
-/// An error under every policy: which, and the file offset of what is refused.
+/// An error under every policy: which, and the file offset of the refused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// A mark of this version.
@@ -42,7 +42,7 @@ pub enum Refused {
     OverBudget(u64),
 }
 
-/// What a reader reports about a part of a file.
+/// The report of a reader about a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -186,7 +186,7 @@ enum What<'a> {
         reason: Reason,
         leveldb_len: Option<u64>,
         /// Lines 2 and 4: the bytes end too early for LevelDB, which stops there and silently drops
-        /// what is pending.
+        /// the pending record.
         ends_leveldb: bool,
     },
 }
@@ -211,8 +211,8 @@ struct How {
     is_packed: bool,
 }
 
-/// The contents of the file, in order, and with the policy salvage the parts of it in which
-/// something is salvaged.
+/// The contents of the file, in order, and with the policy salvage the parts of it in which records
+/// are salvaged.
 fn items(file: &[u8], how: How) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     let mut items: Vec<Item<'_>> = Vec::new();
     let mut salvaged: Vec<Range<usize>> = Vec::new();
@@ -265,7 +265,7 @@ fn items(file: &[u8], how: How) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     (items, salvaged)
 }
 
-/// The table: how many bytes of `rest` are decided on, and what they are. `None` is a trailer.
+/// The table: how many bytes of `rest` are decided on, and their meaning. `None` is a trailer.
 fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (usize, Option<What<'_>>) {
     let avail = rest.len();
     let is_zero = rest.iter().all(|&byte| byte == 0);
@@ -400,7 +400,7 @@ fn is_proved_wrong(rest: &[u8], is_packed: bool) -> bool {
 
 // Reading, step 1 with the policy salvage: "Salvage" --------------------------------------------------------------------------
 
-/// Lines 3 to 6, except for zeros and what is torn.
+/// Lines 3 to 6, except for zeros and torn fragments.
 fn can_salvage_after(what: &What<'_>) -> bool {
     let What::Skip { reason, .. } = what else {
         return false;
@@ -485,7 +485,7 @@ fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
 }
 
 /// The first position, after the first byte, at which a chain begins. Searched from the back, since
-/// each position depends on what follows it.
+/// each position depends on the bytes after it.
 fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
     let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let mut begins_chain = vec![false; rest.len() + 1];
@@ -502,7 +502,7 @@ fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
 
 // Reading, step 2: "Fragments into records" -----------------------------------------------------------------------------------
 
-/// What has begun and may continue.
+/// The record that has begun and may continue.
 enum Pending {
     Nothing,
     Record {
@@ -532,7 +532,7 @@ impl Pending {
 /// An event, and the offset that decides which range owns it.
 struct Owned {
     /// Where the last item that is not MIDDLE or LAST began, up to the event's own beginning:
-    /// MIDDLE and LAST belong to what precedes them.
+    /// MIDDLE and LAST belong to the bytes before them.
     owner: usize,
     event: Event,
 }
@@ -546,7 +546,7 @@ fn skipped(begin: usize, end: usize, reason: Reason, leveldb_len: Option<u64>) -
     }
 }
 
-/// What ends reading, under every policy, after the events that were found.
+/// The error that ends reading, under every policy, after the events that were found.
 type Events = (Vec<Owned>, Result<(), Refused>);
 
 /// The events of the whole file. `is_trusted` says of a container, by where it begins, whether an
@@ -609,13 +609,13 @@ fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) 
     (events, Ok(()))
 }
 
-/// What a fragment completes.
+/// The record that a fragment completes.
 enum Joined {
     Event(Event),
     Container { begin: usize, bytes: Vec<u8> },
 }
 
-/// The first four columns. FULL and FIRST meet `Nothing`, since what was pending has been
+/// The first four columns. FULL and FIRST meet `Nothing`, since the pending record has been
 /// abandoned.
 fn join(
     pending: Pending,
@@ -684,7 +684,7 @@ fn join(
     (Pending::Nothing, Some(joined))
 }
 
-/// What becomes of `pending` when `next` does not continue it. `None` is the end of the file.
+/// The fate of `pending` when `next` does not continue it. `None` is the end of the file.
 fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     let (begin, end, data) = match pending {
         Pending::Nothing | Pending::Rest { span: None, .. } => return None,
@@ -709,7 +709,7 @@ fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     Some(skipped(begin, end, reason, leveldb_len))
 }
 
-/// Marks a record. For a region, LevelDB reports nothing, since it has abandoned the block.
+/// Marks a record. LevelDB does not report the region, since it has abandoned the block.
 fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
     match event {
         Event::Record { is_salvaged, .. } => *is_salvaged = in_salvaged,
@@ -768,7 +768,7 @@ pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, Result<End, Refu
     let begins_nothing = options.start > 0 && !items.iter().any(|item| is_in_range(item.begin) && !item.continues());
     let end = match torn {
         Some(torn) => End::TornTail { offset: torn.span().0 },
-        // Nothing begins in the range, or an event begins at its end, perhaps in a container.
+        // No event begins in the range, or one begins at its end, perhaps in a container.
         None if events.is_empty() || begins_nothing || is_at_event => End::Clean {
             offset: limit.min(file_len),
         },

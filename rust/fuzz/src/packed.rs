@@ -1,5 +1,5 @@
-//! Packed logs from a fuzzer's bytes. What a container states is mutated before the checksums are
-//! computed, since everything else ends at a wrong checksum.
+//! Packed logs from a fuzzer's bytes. The values in a container are mutated before the checksums
+//! are computed, since all other mutations end at a wrong checksum.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
@@ -37,7 +37,7 @@ enum Block<'a> {
 struct Frame<'a> {
     /// The descriptor of the header, without its reserved bits.
     descriptor: u8,
-    /// What the header states beyond the length of the content.
+    /// The fields of the header beyond the length of the content.
     more: i8,
     blocks: Vec<Block<'a>>,
 }
@@ -45,7 +45,7 @@ struct Frame<'a> {
 impl<'a> Arbitrary<'a> for Frame<'a> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         Ok(Frame {
-            // Most state the length, in four bytes, and have one segment and nothing else.
+            // Most state the length, in four bytes, and have one segment only.
             descriptor: u8::arbitrary(u)? ^ 0xa0,
             more: if u8::arbitrary(u)? < 200 { 0 } else { i8::arbitrary(u)? },
             blocks: several(u)?,
@@ -255,7 +255,7 @@ enum Piece<'a> {
     Bytes(Few<'a>),
 }
 
-/// What makes a packed log.
+/// The recipe for a packed log.
 #[derive(Debug, Clone)]
 pub struct Script<'a> {
     pieces: Vec<Piece<'a>>,
@@ -269,7 +269,7 @@ impl<'a> Arbitrary<'a> for Script<'a> {
         let damage = several(u)?.into_iter();
         Ok(Script {
             pieces,
-            // Half of the logs have none: it hides what the containers state.
+            // Half of the logs have none: it hides the values in the containers.
             damage: damage
                 .take(usize::from(how / 2) % (2 * DAMAGE_MAX) * usize::from(how % 2) / 2)
                 .collect(),

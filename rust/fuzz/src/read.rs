@@ -1,4 +1,4 @@
-//! What the crate's readers report, as the model's events.
+//! The reports of the crate's readers, as the model's events.
 
 use cordwood::codec::RecordSpan;
 use cordwood::damage::{Severity, SkippedRegion};
@@ -89,7 +89,7 @@ pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<
     }
 }
 
-/// What refuses a log, if it is not damage.
+/// The error that refuses a log, if it is not damage.
 pub fn refusal(error: &Error) -> Option<Refused> {
     match error.kind {
         ErrorKind::OverBudget { offset, .. } => Some(Refused::OverBudget(offset)),
@@ -102,7 +102,7 @@ pub fn refusal(error: &Error) -> Option<Refused> {
     }
 }
 
-/// All events, and the end or what refuses the log.
+/// All events, and the end or the error that refuses the log.
 pub fn attempt<S: Source>(
     reader: &mut Reader<S>,
     options: &ReadOptions,

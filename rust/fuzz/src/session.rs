@@ -1,4 +1,4 @@
-//! What a writer does to a log, from a fuzzer's bytes.
+//! The calls of a writer to a log, from a fuzzer's bytes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use cordwood::OnTornTail;
@@ -31,7 +31,7 @@ pub struct Session<'a> {
     pub choice: Choice,
     /// The number of a record from which the file is read, if only a part is.
     pub checkpoint: Option<u8>,
-    /// What is appended.
+    /// The appended records.
     pub records: Vec<Payload<'a>>,
 }
 

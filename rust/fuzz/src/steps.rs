@@ -95,7 +95,7 @@ impl Seek for Trickle<'_> {
 /// A file that is written in steps. A write is interrupted now and then.
 #[derive(Debug)]
 pub struct ShortSink<'a> {
-    /// What has been written.
+    /// The bytes written so far.
     pub written: Vec<u8>,
     steps: Steps<'a>,
     has_failed: bool,

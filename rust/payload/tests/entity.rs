@@ -208,7 +208,7 @@ fn records_that_are_not_entities() {
     assert_eq!(reason(&[KEY, b"\x0c"].concat()), PayloadReason::BadWireType);
     assert_eq!(reason(&[KEY, b"\x0b\x08\x01"].concat()), PayloadReason::Truncated);
     assert_eq!(reason(&[KEY, b"\x0b\x14"].concat()), PayloadReason::BadWireType);
-    // A field 0; a length after the end, whatever it is.
+    // A field 0; any length after the end.
     assert_eq!(
         reason(&[KEY, b"\x00\x01"].concat()),
         PayloadReason::UnknownTag { tag: 0 }

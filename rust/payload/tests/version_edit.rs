@@ -1,4 +1,5 @@
-//! Version edits, byte by byte: each tag as in the engines' sources, and what happens to bytes that no engine writes.
+//! Version edits, byte by byte: each tag as in the engines' sources, and bytes that no engine
+//! writes.
 
 use cordwood_payload::{
     BlobFileAddition, BlobFileGarbage, CustomField, Field, InternalKey, NewFile, NewFileForm, PayloadError,
@@ -31,7 +32,7 @@ fn new_file(form: NewFileForm<'_>) -> Field<'_> {
     })
 }
 
-/// Each field: its bytes, what they mean, its name.
+/// Each field: its bytes, their meaning, its name.
 fn fields() -> Vec<(Vec<u8>, Field<'static>, &'static str)> {
     let ends = [KEY_BYTES, b"\x09z\x00\x05\0\0\0\0\0\0"].concat();
     let file =
@@ -283,7 +284,7 @@ fn the_fault_of_an_edit_is_named_with_its_place() {
         (b"\x8b\x40\x02\x01\x01", 4, 1, PayloadReason::BadLength),
         (b"\x89\x40\x01\x02", 3, 1, PayloadReason::NonCanonical),
         (b"\x89\x40\x00", 3, 0, PayloadReason::Truncated),
-        // A log of which two synced lengths, or something unknown, are said.
+        // A log for which two synced lengths, or an unknown field, are stated.
         (b"\x84\x40\x04\x02\x01\x02\x01\x01", 5, 1, PayloadReason::NonCanonical),
         (b"\x84\x40\x04\x03\x01", 3, 1, PayloadReason::UnknownTag { tag: 3 }),
         // A field of a blob file that the reader has to know.

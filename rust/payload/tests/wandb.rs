@@ -25,7 +25,7 @@ fn all(items: WandbItems<'_>) -> Vec<(String, &str)> {
     items.map(|item| (item.path.join("/"), item.value_json)).collect()
 }
 
-/// What is wrong with a record or with one of its items.
+/// The fault of a record or of one of its items.
 fn problem(record: &[u8]) -> Option<(usize, usize, PayloadReason)> {
     let first_error = |items: WandbItems<'_>| items.filter_map(Result::err).next();
     let in_change = |change: WandbChange<'_>| first_error(change.update).or(first_error(change.remove));

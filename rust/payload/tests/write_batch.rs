@@ -1,8 +1,9 @@
-//! Write batches, byte by byte: each tag as in the engines' sources, and what happens to bytes that no engine writes.
+//! Write batches, byte by byte: each tag as in the engines' sources, and bytes that no engine
+//! writes.
 
 use cordwood_payload::{Engine, Operation, PayloadError, PayloadReason, WriteBatch};
 
-/// Each operation: its bytes, what they mean, whether it counts, its name.
+/// Each operation: its bytes, their meaning, whether it counts, its name.
 fn operations(engine: Engine) -> Vec<(&'static [u8], Operation<'static>, bool, &'static str)> {
     let column_family = 0;
     let (key, value, end_key, xid) = (b"k".as_slice(), b"val".as_slice(), b"m".as_slice(), b"x1".as_slice());
@@ -342,7 +343,7 @@ fn the_fault_of_a_batch_is_named_with_its_place() {
         4,
         PayloadReason::WrongCount { stated: 1, found: 0 },
     );
-    // The length of the string is that of nothing in this world; nothing is allocated for it.
+    // The length of the string is absurd; no memory is allocated for it.
     rocksdb(
         &record(1, b"\x01\x01k\xff\xff\xff\xff\x0fv"),
         15,

@@ -15,7 +15,7 @@ fn crc(poly: u32, data: &[u8]) -> u32 {
     })
 }
 
-/// What a header contains besides checksum, length and type, and how its checksum is computed.
+/// The fields of a header besides checksum, length and type, and how its checksum is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// Types 1 to 4.

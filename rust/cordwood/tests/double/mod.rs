@@ -1,5 +1,5 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
-//! A file in memory that records what is done to it, and fails where a test requests it.
+//! A file in memory that records its calls, and fails where a test requests it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,11 +30,11 @@ pub(crate) enum Op {
     Promised(u64),
 }
 
-/// What goes wrong with an operation.
+/// The fault of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     None,
-    /// Nothing is done, and this error is returned.
+    /// The operation has no effect, and this error is returned.
     Error(i32),
     /// This many bytes are written, and no error is returned.
     Short(usize),
@@ -60,7 +60,7 @@ pub(crate) struct State {
     pub(crate) begun_syncs: usize,
     /// The length of the file when the last completed sync began, all of which it put on the disk.
     pub(crate) synced_len: u64,
-    /// What a failed sync of the file is remembered by.
+    /// The key by which a failed sync of the file is remembered.
     pub(crate) identity: Option<FileId>,
     /// The process that uses the file.
     pub(crate) process: Process,

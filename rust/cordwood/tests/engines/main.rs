@@ -18,7 +18,7 @@ use cordwood_log::{End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 /// A block, in bytes.
 const B: usize = 32_768;
 
-/// What a reader returned.
+/// The results of a reader.
 #[derive(Debug)]
 struct Reading {
     records: Vec<Vec<u8>>,

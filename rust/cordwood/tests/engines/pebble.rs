@@ -93,7 +93,7 @@ fn corrupt_block() {
     file[3 * B] ^= 0xff;
     let (block, end) = (3 * B as u64, file.len() as u64);
     let skipped = [(0, block, "interrupted_record"), (block, end, "checksum_mismatch")];
-    // Exception: damage. Pebble says ErrUnexpectedEOF, since legacy fragments prove nothing to it.
+    // Exception: damage. Pebble says ErrUnexpectedEOF, since legacy fragments are no proof to it.
     read(LogFormat::new(Dialect::PEBBLE), &file)
         .records(NONE)
         .skipped(&skipped)
@@ -152,7 +152,7 @@ fn truncated_log() {
         .ends_torn(0);
 }
 
-/// Log `number`, written over what others have left in a buffer of 1 MiB, closed with a trailer or
+/// Log `number`, written over the rest of others in a buffer of 1 MiB, closed with a trailer or
 /// cut.
 #[test]
 fn recycle_log() {
@@ -192,7 +192,7 @@ fn recycled_short(number: u32) {
     let len = file.len() as u64;
     let file = [&file[..], &[0; 4]].concat();
     assert!(old.len() < file.len());
-    // Exception: what follows the trailer is reported. Pebble is silent.
+    // Exception: the bytes after the trailer are reported. Pebble is silent.
     let skipped = [(12, len, "end_trailer"), (len, len + 4, "stale")];
     read(dialect, &file).records(&["a"]).skipped(&skipped).ends_clean();
 }
@@ -276,7 +276,7 @@ fn a_trailer_of_another_log_does_not_end_this_one() {
 
 // TestWALSync -------------------------------------------------------------------------------------------------------------------
 
-/// What is wrong with a fragment that begins at `at` in its block.
+/// The fault of a fragment that begins at `at` in its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bad {
     Checksum,
@@ -339,7 +339,7 @@ fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
     (file, begin)
 }
 
-/// What precedes the bad fragment is always returned. Pebble: ErrUnexpectedEOF.
+/// The records before the bad fragment are always returned. Pebble: ErrUnexpectedEOF.
 #[test]
 fn wal_sync_bad_chunk_alone() {
     for bad in BAD {
@@ -383,7 +383,7 @@ fn wal_sync_later_chunk_promises_more() {
     for bad in BAD {
         let (file, begin) = sync_log(bad, &[], &good(B as u64, 30));
         let reading = read(LOG, &file);
-        // Exception: what follows is returned. Pebble stops.
+        // Exception: the records after it are returned. Pebble stops.
         assert_eq!(reading.records.len(), 2, "{bad:?}");
         let reason = match bad {
             Bad::Checksum | Bad::InvalidType => "checksum_mismatch",
@@ -399,7 +399,7 @@ fn wal_sync_later_chunk_promises_more() {
 }
 
 /// Exception: the same. Pebble calls it ErrUnexpectedEOF, as the promise is too small; but its
-/// writer promises too little, so that proves nothing, and the following record would be lost
+/// writer promises too little, so that is no proof, and the following record would be lost
 /// silently.
 #[test]
 fn wal_sync_later_chunk_promises_too_little() {
@@ -430,7 +430,7 @@ fn wal_sync_promise_in_the_same_block() {
     }
 }
 
-/// With no trailer and a hole of many blocks, what follows is found, however far away.
+/// With no trailer and a hole of many blocks, later records are found, however far away.
 #[test]
 fn wal_sync_proof_after_many_blocks() {
     let mut file = good(0, 10);

@@ -247,7 +247,7 @@ fn checksum_mismatch() {
         file[0] = file[0].wrapping_add(14);
         let end = file.len() as u64;
         // Exception for recyclable fragments: damage. RocksDB takes it for the end of a recycled
-        // log, but nothing of an older log follows.
+        // log, but no fragment of an older log follows.
         read(dialect, &file)
             .records(NONE)
             .skipped(&[(0, end, "checksum_mismatch")])
@@ -661,7 +661,7 @@ mod compression {
             &["foo", "bar"],
         );
         let set = &file[..11];
-        // The frame states a length of 1 GiB but has five bytes: nothing is allocated for it.
+        // The frame states a length of 1 GiB but has five bytes: no memory is allocated for it.
         let bomb = b"\x28\xb5\x2f\xfd\xa0\x00\x00\x00\x40\x01\x00\x00";
         for junk in [b"junk".as_slice(), bomb] {
             let bad = Wire::Plain.full(junk);

@@ -1,4 +1,4 @@
-//! The model's file: what the page cache shows, what the disk contains, and the [`Storage`] through
+//! The model's file: the contents of the page cache, those of the disk, and the [`Storage`] through
 //! which a `LogFile` reaches it.
 
 use std::collections::VecDeque;
@@ -26,15 +26,14 @@ pub(crate) enum Byte {
     Lost(u32),
 }
 
-/// What a power loss leaves of the bytes and the length that no sync has covered.
+/// The part of the unsynced bytes and length that a power loss leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Loss {
     /// All of it is lost.
     Everything,
-    /// Nothing is lost.
+    /// No byte is lost.
     Nothing,
-    /// The new length is there, but none of the new bytes: they read as zeros, or as what was there
-    /// before.
+    /// The new length is there, but none of the new bytes: they read as zeros, or as the old bytes.
     Bytes,
     /// The new bytes are there; a cut is not.
     Cut,
@@ -58,7 +57,7 @@ impl Loss {
     ];
 }
 
-/// What goes wrong during one call.
+/// The fault during one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     /// The first write writes half of its bytes and fails.
@@ -79,10 +78,10 @@ pub(crate) struct File {
     pub(crate) cache: Vec<u8>,
     /// For each byte of `cache`.
     pub(crate) bytes: Vec<Byte>,
-    /// What is on the disk, which may be longer than `cache` if a cut has not been synced.
+    /// The contents of the disk, which may be longer than `cache` if a cut has not been synced.
     pub(crate) disk: Vec<u8>,
     pub(crate) is_name_on_disk: bool,
-    /// What goes wrong during the current call, if it has not gone wrong yet.
+    /// The fault of the current call, if it has not happened yet.
     fault: Option<Fault>,
     /// The process that makes the current call has been killed.
     pub(crate) is_dead: bool,
@@ -94,7 +93,7 @@ pub(crate) struct File {
     syncs: u32,
     /// A process that did not open the writer has changed the file.
     pub(crate) is_changed_by_stranger: bool,
-    /// What a reader finds in `cache`, once it has been requested.
+    /// The findings of a reader in `cache`, once requested.
     found: Option<Arc<(Vec<Found>, Tail)>>,
 }
 
@@ -117,7 +116,7 @@ impl File {
         (self.writes, self.cuts, self.syncs) = (0, 0, 0);
     }
 
-    /// What could have gone wrong during the last call.
+    /// The possible faults of the last call.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let changes = self.writes + self.cuts + self.syncs;
         let mut faults = Vec::new();
@@ -136,13 +135,13 @@ impl File {
         faults
     }
 
-    /// What a reader finds.
+    /// The findings of a reader.
     pub(crate) fn read(&mut self) -> Arc<(Vec<Found>, Tail)> {
         let found = self.found.get_or_insert_with(|| Arc::new(read(&self.cache)));
         found.clone()
     }
 
-    /// What a power loss may leave, each file once.
+    /// The files that a power loss may leave, each once.
     pub(crate) fn after_any_loss(&self) -> Vec<(Loss, Vec<u8>)> {
         if self.is_name_on_disk && self.cache == self.disk {
             return vec![(Loss::Nothing, self.cache.clone())];
@@ -157,7 +156,7 @@ impl File {
         files
     }
 
-    /// What a power loss leaves.
+    /// The file that a power loss leaves.
     fn after(&self, loss: Loss) -> Vec<u8> {
         let (old, new) = (&self.disk, &self.cache);
         if !self.is_name_on_disk && loss != Loss::Nothing {
@@ -257,7 +256,7 @@ impl File {
     }
 }
 
-/// What an operation returned. The child of a process that forks remembers the same answers.
+/// The result of an operation. The child of a process that forks remembers the same answers.
 #[derive(Debug, Clone)]
 enum Answer {
     Len(u64),
@@ -272,17 +271,17 @@ struct Descriptor {
     file: Arc<Mutex<File>>,
     process: AtomicU32,
     opener: u32,
-    /// The process has been killed. What the `LogFile` still does when it is dropped has no effect.
+    /// The process has been killed. The calls of the `LogFile` when it is dropped have no effect.
     is_dead: AtomicBool,
     /// How the crate identifies the process: `OPENER` or `CHILD`. Not its number, so that equal
     /// processes make equal states.
     role: Arc<AtomicU32>,
-    /// The key to what a process remembers about the file. It differs for each process in each
+    /// The key to the memory of a process about the file. It differs for each process in each
     /// world, since here they are all one process.
     inode: u64,
     /// All answers so far.
     tape: Mutex<Vec<Answer>>,
-    /// Answers to return instead of doing anything, while a child's memory is being created.
+    /// Answers to return without an effect, while a child's memory is being created.
     playing: Mutex<Option<VecDeque<Answer>>>,
 }
 
@@ -342,7 +341,7 @@ impl Port {
         self.0.role.store(CHILD, Ordering::Relaxed);
     }
 
-    /// The process is killed: nothing has any effect from here on.
+    /// The process is killed: no call has an effect from here on.
     pub(crate) fn kill(&self) {
         self.0.is_dead.store(true, Ordering::Relaxed);
     }
@@ -351,7 +350,7 @@ impl Port {
         self.0.is_dead.load(Ordering::Relaxed)
     }
 
-    /// What `getpid` returns.
+    /// The result of `getpid`.
     pub(crate) fn process_id(&self) -> u32 {
         self.0.process.load(Ordering::Relaxed)
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::world::{Action, Rule, Setup, Violation, World};
 
-/// What one or several explorations found.
+/// The findings of one or several explorations.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// The number of different states.

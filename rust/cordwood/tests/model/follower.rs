@@ -37,7 +37,7 @@ impl Beside {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = FOLDER.with(|folder| folder.path().join(number.to_string()));
         let file = fs::File::create(&path)?;
-        // What looks damaged may be cut off and other bytes written there, so it is never reported
+        // Apparent damage may be cut off and other bytes written there, so it is never reported
         // unless a whole block follows.
         let options = FollowOptions::default()
             .with_on_corruption(OnCorruption::Skip)

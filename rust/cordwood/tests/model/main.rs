@@ -3,14 +3,15 @@
 //!
 //! # The state
 //!
-//! [`World`](world::World) is the file, two processes A and B, and what is known about each record.
+//! [`World`](world::World) is the file, two processes A and B, and the known facts about each
+//! record.
 //!
-//! * The file ([`File`](disk::File)) is what the page cache shows and what the disk contains: a
+//! * The file ([`File`](disk::File)) is the contents of the page cache and of the disk: a
 //!   write goes to the cache, a sync to the disk.
 //! * A process has a real `LogFile` or none, whose [`Storage`](cordwood_log::write::Storage) is that file. Its
 //!   whole memory, as `Debug` prints it, is part of the state.
-//! * A record is buffered, written or durable, according to the calls that were made for it. What
-//!   is in the file is determined by a [reader] that shares nothing with the crate.
+//! * A record is buffered, written or durable, according to the calls that were made for it. The
+//!   contents of the file are determined by a [reader] that shares no code with the crate.
 //!
 //! # The actions
 //!
@@ -18,7 +19,7 @@
 //!
 //! * a call: create, open for append with each policy, append, append and sync, flush, sync, close,
 //!   drop, which flushes (the Python classes close a log that is dropped; here that is a close);
-//! * a call during which something goes wrong ([`Fault`](disk::Fault)): a write fails in the
+//! * a call with a fault ([`Fault`](disk::Fault)): a write fails in the
 //!   middle, and perhaps also the cut that undoes it; a sync fails; the process is killed in the
 //!   middle of a write, or before a cut or a sync;
 //! * a fork; a kill;
@@ -30,7 +31,7 @@
 //!
 //! **A failed sync** has the same effect as on Linux: the cache keeps the bytes and takes them for
 //! written, so that the next sync succeeds without them ([`Byte::Lost`](disk::Byte)). The model
-//! tracks bytes where Linux tracks pages: what is true here is true for pages of any length.
+//! tracks bytes where Linux tracks pages: the results hold for pages of any length.
 //!
 //! **A fork** gives B the memory of A. A `LogFile` cannot be copied, so the calls of A are
 //! repeated, with the answers that A received. Then the copy gets A's descriptor.
@@ -38,17 +39,17 @@
 //! **A lock** is released when the process that took it closes or drops the log, even if a child
 //! has the descriptor, or else with the last descriptor.
 //!
-//! # What must be true
+//! # The promises
 //!
 //! Each rule has a test below. Unless stated otherwise, the rule is from `docs/format/writing.md`.
 //! In each state that is reached:
 //!
-//! * What a sync or `durable_offset` covered is found after any power loss (promise 1).
-//! * What was written is found, whichever process is killed (promise 1).
+//! * Records that a sync or `durable_offset` covered are found after any power loss (promise 1).
+//! * Written records are found, whichever process is killed (promise 1).
 //! * No record appears that was not appended, whose append failed, or that a power loss removed;
 //!   none appears twice; the order stays the same (promise 2).
-//! * The crate's reader finds what the model's does (`reading.md`), and so does a follower that has
-//!   been running all along (`following.md`).
+//! * The crate's reader finds the same as the model's (`reading.md`), and so does a follower that
+//!   has been running all along (`following.md`).
 //!
 //! When a call returns:
 //!
@@ -58,17 +59,17 @@
 //!   bit has flipped since, or a file of another dialect ("Where appending resumes").
 //! * `durable_offset` covers no byte of a sync that failed in the same process, even for a log that
 //!   was opened later ("When a sync fails"). A sync that failed in another process is not known
-//!   about: `durable_offset` promises nothing after its bytes.
+//!   about: `durable_offset` makes no promise after its bytes.
 //! * A log without damage opens; one with a torn tail opens to be cut off or padded.
 //! * A failed write leaves no trace, or ends the writer ("When a write fails").
 //!
 //! # The exploration
 //!
 //! [`explore`] is breadth first: for each broken rule, it prints the shortest way to break it in
-//! each setup. Equal states are continued once. What could go on forever is limited ([`Limits`]):
-//! three records, three openings, one fault, one fork, one kill, one power loss and one flipped bit
-//! in each world. `MODEL_DEPTH` is the number of actions; `make model` explores more of them than
-//! `cargo test` does.
+//! each setup. Equal states are continued once. Each world is limited ([`Limits`]): three records,
+//! three openings, one fault, one fork, one kill, one power loss and one flipped bit in each world.
+//! `MODEL_DEPTH` is the number of actions; `make model` explores more of them than `cargo test`
+//! does.
 
 mod disk;
 mod explore;

@@ -1,7 +1,7 @@
-//! A reader of logs that shares nothing with the crate: the oracle for what is in a file.
+//! A reader of logs that shares no code with the crate: the oracle for the contents of a file.
 //!
 //! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. A log with
-//! log numbers (RocksDB's recycled logs, Pebble) ends at anything that is not a fragment of it.
+//! log numbers (RocksDB's recycled logs, Pebble) ends at bytes that are not a fragment of it.
 //! A run file of Weights & Biases is recognised by its first bytes; the log number is the first
 //! complete fragment's. The records of a container of a packed log are returned with the place of the
 //! whole container.
@@ -67,10 +67,10 @@ pub(crate) struct Found {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What a file ends with.
+/// The end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// A whole record, or nothing at all.
+    /// A whole record, or no record.
     Whole,
     /// A part of a record, or zeros, with no damage before it.
     Torn,
@@ -91,7 +91,7 @@ fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u
     (stored == checksum(is_wandb, rest)).then_some((end, kind, number, &block[header_len..end]))
 }
 
-/// A varint, and what follows it.
+/// A varint, and the bytes after it.
 fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (&byte, rest) = bytes.split_first()?;
     if byte < 0x80 {

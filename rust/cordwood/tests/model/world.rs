@@ -1,4 +1,4 @@
-//! The state of the model, its actions, and what must be true.
+//! The state of the model, its actions, and the promises.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -129,7 +129,7 @@ impl fmt::Display for Action {
 
 // Setups ----------------------------------------------------------------------------------------
 
-/// What is in the file before anything happens.
+/// The contents of the file at the beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// There is no file.
@@ -247,9 +247,9 @@ pub(crate) struct Limits {
     pub(crate) deaths: u32,
 }
 
-// What must be true -----------------------------------------------------------------------------
+// The promises ----------------------------------------------------------------------------------
 
-/// What must be true. `main.rs` says where each rule comes from.
+/// The promises. `main.rs` says where each rule comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Rule {
     SyncedSurvivesPowerLoss,
@@ -282,7 +282,7 @@ fn broken(rule: Rule, what: impl Into<String>) -> Violation {
 
 // The state -------------------------------------------------------------------------------------
 
-/// What is known about a record that was appended.
+/// The known facts about an appended record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Status {
     /// It may be in the file: it is in a buffer, or its sync failed.
@@ -378,7 +378,7 @@ pub(crate) struct World {
     is_locked: bool,
     has_flipped: bool,
     follower: Option<Beside>,
-    /// What the last call returned, for the reader of a counterexample.
+    /// The result of the last call, for the reader of a counterexample.
     outcome: String,
 }
 
@@ -433,7 +433,7 @@ impl World {
         }
     }
 
-    /// A hash of everything that what happens from here on depends on: equal for equal states.
+    /// A hash of everything that the future depends on: equal for equal states.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let file = self.file();
@@ -468,9 +468,9 @@ impl World {
         hasher.finish()
     }
 
-    // What can happen ---------------------------------------------------------------------------
+    // Possible actions --------------------------------------------------------------------------
 
-    /// Everything that can happen next, as long as nothing goes wrong.
+    /// All actions that are possible next, without a fault.
     pub(crate) fn actions(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for (name, process) in [(Name::A, &self.a), (Name::B, &self.b)] {
@@ -531,7 +531,7 @@ impl World {
         }
     }
 
-    // What happens ------------------------------------------------------------------------------
+    // Actions -----------------------------------------------------------------------------------
 
     /// Performs an action.
     ///
@@ -572,7 +572,8 @@ impl World {
             let read = file.read();
             let mut looked = follower.look(&file.cache, &read.0);
             if looked.is_err() && matches!(action, Action::Call(_, Call::Open(OnTornTail::Truncate), _)) {
-                // What the follower has reported as damage may have been cut off: it starts over.
+                // Bytes that the follower has reported as damage may have been cut off: it starts
+                // over.
                 *follower = Beside::new();
                 looked = follower.look(&file.cache, &read.0);
             }
@@ -619,7 +620,7 @@ impl World {
         self.keep_found(Status::Maybe);
     }
 
-    /// The process is killed; another one, which knows nothing, takes its name.
+    /// The process is killed; another one, without that knowledge, takes its name.
     fn kill(&mut self, name: Name) {
         let number = self.next_process;
         self.next_process += 1;
@@ -798,7 +799,7 @@ impl World {
         self.next_record += 1;
     }
 
-    /// Records what a call has promised by returning.
+    /// Records the promise of a call that has returned.
     fn note(&mut self, name: Name, call: Call, is_ok: bool, has_sync_failed: bool) -> Result<(), Violation> {
         if let Call::Append(data) | Call::AppendSync(data) = call {
             self.limits.records -= 1;
@@ -846,7 +847,7 @@ impl World {
                 return Err(broken(Rule::AppendedIsFound, what));
             };
             // A new process does not know about syncs that failed in another one: readers may stop
-            // at what was lost there.
+            // at the lost bytes.
             let is_lost_elsewhere = |byte: &Byte| matches!(byte, Byte::Lost(other) if *other != process);
             let status = match bytes[..place.end].iter().any(is_lost_elsewhere) {
                 true => status.min(Status::Written),
@@ -914,7 +915,7 @@ impl World {
         Ok(())
     }
 
-    /// Checks what must be true in each state, whatever led to it.
+    /// Checks the promises in each state, however it was reached.
     pub(crate) fn check(&self) -> Result<(), Violation> {
         let mut file = self.file();
         let found = &file.read().0;
@@ -931,8 +932,8 @@ impl World {
         Ok(())
     }
 
-    /// Checks that what is found was appended, each record once and in order, and that what must be
-    /// found is.
+    /// Checks that the records found were appended, each once and in order, and that all promised
+    /// ones are among them.
     fn check_found(
         &self,
         found: &[Found],
