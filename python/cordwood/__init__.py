@@ -9,9 +9,9 @@
 [b'one', b'two']
 
 `open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage`, `pack`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many logs,
-for everything that reads Arrow. The package `cordwood.payload` decodes the data that programs keep in records,
-and `cordwood.compat` replaces the readers of other packages.
+`verify`, `salvage`, `pack`, `stat`, `fragments` and `map` are for whole logs, `info` also for databases and exports;
+`scan` makes a table of many logs, for everything that reads Arrow. The package `cordwood.payload` decodes the data
+that programs keep in records, and `cordwood.compat` replaces the readers of other packages.
 
 Damage is raised as a `CorruptionError` where it occurs, and the next step continues after it. With the
 option `on_corruption`, it is skipped instead, or it ends the log, or the valid records after it are also
@@ -19,6 +19,7 @@ salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skip
 `help(cordwood.errors)` shows all exceptions.
 """
 
+from cordwood._info import info
 from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
 from cordwood._native import (
     Follower,
@@ -57,16 +58,23 @@ from cordwood.errors import (
 from cordwood.types import (
     BLOCK_LEN,
     BitFlip,
+    Database,
+    Engine,
+    Export,
     Fragment,
     FragmentKind,
     FragmentPart,
     Hint,
+    Info,
     LogFormat,
     NotYet,
     Outcome,
     OutcomeKind,
+    Problem,
+    ProblemKind,
     Reason,
     Report,
+    Run,
     Severity,
     SkippedRegion,
     Stat,
@@ -79,13 +87,17 @@ __all__ = [
     "ClosedError",
     "CordwoodError",
     "CorruptionError",
+    "Database",
     "DecodedScan",
     "DialectError",
+    "Engine",
+    "Export",
     "Follower",
     "Fragment",
     "FragmentKind",
     "FragmentPart",
     "Hint",
+    "Info",
     "LogFormat",
     "LogMap",
     "LogRotatedError",
@@ -95,12 +107,15 @@ __all__ = [
     "Outcome",
     "OutcomeKind",
     "PayloadError",
+    "Problem",
+    "ProblemKind",
     "Reader",
     "Reason",
     "Record",
     "RecordBatch",
     "RecordTooLargeError",
     "Report",
+    "Run",
     "Scan",
     "Severity",
     "SkippedRegion",
@@ -114,6 +129,7 @@ __all__ = [
     "detect",
     "follow",
     "fragments",
+    "info",
     "map",
     "mask_crc",
     "open",

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
+from cordwood._inputs.expand import Input
 from cordwood._native import Reader
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.types import Database, Engine, Problem, ProblemKind
@@ -37,10 +38,18 @@ _ROCKSDB_TAG_MIN = 10
 """The fields that LevelDB knows have smaller tags."""
 
 
-def database_folders(paths: Iterable[str]) -> list[str]:
-    """The folders of these files that may be those of databases, in their order, each once."""
-    parts = map(os.path.split, paths)
-    return list(dict.fromkeys(folder for folder, name in parts if _is_of_database(name)))
+def databases_of(files: Iterable[Input]) -> tuple[list[Database], list[tuple[str, OSError]]]:
+    """The databases in the folders in which these files were found, and the folders that cannot be read."""
+    parts = (os.path.split(file.name) for file in files if file.is_in_folder)
+    databases: list[Database] = []
+    failures: list[tuple[str, OSError]] = []
+    for folder in dict.fromkeys(folder for folder, name in parts if _is_of_database(name)):
+        try:
+            if database := database_in(folder):
+                databases.append(database)
+        except OSError as error:
+            failures.append((folder, error))
+    return databases, failures
 
 
 def _is_of_database(name: str) -> bool:

@@ -15,10 +15,12 @@ __all__ = [
     "Database",
     "DetectedDialect",
     "Engine",
+    "Export",
     "Fragment",
     "FragmentKind",
     "FragmentPart",
     "Hint",
+    "Info",
     "LogFormat",
     "NotYet",
     "Outcome",
@@ -28,6 +30,7 @@ __all__ = [
     "ProblemKind",
     "Reason",
     "Report",
+    "Run",
     "Severity",
     "SkippedRegion",
     "Stat",
@@ -907,3 +910,130 @@ _OF_CURRENT = frozenset(
     )
 )
 """The faults that another name in `CURRENT` repairs."""
+
+
+class Export(NamedTuple):
+    """An export of Datastore or Firestore, and whether its files are complete. Their contents are not read.
+
+    Attributes:
+        path: The metadata that lists the files: `*.overall_export_metadata`, or `*.export_metadata` if no such file
+            lists that.
+        files: The paths of the listed files, which contain the entities.
+        file_len: Bytes in these files.
+        missing_files: The paths of those that are missing, and of lists of files that are missing or cannot be read.
+        empty_files: The paths of those without a byte.
+        stated_entity_count: Entities in the files, as the metadata states it; `None` if it does not.
+        stated_len: Bytes in the files, as the metadata states it; `None` if it does not.
+        entity_count: Entities that were found in the files; `None` if they were not read.
+
+    >>> from cordwood.types import Export
+    >>> Export("x.overall_export_metadata", ("output-0",), 107, stated_entity_count=2, stated_len=214).ok
+    False
+    """
+
+    path: str
+    files: tuple[str, ...]
+    file_len: int
+    missing_files: tuple[str, ...] = ()
+    empty_files: tuple[str, ...] = ()
+    stated_entity_count: int | None = None
+    stated_len: int | None = None
+    entity_count: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether no listed file is missing or empty, and together they have no less than the metadata states."""
+        is_short = self.entity_count is not None and self.entity_count < (self.stated_entity_count or 0)
+        return not (self.missing_files or self.empty_files or is_short or self.file_len < (self.stated_len or 0))
+
+
+class Run(NamedTuple):
+    """A run of Weights & Biases.
+
+    Attributes:
+        path: The path of its log.
+        record_count: Records that can be read.
+        first_time: When its first step was logged: seconds of Unix time; `None` if no step has a time.
+        last_time: When its last step was logged; `None` if no step has a time.
+        state: `"ok"`, `"torn"` if it ends in an incomplete record, or `"damaged"`.
+    """
+
+    path: str
+    record_count: int
+    first_time: float | None
+    last_time: float | None
+    state: str
+
+
+class Info(NamedTuple):
+    """A file or a folder in a few numbers: what `cordwood.info` returns.
+
+    Attributes:
+        path: The file, folder, pattern or URL.
+        what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a folder"` and so on.
+        log_count: Logs that were read.
+        log_count_by_dialect: How many logs there are of each dialect.
+        log_count_by_compression: How many logs there are with each compression: `"zstd"`, or `"none"`.
+        log_count_by_payload: How many logs there are with each kind of records, going by the first record: a value of
+            `decode` of `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        record_count: Records that can be read.
+        salvaged_count: How many of these begin after damage in their block.
+        payload_len: Bytes of data in the records.
+        file_len: Bytes in the logs.
+        damaged_len: Damaged bytes: those of severity `CORRUPTION`.
+        torn_count: Logs that end in an incomplete record.
+        zeros_count: Logs that end in zeros which are not padding.
+        zeros_len: Bytes of these zeros.
+        zeros_inside_len: Bytes of zeros that a record follows.
+        runs: The runs of Weights & Biases.
+        databases: The databases in a folder.
+        exports: The exports of Datastore or Firestore in a folder.
+        damaged_logs: The paths of damaged logs.
+        damaged_manifests: The paths of those that list the live files of a database.
+        misnamed_logs: The logs whose records all belong to another log than their name says: the path, the number in
+            the name, and the number in the log.
+        other_file_count_by_format: How many files in a folder are not logs, by their format.
+        failures: The files that could not be read: the path, and the exception.
+        report: What `cordwood.verify` returns, if the source is a single log.
+    """
+
+    path: str
+    what: str
+    log_count: int
+    log_count_by_dialect: dict[str, int]
+    log_count_by_compression: dict[str, int]
+    log_count_by_payload: dict[str, int]
+    record_count: int
+    salvaged_count: int
+    payload_len: int
+    file_len: int
+    damaged_len: int
+    torn_count: int
+    zeros_count: int
+    zeros_len: int
+    zeros_inside_len: int
+    runs: tuple[Run, ...]
+    databases: tuple[Database, ...]
+    exports: tuple[Export, ...]
+    damaged_logs: tuple[str, ...]
+    damaged_manifests: tuple[str, ...]
+    misnamed_logs: tuple[tuple[str, int | None, int], ...]
+    other_file_count_by_format: dict[str, int]
+    failures: tuple[tuple[str, Exception], ...]
+    report: Report | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything could be read, no log is damaged, and no database or export lacks a file."""
+        is_whole = all(database.ok for database in self.databases) and all(export.ok for export in self.exports)
+        return is_whole and not (self.damaged_logs or self.failures)
+
+    @property
+    def first_time(self) -> float | None:
+        """When the first step of the runs was logged: seconds of Unix time; `None` if no step has a time."""
+        return min((run.first_time for run in self.runs if run.first_time is not None), default=None)
+
+    @property
+    def last_time(self) -> float | None:
+        """When the last step of the runs was logged."""
+        return max((run.last_time for run in self.runs if run.last_time is not None), default=None)

@@ -234,7 +234,7 @@ def test_a_database_that_netease_encrypted_is_not_judged(database):
 # RocksDB and Pebble ----------------------------------------------------------------------------
 
 
-def rocksdb(folder, **paths):
+def rocksdb(folder, families=(), **paths):
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(64 << 10)
@@ -242,7 +242,7 @@ def rocksdb(folder, **paths):
         options.set_db_paths([DBPath(str(path), 1 << 20) for path in paths["db_paths"]])
     if "wal_dir" in paths:
         options.set_wal_dir(str(paths["wal_dir"]))
-    return Rdict(str(folder), options)
+    return Rdict(str(folder), options, dict.fromkeys(("default", *families), options))
 
 
 def filled(database, count=1_000):
@@ -380,33 +380,39 @@ def leveldb_states(folder, chance):
 
 
 def rocksdb_states(folder, chance):
-    """The same for RocksDB, without logs, and with other folders."""
+    """The same for RocksDB, with column families, without logs, and with other folders."""
     paths = {} if chance.random() < 0.6 else {"db_paths": [folder / "first", folder / "second"]}
     if chance.random() < 0.4:
         paths["wal_dir"] = folder / "logs"
     database = None
+    families = {}
     for _ in range(STATES):
         if database is None:
-            database = rocksdb(folder / "db", **paths)
+            database = rocksdb(folder / "db", families, **paths)
+            families = {name: database.get_column_family(name) for name in families}
             options = WriteOptions()
             if chance.random() < 0.3:
                 options.disable_wal = True
             database.set_write_options(options)
         step = chance.random()
         if step < 0.1:
-            database.close()
+            for handle in (*families.values(), database):
+                handle.close()
             database = None
         elif step < 0.25:
             database.flush()
         elif step < 0.3:
             database.compact_range(None, None)
+        elif step < 0.35:
+            name = f"family {len(families)}"
+            families[name] = database.create_column_family(name, Options(raw_mode=True))
         else:
+            family = chance.choice([database, *families.values()])
             for _ in range(chance.randrange(1, 200)):
-                key = b"key-%06d" % chance.randrange(5_000)
-                database[key] = chance.randbytes(100)
+                family[b"key-%06d" % chance.randrange(5_000)] = chance.randbytes(100)
+            if chance.random() < 0.2:
+                family.flush()
         yield folder / "db"
-    if database:
-        database.close()
 
 
 @pytest.mark.parametrize("seed", range(DATABASES))

@@ -30,6 +30,8 @@ class Input(NamedTuple):
     """It is the log that describes an export. None of its records can be decoded."""
     file_len: int = 0
     """Its length in bytes, if it is a regular file."""
+    file_count: int = 1
+    """How many files it is: the missing files of an export may have one error together."""
 
     @property
     def not_decoded(self) -> str | None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 from cordwood._identity import Identity
 from cordwood._inputs.expand import Input
 from cordwood._inputs.kind import EMPTY, LIST_SUFFIX, METADATA, is_of_export
 from cordwood._native import Reader, detect
 from cordwood.errors import CordwoodError, DialectError
+from cordwood.types import Export
 
 _VERSION = b"3"
 """The first record of `*.overall_export_metadata`."""
@@ -27,7 +27,7 @@ _LEN_MAX = 1 << 20
 """The longest message that is read, in bytes: it lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""At most this many of the files that a list names, and that are missing, have an error each."""
+"""This many of the missing files that a list names have an error each, and the rest have one together."""
 
 
 def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
@@ -48,24 +48,28 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
             listed.setdefault(os.path.realpath(path), (len(files), path))
         files.append((judged, identity))
     places = {os.path.realpath(file.name): place for place, (file, _) in enumerate(files)}
-    missing_counts: dict[int, int] = {}
+    missing: dict[int, list[tuple[str, str]]] = {}
     for real, (by, path) in listed.items():
         if not os.path.isfile(path):  # noqa: PTH113
-            count = missing_counts[by] = missing_counts.get(by, 0) + 1
-            if count <= _MISSING_MAX:
-                text = f"missing, and {os.path.basename(files[by][0].name)} lists it"  # noqa: PTH119
-                error = FileNotFoundError(errno.ENOENT, text, path)
-                # It has no identity of its own.
-                files.append((Input(path, "", is_in_folder=True, error=error), real))
+            missing.setdefault(by, []).append((path, real))
         elif (place := places.get(real)) is not None and files[place][0].format in (None, EMPTY):
             file, identity = files[place]
             files[place] = file._replace(is_in_folder=False, format=None), identity
-    for by, count in missing_counts.items():
-        if count > _MISSING_MAX:
-            file, identity = files[by]
-            text = f"{count - _MISSING_MAX:,} more files that it lists are missing"
-            files[by] = file._replace(error=FileNotFoundError(errno.ENOENT, text, file.name)), identity
+    for by, paths in missing.items():
+        name = os.path.basename(files[by][0].name)  # noqa: PTH119
+        paths.sort()
+        for path, real in paths[:_MISSING_MAX]:
+            # It has no identity of its own.
+            files.append((_missing(path, f"missing, and {name} lists it"), real))
+        if more := paths[_MISSING_MAX + 1 :]:
+            path, real = paths[_MISSING_MAX]
+            file = _missing(path, f"missing, and {len(more):,} more files that {name} lists")
+            files.append((file._replace(file_count=len(more) + 1), real))
     return files
+
+
+def _missing(path: str, text: str) -> Input:
+    return Input(path, "", is_in_folder=True, error=FileNotFoundError(errno.ENOENT, text, path))
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
@@ -132,17 +136,41 @@ def _path(name: bytes) -> str:
     return text
 
 
-class Entities(NamedTuple):
-    """A number of entities, and the length in bytes of the files that contain them."""
+def exports_of(files: Iterable[Input]) -> list[Export]:
+    """The exports of Datastore or Firestore whose metadata is among these files, which were found in folders.
 
-    entity_count: int
-    file_len: int
+    Raises:
+        OSError: A file cannot be read.
+    """
+    metadata = [file.name for file in files if file.is_metadata or (file.format == METADATA and not file.error)]
+    parts: dict[str, Export] = {}
+    exports: list[Export] = []
+    for path in metadata:
+        if path.endswith(LIST_SUFFIX) and not os.path.islink(path):  # noqa: PTH114 - pathlib is slow to import
+            parts[os.path.realpath(path)] = _export(path, _listed_by(path))
+    for path in metadata:
+        if not path.endswith(LIST_SUFFIX):
+            lists = {name: parts.pop(os.path.realpath(name), None) for name in _listed_by(path)}
+            names = [name for part in lists.values() if part for name in part.files]
+            unreadable = tuple(name for name, part in lists.items() if part is None)
+            message = overall_message(path)
+            export = _export(path, names, stated(message) if message else None)
+            exports.append(export._replace(missing_files=unreadable + export.missing_files))
+    return sorted([*exports, *parts.values()])
 
 
-def total(entities: Iterable[Entities]) -> Entities:
-    """The sums."""
-    counts, lens = list(zip(*entities, strict=True)) or ((), ())
-    return Entities(sum(counts), sum(lens))
+def _listed_by(path: str) -> list[str]:
+    """The paths of the files that are named in the metadata of an export."""
+    return [os.path.join(os.path.dirname(path), name) for name in listed_files(path) or ()]  # noqa: PTH118, PTH120
+
+
+def _export(path: str, files: Sequence[str], stated: tuple[int, int] | None = None) -> Export:
+    lens = {name: os.path.getsize(name) if os.path.isfile(name) else None for name in files}  # noqa: PTH113, PTH202
+    missing = tuple(name for name, length in lens.items() if length is None)
+    empty = tuple(name for name, length in lens.items() if length == 0)
+    # Not all exporters count the entities.
+    count, stated_len = stated if stated and any(stated) else (None, None)
+    return Export(path, tuple(files), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 
 
 def overall_message(path: str) -> bytes | None:
@@ -163,14 +191,14 @@ def overall_message(path: str) -> bytes | None:
         return None
 
 
-def stated(message: bytes) -> Entities:
-    """The numbers in the message of `*.overall_export_metadata`.
+def stated(message: bytes) -> tuple[int, int]:
+    """The number of entities, and of the bytes in their files, that the message of `*.overall_export_metadata` states.
 
     Raises:
         ValueError: It is not such a message.
     """
-    folders = (dict(_fields(folder)) for folder in _messages(message, 1))
-    return total(Entities(_number(folder.get(3)), _number(folder.get(4))) for folder in folders)
+    folders = [dict(_fields(folder)) for folder in _messages(message, 1)]
+    return sum(_number(folder.get(3)) for folder in folders), sum(_number(folder.get(4)) for folder in folders)
 
 
 def _number(value: int | bytes | None) -> int:

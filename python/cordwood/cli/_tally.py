@@ -189,7 +189,7 @@ def take_results(
             continue
         if isinstance(found, Exception):
             text = _report(name, found)
-            tally.failed_count += 1
+            tally.failed_count += file.file_count
             if as_json:
                 print_json({"source": source_name(name), "error": text})
             continue

@@ -33,7 +33,7 @@ from cordwood._inputs.expand import Input
 from cordwood._summary import LogSummary, summary_of_report
 from cordwood._text import quantity
 from cordwood.cli._batches import Batches, read_batches
-from cordwood.cli._databases import print_databases
+from cordwood.cli._folders import print_databases, report_exports
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
     ONLY_DAMAGED,
@@ -161,8 +161,9 @@ def run(options: argparse.Namespace) -> Status:
     results = each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar)
     take_results(options.sources, results, take, as_json=options.json, tally=tally)
     status = print_databases(files, as_json=options.json, is_quiet=options.quiet)
+    status = status or report_exports(files, must_be_complete=options.strict)
     logs = tally.print_totals(options, names_others=True, damaged=damaged)
-    return logs if logs == Status.FAILURE else max(logs, status)
+    return Status.FAILURE if Status.FAILURE in (logs, status) else max(logs, status)
 
 
 def print_report(

@@ -35,6 +35,7 @@ from cordwood._identity import identity_of
 from cordwood._inputs.expand import Input, is_one_file
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_by_content
 from cordwood._tables.schema import ColumnType
+from cordwood.cli._folders import report_exports
 from cordwood.cli._messages import Failure, Status
 from cordwood.cli._options import (
     add_quiet_argument,
@@ -154,7 +155,9 @@ def _convert(options: argparse.Namespace) -> Status:
     if not is_one_file(options.sources):
         if options.payload == AUTO:
             options.payload = _payload_of_all(options)
-        return convert_many(options, form, _known_columns(options, form))
+        status = convert_many(options, form, _known_columns(options, form))
+        exports = report_exports(options.files, must_be_complete=options.strict)
+        return status if status == Status.FAILURE else max(status, exports)
     [options.source] = options.sources
     check_url(options.source)
     if options.payload == AUTO:
