@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import struct
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ import pytest
 import cordwood
 from cordwood._tables.payloads import PAYLOADS
 from cordwood.cli import main
+from cordwood.errors import PayloadError
 from cordwood.typing import DecoderName
 
 pa = pytest.importorskip("pyarrow")
@@ -483,6 +485,26 @@ def test_a_value_that_cannot_be_read_is_left_out(tmp_path):
     scan = cordwood.scan(path, decode="wandb-history", on_corruption="salvage")
     assert pa.table(scan).to_pylist() == [{"a": 1}]
     assert [offset for offset, _ in scan.left_out[0]] == [7]
+
+
+def test_the_operations_before_a_fault_are_rows(tmp_path):
+    put = b"\x01\x02k1\x01v"
+    records = [
+        struct.pack("<QI", 1, 2) + put + b"\x63",
+        struct.pack("<QI", 3, 3) + put * 2,
+        struct.pack("<QI", 6, 1) + put,
+        struct.pack("<QI", 7, 1) + b"\x63",
+    ]
+    path = written(tmp_path / "000003.log", records)
+    scan = cordwood.scan(path, decode="write-batch", on_corruption="skip")
+    assert pa.table(scan).column("sequence").to_pylist() == [1, 3, 4, 6]
+    assert [(str(error.reason), error.offset) for *_, error in scan.left_out] == [
+        ("unknown_tag", 18),
+        ("wrong_count", 8),
+        ("unknown_tag", 12),
+    ]
+    with pytest.raises(PayloadError, match="the record at offset 0: tag 99 is unknown"):
+        pa.table(cordwood.scan(path, decode="write-batch"))
 
 
 def test_damage(exports):

@@ -35,6 +35,8 @@ class Log(NamedTuple):
     """Gets what is uncertain."""
     leave_out: LeaveOut = lambda _record, _error: None
     """Gets each value that is left out of a row."""
+    cut: LeaveOut = lambda _record, _error: None
+    """Gets each record of which only the beginning is in the rows, before they are made."""
     on_corruption: str = "skip"
 
 
@@ -84,8 +86,14 @@ def raw(_: Log) -> Rows:
     return Rows(lambda record: [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}])
 
 
-def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], WriteBatch]:
-    """Returns a function that reads write batches of a log in this dialect, each to its end, or raises `PayloadError`.
+ReadBatch: TypeAlias = "tuple[WriteBatch, PayloadError | None]"
+"""A write batch, and what is wrong after its first operations."""
+
+
+def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], ReadBatch]:
+    """Returns a function that reads write batches of a log in this dialect, each to its end.
+
+    It raises `PayloadError` for a record that is too short for the header of a batch.
 
     A few tags mean one thing to RocksDB and another to Pebble. A Pebble log that was not closed is laid out like a
     RocksDB log, an old one like a LevelDB log. The batches then decide: those that only one of the two engines can
@@ -98,32 +106,30 @@ def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callabl
     is_named = dialect in ("pebble", "rocksdb")
     is_sure = is_reported = False
 
-    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> WriteBatch:
+    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> ReadBatch:
         batch = WriteBatch(record, engine=engine)
-        len(batch)
-        return batch
+        try:
+            len(batch)
+        except PayloadError as error:
+            return batch, error
+        return batch, None
 
-    def read_undecided(record: bytes) -> WriteBatch:
+    def read_undecided(record: bytes) -> ReadBatch:
         nonlocal engine, other, is_sure, is_reported
-        try:
-            batch = read(record, engine)
-        except PayloadError:
-            with contextlib.suppress(PayloadError):
-                batch = read(record, other)
+        batch, error = read(record, engine)
+        if is_sure and not error:
+            return batch, None
+        rival, rival_error = read(record, other)
+        if error:
+            if not rival_error:
                 engine, other, is_sure = other, engine, True
-                return batch
-            raise
-        if is_sure:
-            return batch
-        try:
-            rival = read(record, other)
-        except PayloadError:
+                return rival, None
+        elif rival_error:
             is_sure = True
-            return batch
-        if not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
+        elif not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
             report("RocksDB and Pebble read this log differently, and it is read as one from RocksDB")
             is_reported = True
-        return batch
+        return batch, error
 
     return functools.partial(read, engine=engine) if is_named else read_undecided
 
@@ -139,7 +145,7 @@ def is_write_batch(record: bytes, dialect: str | None) -> bool:
 def batch_values(log: Log) -> ValueOf:
     """The write batch in a record."""
     batch_of = write_batches(log.dialect, log.report)
-    return lambda record: batch_of(record).to_dict()
+    return lambda record: batch_of(record)[0].to_dict()
 
 
 def operations(log: Log) -> Rows:
@@ -149,15 +155,21 @@ def operations(log: Log) -> Rows:
     batch_of = write_batches(log.dialect, log.report)
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        # It has been read to its end: no error can follow the first row.
-        batch = batch_of(record.data)
-        if not batch:
+        batch, error = batch_of(record.data)
+        if error:
+            # The first operation is wrong, or there is none.
+            next(iter(batch), None)
+            log.cut(record, error)
+        elif not batch:
             return [{"offset": record.offset, "sequence": batch.sequence}]
-        return (
-            # Each row begins with the sequence number, or with `None` in its place.
-            {"offset": record.offset, "sequence": None, **attributes_of(operation)}
-            for operation in batch
-        )
+        return rows_of(record.offset, batch)
+
+    def rows_of(offset: int, batch: WriteBatch) -> Iterator[Row]:
+        # The error after the last operation has been reported.
+        with contextlib.suppress(PayloadError):
+            for operation in batch:
+                # Each row begins with the sequence number, or with `None` in its place.
+                yield {"offset": offset, "sequence": None, **attributes_of(operation)}
 
     return Rows(rows)
 

@@ -324,7 +324,13 @@ class _Log:
 
         first = self._first(reader)
         maker = self._payload.rows_of(
-            Log(reader.dialect, lambda _: None, self.leave_out, on_corruption=self._options["on_corruption"])
+            Log(
+                reader.dialect,
+                lambda _: None,
+                self.leave_out,
+                self.leave_out,
+                on_corruption=self._options["on_corruption"],
+            )
         )
         rows: list[Row] = []
         offsets: list[int] = []

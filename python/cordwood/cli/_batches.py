@@ -108,11 +108,15 @@ def read_batches(
         def batch_in(record: bytes, offset: int) -> Iterator[WriteBatch]:
             nonlocal fault_count
             try:
-                yield batch_of(record)
-            except PayloadError as error:
-                fault_count += 1
-                if fault_count <= REPORTED_MAX:
-                    faults.append(f"the record at offset {offset:,}: {error}")
+                batch, error = batch_of(record)
+            except PayloadError as short:
+                batch, error = None, short
+            if batch is not None and error is None:
+                yield batch
+                return
+            fault_count += 1
+            if fault_count <= REPORTED_MAX:
+                faults.append(f"the record at offset {offset:,}: {error}")
 
         def batches() -> Iterator[WriteBatch]:
             if first:

@@ -38,6 +38,10 @@ class Read(NamedTuple):
     """The CRC of their offsets and their data."""
 
 
+_IN_ALL = {"record": "left out in all", "value": "left out in all", "fault": "in all"}
+"""What is left out of a table, and how its total is reported."""
+
+
 class LogRows:
     """The rows of a log, many at a time. Records that are not of the form are left out, and reported.
 
@@ -78,6 +82,7 @@ class LogRows:
                 reader.dialect,
                 lambda text: report_engine(source, text),
                 self._leave_out_value,
+                self._cut,
                 on_corruption=options.on_corruption,
             )
         )
@@ -86,9 +91,9 @@ class LogRows:
         self._is_reporting = found is None
         # Otherwise, rows are passed on unchanged.
         self._is_selecting = bool(self._first or found is not None or selection.is_active)
-        self._left_out = {"record": 0, "value": 0}
+        self._left_out = dict.fromkeys(_IN_ALL, 0)
         self.is_other_kind: bool = False
-        self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
+        self._reported_max = dict.fromkeys(_IN_ALL, REPORTED_MAX)
 
     def summary(self) -> LogSummary:
         """What was found in the log: after the last row."""
@@ -165,7 +170,7 @@ class LogRows:
         for noun, count in self._left_out.items():
             # If all records are of another kind, one line has said so.
             if count > self._reported_max[noun] and not (self.is_other_kind and count == self.read.record_count):
-                complain(f"{self._name}: {quantity(count, noun)} left out in all")
+                complain(f"{self._name}: {quantity(count, noun)} {_IN_ALL[noun]}")
 
     def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The wanted rows, up to the limit."""
@@ -208,6 +213,9 @@ class LogRows:
 
     def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
         self._report("value", f"a value of the record at offset {record.offset} is left out: {error}")
+
+    def _cut(self, record: cordwood.Record, error: PayloadError) -> None:
+        self._report("fault", f"the record at offset {record.offset} is read up to a fault: {error}")
 
     def _report(self, noun: str, message: str) -> None:
         self._left_out[noun] += 1
