@@ -20,6 +20,7 @@ salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skip
 """
 
 from cordwood._info import info
+from cordwood._inputs.many import Results, salvage, stat, verify
 from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
 from cordwood._native import (
     Follower,
@@ -34,14 +35,11 @@ from cordwood._native import (
     fragments,
     mask_crc,
     pack,
-    salvage,
     scan,
-    stat,
     unmask_crc,
-    verify,
 )
-from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
-from cordwood._splits import Split, plan_splits
+from cordwood._open import follow, open, set_read_ahead  # noqa: A004 - as in gzip, bz2 and lzma
+from cordwood._splits import Split, group_splits, plan_splits
 from cordwood._tables.scan import DecodedScan
 from cordwood.errors import (
     ClosedError,
@@ -115,6 +113,7 @@ __all__ = [
     "RecordBatch",
     "RecordTooLargeError",
     "Report",
+    "Results",
     "Run",
     "Scan",
     "Severity",
@@ -129,6 +128,7 @@ __all__ = [
     "detect",
     "follow",
     "fragments",
+    "group_splits",
     "info",
     "map",
     "mask_crc",
@@ -137,6 +137,7 @@ __all__ = [
     "plan_splits",
     "salvage",
     "scan",
+    "set_read_ahead",
     "stat",
     "unmask_crc",
     "verify",

@@ -1,17 +1,30 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Literal, Self, final, overload
+from typing import Any, Final, Literal, Self, TypeAlias, final, overload
 
 from _typeshed import ReadableBuffer
 
+from cordwood._inputs.many import Results
+from cordwood._splits import Split
 from cordwood._tables.scan import DecodedScan
 from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import Operation
 from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Report, SkippedRegion, Stat
-from cordwood.typing import ColumnName, CompressionName, DecoderName, DialectName, Sink, Source
+from cordwood.typing import (
+    ColumnName,
+    CompressionName,
+    DecoderName,
+    DialectName,
+    FsspecFile,
+    ObjectStore,
+    RangeReadable,
+    Readable,
+    Sink,
+    Source,
+)
 
 __all__ = [
     "NUMBERED_DIALECTS",
@@ -50,6 +63,9 @@ __all__ = [
     "unmask_crc",
     "verify",
 ]
+
+_Object: TypeAlias = ReadableBuffer | Readable | RangeReadable | FsspecFile | tuple[ObjectStore, str]
+"""A source that is neither a path nor a URL: it is one log."""
 
 NUMBERED_DIALECTS: Final[tuple[DialectName, ...]]
 """The dialects whose logs have a number. Such logs cannot be read in parts."""
@@ -1099,8 +1115,9 @@ class VersionEdit:
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
-def verify(
-    source: Source,
+@overload
+def verify(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
+    source: str | PathLike[str],
     *,
     threads: int = 1,
     dialect: DialectName | Literal["auto"] | None = None,
@@ -1111,7 +1128,35 @@ def verify(
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
-) -> Report:
+) -> Report | Any: ...
+@overload
+def verify(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
+    source: _Object | Split,
+    *,
+    threads: int = 1,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    start: int = 0,
+    end: int | None = None,
+    verify_checksums: bool = True,
+    record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
+) -> Report: ...
+@overload
+def verify(
+    source: Iterable[str | PathLike[str] | Split],
+    *,
+    threads: int = 1,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    start: int = 0,
+    end: int | None = None,
+    verify_checksums: bool = True,
+    record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
+) -> Results[Report]:
     """Reads a log to its end, and reports its contents and its damage.
 
     Damage is not an error here. It is treated as under the policy `"salvage"`, so that the report
@@ -1123,10 +1168,12 @@ def verify(
     a reader may see the older one where a record was written just after.
 
     Args:
-        source: As for `Reader`.
+        source: As for `Reader`, or a `Split`. Or many logs: a folder, for all logs in it and in its
+            subfolders; a pattern, such as `"*.log"`; or a list of paths, URLs, folders, patterns and
+            splits.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
             Only one thread is used for an object with `read`, a log with log numbers, and a file of
-            less than about 2 MiB per thread. Default: 1.
+            less than about 2 MiB per thread. Of many logs, several are read at a time. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1139,7 +1186,8 @@ def verify(
             this function. Default: `None`.
 
     Returns:
-        The report. `ok` is true if there is no damage.
+        The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from
+        the name of each log to its report.
 
     Raises:
         DialectError: The source is not a log.
@@ -1156,8 +1204,9 @@ def verify(
     (True, 2, 6, 20)
     """
 
-def salvage(
-    source: Source,
+@overload
+def salvage(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
+    source: str | PathLike[str],
     destination: str | PathLike[str],
     *,
     dialect: DialectName | Literal["auto"] | None = None,
@@ -1166,7 +1215,31 @@ def salvage(
     record_len_max: int = 1073741824,
     repair_bit_flips: bool = False,
     progress: Callable[[int], object] | None = None,
-) -> Report:
+) -> Report | Any: ...
+@overload
+def salvage(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
+    source: _Object,
+    destination: str | PathLike[str],
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    record_len_max: int = 1073741824,
+    repair_bit_flips: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Report: ...
+@overload
+def salvage(
+    source: Iterable[str | PathLike[str]],
+    destination: str | PathLike[str],
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    record_len_max: int = 1073741824,
+    repair_bit_flips: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Results[Report]:
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written in the folder of `destination` under a
@@ -1175,10 +1248,11 @@ def salvage(
     removed.
 
     Args:
-        source: As for `Reader`.
-        destination: The path of the new log, which must not exist. The new log has the dialect, the
-            log number and the engine metadata of the source. RocksDB and Pebble take the number of
-            a log from the name of its file.
+        source: As for `Reader`. Or many logs, as for `verify`, except splits.
+        destination: The path of the new log, which must not exist. For many logs, a folder, which
+            is created if it does not exist; each keeps its path below the folder or pattern that
+            `source` names. The new log has the dialect, the log number and the engine metadata of
+            the source. RocksDB and Pebble take the number of a log from the name of its file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1189,7 +1263,7 @@ def salvage(
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The report on `source`.
+        The report on `source`. For many logs, a `Results`, as for `verify`.
 
     Raises:
         DialectError: `source` is not a log.
@@ -1275,7 +1349,7 @@ class Scan:
 
 @overload
 def scan(
-    sources: Source | Iterable[Source],
+    sources: Source | Split | Iterable[Source | Split],
     *,
     columns: Sequence[ColumnName] | None = None,
     decode: None = None,
@@ -1290,7 +1364,7 @@ def scan(
 ) -> Scan: ...
 @overload
 def scan(
-    sources: Source | Iterable[Source],
+    sources: Source | Split | Iterable[Source | Split],
     *,
     columns: Sequence[str] | None = None,
     decode: DecoderName,
@@ -1305,7 +1379,7 @@ def scan(
 ) -> DecodedScan: ...
 @overload
 def scan(
-    sources: Source | Iterable[Source],
+    sources: Source | Split | Iterable[Source | Split],
     *,
     columns: Sequence[str] | None = None,
     decode: DecoderName | None = None,
@@ -1330,15 +1404,17 @@ def scan(
 
     Args:
         sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
-            must be able to seek in order to be read twice. Or an iterable of these, which are read
-            in its order. A file with several of the names, such as a link to another one, is read
-            once, under the first of them; so is a URL that occurs more than once.
+            must be able to seek in order to be read twice. Or a `Split`; a folder, for all logs in
+            it and in its subfolders; a pattern, such as `"*.log"`; or an iterable of all of these,
+            which are read in its order. Folders are listed by this function. A file with several of
+            the names, such as a link to another one, is read once, under the first of them; so is a
+            URL that occurs more than once.
         columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
             null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
             `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
-            `"record"`, and `"path"` if `sources` is an iterable.
+            `"record"`, and `"path"` if `sources` is a folder, a pattern or an iterable.
         decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
             `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
             lists them. The rows and columns are then those of `convert`, and `columns` selects from
@@ -1356,8 +1432,8 @@ def scan(
         threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
             source that is not a path, all sources that `Reader.record_batches` reads in one thread,
             and any table without the column `"record"` or with `"salvaged"`. Default: 1.
-        start: As for `Reader`, in each source.
-        end: As for `Reader`, in each source.
+        start: As for `Reader`, in each source that is not a `Split`.
+        end: As for `Reader`, in each source that is not a `Split`.
 
     Returns:
         A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
@@ -1365,6 +1441,7 @@ def scan(
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
+        OSError: A folder cannot be read.
         OverflowError: An integer is negative or too large for its option.
         TypeError: A source is none of the above, or is a text file.
         ValueError: An option has an invalid value, or a column is unknown or named twice.
@@ -1442,33 +1519,66 @@ def pack(
     True
     """
 
-def stat(
-    source: Source,
+@overload
+def stat(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
+    source: str | PathLike[str],
     *,
     threads: int = 1,
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
+    start: int = 0,
+    end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
-) -> Stat:
+) -> Stat | Any: ...
+@overload
+def stat(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
+    source: _Object | Split,
+    *,
+    threads: int = 1,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    start: int = 0,
+    end: int | None = None,
+    verify_checksums: bool = True,
+    record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
+) -> Stat: ...
+@overload
+def stat(
+    source: Iterable[str | PathLike[str] | Split],
+    *,
+    threads: int = 1,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    start: int = 0,
+    end: int | None = None,
+    verify_checksums: bool = True,
+    record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
+) -> Results[Stat]:
     """Reads a log to its end, and counts its contents.
 
     Damage is not an error here: it is treated as by `verify`.
 
     Args:
-        source: As for `Reader`.
+        source: As for `verify`.
         threads: As for `verify`. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
+        start: As for `Reader`: a file offset in bytes. Default: 0.
+        end: As for `Reader`: a file offset in bytes. Default: `None`.
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The numbers.
+        The numbers. For many logs, a `Results`, as for `verify`.
 
     Raises:
         DialectError: The source is not a log.

@@ -1,4 +1,4 @@
-"""`cordwood.open` and `cordwood.follow`."""
+"""`cordwood.open` and `cordwood.follow`, and the limit for remote files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from os import PathLike
 from typing import Any, Literal, overload
 
 from cordwood._native import Follower, Reader, Writer
-from cordwood._splits import Split
+from cordwood._splits import Split, part_of
+from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
+from cordwood.types import BLOCK_LEN, Hint
 from cordwood.typing import CompressionName, DialectName, Sink, Source
 
 
@@ -146,11 +148,13 @@ def open(  # noqa: A001
     if mode in {"r", "rb"}:
         _refuse(writing, "writing", mode)
         if isinstance(source, Split):
-            of_split = source._asdict()
-            source = of_split.pop("path")
-            _refuse_others({**log, **reading}, of_split)
-            log, reading = {}, {**reading, **of_split}
-        return Reader(source, record_len_max=record_len_max, **log, **reading)  # type: ignore[arg-type]  # Reader names its types.
+            source, reading = part_of(source, reading | log)
+            log = {}
+        try:
+            return Reader(source, record_len_max=record_len_max, **log, **reading)  # type: ignore[arg-type]  # Reader names what it takes.
+        except IsADirectoryError as error:
+            _add_hint(error, Hint.READ_FOLDER)
+            raise
     if isinstance(source, Split):
         raise TypeError(f"a Split is for reading, and the mode is {mode!r}")
     _refuse(reading, "reading", mode)
@@ -167,14 +171,6 @@ def _refuse(options: dict[str, object], use: str, mode: str) -> None:
     for name, value in options.items():
         if value != _DEFAULTS[name]:
             raise TypeError(f"{name} is an option for {use}, and the mode is {mode!r}")
-
-
-def _refuse_others(options: dict[str, object], of_split: dict[str, object]) -> None:
-    """Refuses options that differ from those of the split."""
-    for name, own in of_split.items():
-        value = options[name]
-        if value not in (_DEFAULTS[name], own):
-            raise ValueError(f"{name} is {own!r} in the Split, not {value!r}: open its path to read another range")
 
 
 def follow(
@@ -251,3 +247,24 @@ def follow(
         retry_time=retry_time,
         record_len_max=record_len_max,
     )
+
+
+def set_read_ahead(length: int) -> None:
+    """Limits how much of each remote file is requested before it is needed, in this process.
+
+    It applies to files that are opened afterwards: URLs, and whatever else is read in ranges. A lower limit needs less
+    memory, where many are read at a time, and more requests.
+
+    Args:
+        length: Bytes, at least 131,072: four blocks. The default is 64 MiB.
+
+    Raises:
+        ValueError: It is less.
+
+    >>> cordwood.set_read_ahead(64 << 20)
+    """
+    from cordwood import _remote
+
+    if length < (least := _remote.AHEAD_MAX * BLOCK_LEN):
+        raise ValueError(f"length must be at least {least}, not {length}")
+    _remote.read_ahead_len = length

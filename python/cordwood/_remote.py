@@ -27,6 +27,9 @@ RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
 AHEAD_MAX = 4
 """The most ranges that are requested before they are needed, each by its own thread."""
 
+read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
+"""The value of `set_read_ahead`."""
+
 _PACKAGES = {
     "s3": "s3fs",
     "s3a": "s3fs",
@@ -72,7 +75,7 @@ def source_of(source: object) -> RangeReadable | None:
         ValueError: No file system is known for the URL.
     """
     if isinstance(source, str):
-        return _of_url(source)
+        return ranges_of_url(source)
     if hasattr(source, "read"):
         return None
     if hasattr(source, "read_range"):
@@ -95,7 +98,50 @@ def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> 
     return cast("Exception", error)
 
 
-def _of_url(url: str) -> _OnFilesystem:
+def ranges_of_url(url: str, file_len: int | None = None) -> RangeReadable:
+    """The file that a URL names, as ranges. Nothing is requested, nor is its length if that is given.
+
+    Raises:
+        ModuleNotFoundError: A package that reads such a URL is not installed.
+        ValueError: No file system is known for the URL.
+    """
+    return _OnFilesystem(*_filesystem_of(url), url, file_len)
+
+
+def is_listed(name: str) -> bool:
+    """Whether it is a URL that stands for files: a pattern, or a folder, which ends in a slash.
+
+    A web server has no lists of its files, and its URLs may contain any character.
+    """
+    return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
+
+
+def listed(url: str) -> list[tuple[str, int]]:
+    """The URLs of the files in a folder or that a pattern matches, in sorted order, and their lengths in bytes.
+
+    Raises:
+        OSError: They cannot be listed, or there are none.
+        ModuleNotFoundError, ValueError: As for `ranges_of_url`.
+    """
+    fs, path = _filesystem_of(url)
+    try:
+        fs.invalidate_cache()
+        found: dict[str, Any] = fs.find(path, detail=True) if url.endswith("/") else fs.glob(path, detail=True)
+        for folder in [name for name, info in found.items() if info["type"] == "directory"]:
+            del found[folder]
+            if "**" not in url:
+                found |= fs.find(folder, detail=True)
+    except Exception as error:
+        if _comes_through(error):
+            raise
+        raise _os_error(error, url) from error
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
+    return sorted((fs.unstrip_protocol(name), info["size"] or 0) for name, info in found.items())
+
+
+def _filesystem_of(url: str) -> tuple[Any, str]:
+    """The fsspec file system of a URL, and the path on it."""
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
     try:
@@ -117,7 +163,7 @@ def _of_url(url: str) -> _OnFilesystem:
         if _comes_through(error):
             raise
         raise _os_error(error, url) from error
-    return _OnFilesystem(fs, path, url)
+    return fs, path
 
 
 def _of_pair(pair: Any) -> _InStore | None:
@@ -143,12 +189,15 @@ def _of_fsspec(file: object) -> _OnFilesystem | None:
 class _OnFilesystem:
     """A file on an fsspec file system."""
 
-    def __init__(self, fs: Any, path: str, name: str) -> None:
+    def __init__(self, fs: Any, path: str, name: str, file_len: int | None = None) -> None:
         self.name = name
         self._fs = fs
         self._path = path
+        self._file_len = file_len
 
     def size(self) -> int:
+        if self._file_len is not None:
+            return self._file_len
         # A listing that the file system has cached may be older than the file.
         self._fs.invalidate_cache(self._path)
         info: dict[str, Any] = self._fs.info(self._path)
@@ -198,9 +247,9 @@ def _body(source: RangeReadable, begin: int, end: int) -> memoryview:
 class RangeFile:
     """Ranges as a seekable file object, which reads ahead.
 
-    Within `[start, end)`, and in the length of a block before it, where the block that contains `start` may begin,
-    ranges are requested before they are needed. Elsewhere, only the bytes to be read are requested, so that little more
-    than `[start, end)` is transferred: the beginning, which shows the dialect, and the rest of the last record.
+    Within `[start, end)`, and in the length of a block before and after it, where the block that contains `start` may
+    begin and the last record may end, ranges are requested before they are needed. Elsewhere, only the bytes to be read
+    are requested, so that little more than `[start, end)` is transferred.
 
     Attributes:
         source: The source that is read.
@@ -219,7 +268,11 @@ class RangeFile:
                 raise
             raise _os_error(error, self.name) from error
         self._begin = max(0, start - BLOCK_LEN)
+        if end is not None and end - start > RANGE_LENS[0]:
+            # The last record may need the block after the end. A look at the beginning does not.
+            end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
+        self._range_len_max = read_ahead_len // AHEAD_MAX
         self._position = 0
         # Adjacent ranges; the first may be the one before the range that contains the position.
         self._ranges: deque[_Range] = deque()
@@ -292,7 +345,8 @@ class RangeFile:
             begin = ranges[-1].end if ranges else position
             if not self._begin <= begin < self._end:
                 break
-            self._request(begin, min(begin + RANGE_LENS[min(self._count, len(RANGE_LENS) - 1)], self._end))
+            range_len = min(RANGE_LENS[min(self._count, len(RANGE_LENS) - 1)], self._range_len_max)
+            self._request(begin, min(begin + range_len, self._end))
         return ranges[current]
 
     def _request(self, begin: int, end: int) -> None:

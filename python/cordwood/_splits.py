@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from os import PathLike, fsdecode, stat
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from cordwood._native import NUMBERED_DIALECTS, Reader, detect
 from cordwood.types import BLOCK_LEN, LogFormat
-from cordwood.typing import CompressionName, DialectName
+from cordwood.typing import CompressionName, DialectName, RangeReadable
 
 if TYPE_CHECKING:
-    from cordwood._identity import Identity
+    from cordwood._inputs.expand import Input
 
 
 class Split(NamedTuple):
@@ -24,12 +25,14 @@ class Split(NamedTuple):
         dialect: How the bytes are laid out; `None` if it could not be detected. Default: `None`.
         log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
         compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned; `None` if it is not known. Whoever
+            reads the split of a remote file does not ask for it again. Default: `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
     >>> [split] = cordwood.plan_splits(["example.log"], 32_768)
     >>> split
-    Split(path='example.log', start=0, end=10, dialect='leveldb', log_number=None, compression=None)
+    Split(path='example.log', start=0, end=10, dialect='leveldb', log_number=None, compression=None, file_len=10)
     >>> list(cordwood.open(split))
     [b'one']
     """
@@ -40,19 +43,34 @@ class Split(NamedTuple):
     dialect: DialectName | None = None
     log_number: int | None = None
     compression: CompressionName | None = None
+    file_len: int | None = None
 
 
-def _file_len(path: str) -> int:
-    if "://" in path:
-        from cordwood._remote import file_of, is_url
+def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The source of a split for a function that reads a log, and the options, with those of the split.
 
-        if is_url(path) and (file := file_of(path, 0, 0)) is not None:
-            return len(file)
-    return stat(path).st_size  # noqa: PTH116 - pathlib would be half of the time of our import
+    Raises:
+        ValueError: An option differs from the split.
+    """
+    source, file_len, own = split.path, split.file_len, split._asdict()
+    del own["path"], own["file_len"]
+    for name, value in own.items():
+        given = options.get(name)
+        if given not in (None, value) and not (name == "start" and given == 0):
+            raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path to read another range")
+    if file_len is None or "://" not in source:
+        return source, options | own
+    from cordwood._remote import is_url, ranges_of_url
+
+    return ranges_of_url(source, file_len) if is_url(source) else source, options | own
+
+
+_REQUESTS_MAX = 16
+"""At most this many remote files are asked for their lengths at a time."""
 
 
 def plan_splits(
-    sources: Iterable[str | PathLike[str]],
+    sources: str | PathLike[str] | Iterable[str | PathLike[str] | tuple[str | PathLike[str], int]],
     split_len: int,
     *,
     dialect: DialectName | Literal["auto"] | None = None,
@@ -61,14 +79,16 @@ def plan_splits(
 ) -> list[Split]:
     """Cuts logs into byte ranges that workers can read independently, each record in exactly one of them.
 
-    Only the length of each file is read, and the beginning if `dialect` is not given. A log of a dialect with log
-    numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts: it is one range.
+    Only the length of each file is read, unless it is given, and the beginning if `dialect` is not given; of remote
+    files, several at a time. A log of a dialect with log numbers or compression (`"rocksdb"`, `"pebble"`,
+    `"recyclable"`) cannot be read in parts: it is one range.
 
     A file that has several of the names, such as a link to another one, is cut once, under the first of them; so is a
-    URL that occurs more than once.
+    URL that occurs more than once. A file in a folder is cut if it is a log.
 
     Args:
-        sources: Paths of files, or URLs.
+        sources: A path or a URL; a folder, for all logs in it and in its subfolders; a pattern, such as `"*.log"`; or
+            several of these. A file whose length in bytes is known can be a tuple of its path or URL and the length.
         split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
         dialect: As for `Reader`, for all the files. Default: `None`: it is detected for each.
         log_number: As for `Reader`. Default: `None`.
@@ -80,48 +100,93 @@ def plan_splits(
     Raises:
         DialectError: A file is not a log.
         OSError: A file is missing, or its length or its content cannot be read.
-        TypeError: `sources` is a single path, or an item of it is not a path.
+        TypeError: A source is not a path, nor a tuple of a path and a length.
         ValueError: `split_len` is less than 1; or an option has an invalid value, or makes no sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one" * 20_000, b"two"])
     2
-    >>> splits = cordwood.plan_splits(["example.log"], 32_768)
+    >>> splits = cordwood.plan_splits("example.log", 32_768)
     >>> [(split.start, split.end) for split in splits]
     [(0, 32768), (32768, 60024)]
     >>> [len(list(cordwood.open(split))) for split in splits]
     [1, 1]
+    >>> cordwood.plan_splits([("example.log", 60_024)], 32_768) == splits
+    True
     """
-    from cordwood._identity import identity_of
+    from cordwood._inputs.each import result_of
+    from cordwood._inputs.many import named_files
 
-    if isinstance(sources, str | bytes | PathLike):
-        raise TypeError("sources must be several paths, such as [path], not one")
     if split_len < 1:
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
     # Refuses options that no reader of the splits would accept.
     Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
-    named = None if dialect == "auto" else dialect
-    splits: list[Split] = []
-    seen: set[Identity] = set()
-    for source in sources:
-        if not isinstance(source, str | PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] - it may be bytes
-            raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
-        # Bytes are data elsewhere; those of a path object are a path.
-        path = fsdecode(source)
-        if (identity := identity_of(path)) in seen:
-            continue
-        if identity:
-            seen.add(identity)
-        file_len = _file_len(path)
-        log: LogFormat | None = LogFormat(named) if named else detect(path)
-        own_number, own_compression = log_number, compression
-        if log:
-            own_number = log.log_number if log_number is None else log_number
-            own_compression = compression or log.compression
+    named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
+
+    def splits_of(file: Input) -> list[Split]:
+        planned = result_of(file, lambda *_: _planned(file, named), dialect=named and named.dialect)
+        if isinstance(planned, Exception):
+            raise planned
+        if isinstance(planned, str):
+            return []
+        file_len, log = planned
+        number = log_number if log_number is not None or log is None else log.log_number
+        own_compression = compression or (log and log.compression)
         own_len = max(file_len, 1) if log and log.dialect in NUMBERED_DIALECTS else split_len
-        splits += [
-            Split(path, start, min(start + own_len, file_len), log and log.dialect, own_number, own_compression)
+        return [
+            Split(
+                file.name, start, min(start + own_len, file_len), log and log.dialect, number, own_compression, file_len
+            )
             for start in range(0, file_len, own_len)
         ]
-    return splits
+
+    files = named_files(sources)
+    if not any("://" in file.name for file in files):
+        return [split for file in files for split in splits_of(file)]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_REQUESTS_MAX) as pool:
+        return [split for splits in pool.map(splits_of, files) for split in splits]
+
+
+def _planned(file: Input, named: LogFormat | None) -> tuple[int, LogFormat | None]:
+    """The length and the format of a file. A remote file is asked for its length once, if it is not known."""
+    from cordwood._remote import RangeFile, is_url, ranges_of_url
+
+    if is_url(file.name):
+        ranges = RangeFile(ranges_of_url(file.name, file.file_len or None), 0, 0)
+        return len(ranges), named or detect(cast("RangeReadable", ranges))
+    file_len = file.file_len or os.stat(file.name).st_size  # noqa: PTH116 - pathlib is slow to import
+    return file_len, named or detect(file.name)
+
+
+def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
+    """Groups splits, so that a worker gets many small files at once: `verify`, `stat` and `scan` take a group.
+
+    Args:
+        splits: The splits, such as `plan_splits` returns them.
+        group_len: Bytes in a group, at least 1. A longer split is a group of its own.
+
+    Returns:
+        The groups, in which the splits keep their order.
+
+    Raises:
+        ValueError: `group_len` is less than 1.
+
+    >>> splits = [cordwood.Split(f"{number}.log", 0, 10) for number in range(5)]
+    >>> [len(group) for group in cordwood.group_splits(splits, 20)]
+    [2, 2, 1]
+    """
+    if group_len < 1:
+        raise ValueError(f"group_len must be at least 1, not {group_len}")
+    groups: list[list[Split]] = []
+    left_len = 0
+    for split in splits:
+        own_len = split.end - split.start
+        if not groups or own_len > left_len:
+            groups.append([])
+            left_len = group_len
+        groups[-1].append(split)
+        left_len -= own_len
+    return groups

@@ -174,6 +174,7 @@ class Hint(StrEnum):
         SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
+        READ_FOLDER: Call a function that reads all logs in a folder.
     """
 
     ON_CORRUPTION = "on_corruption"
@@ -193,6 +194,7 @@ class Hint(StrEnum):
     SALVAGE = "salvage"
     CREATE_LOG = "create_log"
     REOPEN = "reopen"
+    READ_FOLDER = "read_folder"
 
 
 class Severity(StrEnum):

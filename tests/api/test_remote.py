@@ -62,6 +62,11 @@ class CountingFileSystem(MemoryFileSystem):
     store = {}  # noqa: RUF012 - fsspec's own is the same
     pseudo_dirs = [""]  # noqa: RUF012
     requests = []  # noqa: RUF012
+    infos = []  # noqa: RUF012
+
+    def info(self, path, **options):
+        self.infos.append(path)
+        return super().info(path, **options)
 
     @classmethod
     def _strip_protocol(cls, path):
@@ -286,6 +291,92 @@ def test_splits_of_a_url():
     assert [record for split in splits for record in cordwood.open(split)] == list(cordwood.open(file))
     with pytest.raises(FileNotFoundError):
         cordwood.plan_splits(["memory://bucket/missing.log"], 65_536)
+
+
+@pytest.fixture
+def counted():
+    """A folder of three logs in a store that counts requests."""
+    file, _ = log_of("leveldb", 4, 100_000)
+    fsspec.register_implementation("counted", CountingFileSystem, clobber=True)
+    CountingFileSystem.store.clear()
+    for name in ("1.log", "2.log", "sub/3.log"):
+        fsspec.filesystem("counted").pipe_file(f"counted://logs/{name}", file)
+    CountingFileSystem.requests.clear()
+    CountingFileSystem.infos.clear()
+    return file
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        ("counted://logs/", ["1.log", "2.log", "sub/3.log"]),
+        ("counted://logs/*.log", ["1.log", "2.log"]),
+        ("counted://logs/**/*.log", ["1.log", "2.log", "sub/3.log"]),
+        (["counted://logs/sub/", "counted://logs/1.log"], ["sub/3.log", "1.log"]),
+    ],
+)
+def test_a_folder_and_a_pattern_in_a_store(url, names, counted):
+    reports = cordwood.verify(url)
+    assert [name.partition("logs/")[2] for name in reports] == names
+    assert reports.ok
+    assert {split.path.partition("logs/")[2] for split in cordwood.plan_splits(url, 1 << 20)} == set(names)
+
+
+def test_a_pattern_in_a_store_that_matches_no_file(counted):
+    reports = cordwood.verify("counted://logs/*.wandb")
+    assert [type(error) for error in reports.errors.values()] == [FileNotFoundError]
+    assert not reports.ok
+
+
+def test_planning_asks_for_each_length_once(counted):
+    urls = [f"counted://logs/{number}.log" for number in (1, 2)]
+    splits = cordwood.plan_splits(urls, 1 << 20)
+    assert sorted(CountingFileSystem.infos) == ["/logs/1.log", "/logs/2.log"]
+    # A listing states them, and so does a split, and a caller may.
+    CountingFileSystem.infos.clear()
+    assert [record for split in splits for record in cordwood.open(split)] == 2 * list(cordwood.open(counted))
+    assert cordwood.verify(splits).ok
+    assert cordwood.plan_splits([(url, len(counted)) for url in urls], 1 << 20) == splits
+    assert CountingFileSystem.infos == []
+    CountingFileSystem.requests.clear()
+    cordwood.plan_splits([(url, len(counted)) for url in urls], 1 << 20, dialect="leveldb")
+    assert CountingFileSystem.requests == CountingFileSystem.infos == []
+
+
+def test_planning_asks_for_several_lengths_at_a_time(counted, monkeypatch):
+    together = threading.Barrier(2)
+
+    def info(self, path, **options):
+        together.wait(TIMEOUT)
+        return MemoryFileSystem.info(self, path, **options)
+
+    monkeypatch.setattr(CountingFileSystem, "info", info)
+    assert len(cordwood.plan_splits(["counted://logs/1.log", "counted://logs/2.log"], 1 << 20)) == 2
+
+
+def test_the_last_range_of_a_split_includes_the_block_that_its_last_record_needs():
+    file, offsets = log_of("leveldb", 6, 3_000_000)
+    end = 64 * BLOCK_LEN
+    assert end not in offsets
+    source = Ranges(file)
+    assert len(list(cordwood.open(source, end=end))) == sum(offset < end for offset in offsets)
+    assert source.requests[-1][1] == end + BLOCK_LEN
+    assert len(source.requests) == 2
+
+
+def test_less_is_read_ahead_after_set_read_ahead():
+    file, _ = log_of("leveldb", 6, 3_000_000)
+    cordwood.set_read_ahead(256 << 10)
+    try:
+        source = Ranges(file)
+        with cordwood.open(source) as reader:
+            next(reader)
+            assert max(end - start for start, end in source.requests) <= 64 << 10
+        assert list(cordwood.open(Ranges(file))) == list(cordwood.open(file))
+    finally:
+        cordwood.set_read_ahead(64 << 20)
+    with pytest.raises(ValueError, match="at least 131072"):
+        cordwood.set_read_ahead(131_071)
 
 
 def test_a_tuple_of_paths_is_several_sources(tmp_path):
@@ -708,9 +799,10 @@ def test_modules_are_imported_when_they_are_needed(tmp_path):
     assert (
         run(f"""
 import sys, cordwood
-list(cordwood.open({str(path)!r})), cordwood.verify({str(path)!r}), cordwood.plan_splits([{str(path)!r}], 1)
+list(cordwood.open({str(path)!r}))
 names = {{"cordwood._remote", "fsspec", "obstore", "upath", "concurrent.futures"}}
 print(sorted(names & set(sys.modules)))
+cordwood.verify({str(path)!r}), cordwood.plan_splits([{str(path)!r}], 1)
 with open({str(path)!r}, "rb") as file:
     list(cordwood.open(file))
 print(sorted(names & set(sys.modules)))

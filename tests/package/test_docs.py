@@ -19,6 +19,7 @@ PAGES = [
     "docs/reference/compat.md",
     "docs/reference/exports.md",
     "docs/guides/own-log.md",
+    "docs/guides/many-logs.md",
     "docs/guides/rescue.md",
     "docs/guides/tables.md",
     "docs/reference/payload.md",

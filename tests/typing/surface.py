@@ -17,12 +17,15 @@ from cordwood import (
     FragmentKind,
     FragmentPart,
     LogFormat,
+    LogMap,
     Outcome,
     OutcomeKind,
     Reader,
     Reason,
     Record,
     Report,
+    Results,
+    Scan,
     Severity,
     SkippedRegion,
     Split,
@@ -183,7 +186,7 @@ assert_type(cordwood.mask_crc(1), int)
 assert_type(cordwood.unmask_crc(1), int)
 assert_type(cordwood.__version__, str)
 
-report = cordwood.verify("example.log", threads=2, start=0, end=None, verify_checksums=True)
+report = cordwood.verify(b"", threads=2, start=0, end=None, verify_checksums=True)
 assert_type(report, Report)
 assert_type(cordwood.salvage(io.BytesIO(), Path("clean.log"), record_len_max=1), Report)
 assert_type(cordwood.pack(b"", "packed.log", dialect="packed", compression=None), Report)
@@ -222,6 +225,20 @@ for split in cordwood.plan_splits(["example.log"], 1, dialect="auto"):
     assert_type(split, Split)
     assert_type((split.dialect, split.log_number), tuple[DialectName | None, int | None])
     assert_type(cordwood.open(split), Reader)
+# A path may be one log or many; a list is many.
+assert_type(cordwood.verify("example.log").ok, bool | Any)
+assert_type(cordwood.stat(Path("example.log")), Stat | Any)
+assert_type(cordwood.map("example.log").damaged_len, int | Any)
+reports = cordwood.verify(["example.log", Path("folder"), *cordwood.plan_splits([("example.log", 10)], 1)])
+assert_type(reports, Results[Report])
+assert_type(reports["example.log"], Report)
+assert_type(
+    (reports.errors, reports.others, reports.ok), tuple[dict[str | Split, Exception], dict[str | Split, str], bool]
+)
+assert_type(cordwood.salvage([Path("folder")], "new"), Results[Report])
+assert_type(cordwood.map(["folder"]), Results[LogMap])
+assert_type(cordwood.group_splits(cordwood.plan_splits("folder", 1), 1), list[list[Split]])
+assert_type(cordwood.scan(cordwood.plan_splits("folder", 1)), Scan)
 for fragment in cordwood.fragments(b"", dialect="leveldb"):
     assert_type(fragment, Fragment)
     assert_type((fragment.offset, fragment.end_offset, fragment.block, fragment.length), tuple[int, int, int, int])

@@ -118,6 +118,7 @@ def each(
                         while not wait([future], _POLL_SECONDS).done:
                             progress(job.done_len - shown_len)
                             shown_len = job.done_len
+                        progress(job.done_len - shown_len)
                         found = future.result()
                         begun.popleft()
                 yield file, found

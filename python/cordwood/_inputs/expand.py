@@ -6,11 +6,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cordwood._identity import Identity, file_identity, identity_of
 from cordwood._inputs.kind import EMPTY, METADATA, NO_FILE, is_of_export
-from cordwood._remote import is_url
+from cordwood._remote import is_listed, is_url, listed
 
 
 class Input(NamedTuple):
@@ -29,7 +29,9 @@ class Input(NamedTuple):
     is_metadata: bool = False
     """It is the log that describes an export. None of its records can be decoded."""
     file_len: int = 0
-    """Its length in bytes, if it is a regular file."""
+    """The number of bytes to read, if it is known: the length of a regular file, or of a part of it."""
+    source: Any = None
+    """The value to be read, if it is not the file of this name: a `Split`, or an object."""
     file_count: int = 1
     """How many files it is: the missing files of an export may have one error together."""
 
@@ -41,7 +43,8 @@ class Input(NamedTuple):
 
 def is_one_file(names: Sequence[str]) -> bool:
     """Whether these names are a single file, rather than several, a pattern or a folder."""
-    return len(names) == 1 and not (_is_pattern(names[0]) or os.path.isdir(names[0]))  # noqa: PTH112
+    [name, *more] = names
+    return not (more or _is_pattern(name) or is_listed(name) or os.path.isdir(name))  # noqa: PTH112
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
@@ -82,7 +85,9 @@ def _is_pattern(name: str) -> bool:
 def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | None]]:
     for name in names:
         if isinstance(name, Input):
-            yield name, None
+            yield name, None if name.source is not None or name.name == "-" else identity_of(name.name)
+        elif is_listed(name):
+            yield from _on_filesystem(name)
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in matches:
@@ -100,6 +105,22 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
             yield from _in_folder(name, "")
         else:
             yield _named(name, os.path.basename(name))  # noqa: PTH119
+
+
+def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
+    """The files in a folder on a file system of fsspec, or those that a pattern matches."""
+    above = url[: url.index("*")].rpartition("/")[0] + "/" if "*" in url else url
+    try:
+        files = listed(url)
+    except OSError as error:
+        yield Input(url, "", error=error), url
+    except (ValueError, ModuleNotFoundError):
+        # Reading it raises the same.
+        yield Input(url, ""), url
+    else:
+        for name, file_len in files:
+            relative = name.removeprefix(above)
+            yield Input(name, relative, is_in_folder=url.endswith("/"), file_len=file_len), identity_of(name)
 
 
 def _has_magic(name: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import PathLike
 from os.path import basename
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
+from cordwood._inputs.many import Results, for_many, is_buffer
 from cordwood._native import Reader
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable, ReadableBuffer
 
@@ -44,13 +46,29 @@ class LogMap(NamedTuple):
         return self.svg
 
 
-def map(  # noqa: A001 - as the verb of the command
+@overload
+def map(  # type: ignore[overload-overlap]  # noqa: A001 - as the verb of the command; a `str` is an iterable, too
     source: str | PathLike[str] | ReadableBuffer | RangeReadable | FsspecFile | tuple[ObjectStore, str],
     *,
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-) -> LogMap:
+) -> LogMap | Any: ...
+@overload
+def map(  # noqa: A001
+    source: Iterable[str | PathLike[str]],
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+) -> Results[LogMap]: ...
+def map(  # noqa: A001
+    source: Any,
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+) -> LogMap | Results[LogMap]:
     """Draws a log: where its records are, and where the damage is.
 
     It reads the log twice with the policy `"salvage"`, which takes about a second per GiB, and no more memory for a
@@ -58,13 +76,14 @@ def map(  # noqa: A001 - as the verb of the command
     page allows.
 
     Args:
-        source: A path or a URL; the content of a file in memory; a file in a store. Not an open file.
+        source: A path or a URL; the content of a file in memory; a file in a store. Not an open file. Or many logs: a
+            folder, for all logs in it and in its subfolders; a pattern, such as `"*.log"`; or a list of these.
         dialect: As for `Reader`. Default: `None`: it is detected.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
 
     Returns:
-        The picture.
+        The picture. For many logs, a `Results`, a mapping from the name of each log to its picture.
 
     Raises:
         DialectError: The file is not a log.
@@ -78,13 +97,19 @@ def map(  # noqa: A001 - as the verb of the command
     >>> cordwood.map("example.log").damaged_len
     0
     """
-    if hasattr(source, "read") and not _is_buffer(source):
+    result: LogMap | Results[LogMap] = for_many(_map_of)(
+        source, dialect=dialect, log_number=log_number, compression=compression
+    )
+    return result
+
+
+def _map_of(source: Any, **log: Any) -> LogMap:
+    if hasattr(source, "read") and not is_buffer(source):
         raise TypeError("map reads a log several times: pass its path, or its content, not an open file")
     from cordwood._map.cells import Category
     from cordwood._map.drawing import picture_of
     from cordwood._map.svg import FRAGMENTS_MAX, document
 
-    log: dict[str, Any] = {"dialect": dialect, "log_number": log_number, "compression": compression}
     with Reader(source, **log) as reader:
         path = reader.path
     picture = picture_of(lambda: source, log, basename(path or "log"), FRAGMENTS_MAX)  # noqa: PTH119
@@ -93,11 +118,3 @@ def map(  # noqa: A001 - as the verb of the command
     return LogMap(
         path, cells.log.dialect, cells.file_len, damaged_len, totals[Category.TORN], document([picture.drawing])
     )
-
-
-def _is_buffer(source: object) -> bool:
-    try:
-        memoryview(source)  # type: ignore[arg-type]
-    except TypeError:
-        return False
-    return True

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from cordwood._native import Reader, Record
+from cordwood._splits import Split, part_of
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 
@@ -27,8 +28,8 @@ _LEFT_OUT_MAX = 1_000
 
 _Part = TypeVar("_Part")
 
-_Reopened: TypeAlias = tuple[Any, int | None, bool]
-"""What to pass to `Reader`, the position to seek to first, if any, and whether it can be read only once."""
+_Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
+"""The argument for `Reader`, the position to seek to first, whether it can be read only once, and its `Split`."""
 
 
 class DecodedScan:
@@ -248,7 +249,14 @@ def _has_column(log: _Log, name: str | None) -> ValueError:
 class _Source:
     """A source of a scan, which each reading reads from its beginning."""
 
-    def __init__(self, source: Any, begin: int | None, is_read_once: bool) -> None:  # noqa: FBT001 - as Rust passes it
+    def __init__(
+        self,
+        source: Any,
+        begin: int | None,
+        is_read_once: bool,  # noqa: FBT001 - as Rust passes it
+        split: Split | None = None,
+    ) -> None:
+        self._split = split
         self._source = source
         self._begin = begin
         self._is_read_once = is_read_once
@@ -261,6 +269,7 @@ class _Source:
         self._opening_count += 1
         if self._begin is not None:
             self._source.seek(self._begin)
+        _, options = part_of(self._split, dict(options)) if self._split else (None, options)
         return Reader(self._source, **options)
 
     @property

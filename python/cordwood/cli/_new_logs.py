@@ -11,9 +11,9 @@ from typing import Self
 
 import cordwood
 from cordwood._identity import identity_of
-from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.destinations import destinations, make_folder
+from cordwood._inputs.expand import Input
 from cordwood._inputs.kind import may_be_log
-from cordwood._remote import local_path
 from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._progress import ProgressBar
@@ -47,7 +47,7 @@ class NewLogs:
             raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
         self.files = inputs_of(options.sources, same=report_same)
         self._options = options
-        self._destinations = _destinations(self.files, options)
+        self._destinations = destinations(options.sources, self.files, options.destination)
         if options.overwrite and len(self.files) > 1:
             _check_no_source(self.files, self._destinations.values())
         # The old log of each new one, by the real path of the new one.
@@ -129,27 +129,6 @@ def _check_replaced(destination: str) -> None:
     )
 
 
-def make_folder(path: str, source: str) -> list[str]:
-    """Creates a folder and those above it. Returns those that did not exist, the topmost first.
-
-    They are as open to others as the folder of `source`, the log that is copied to it: a private folder protects the
-    logs in it, whatever their own modes.
-    """
-    mode = 0o777
-    if (log := local_path(source)) is not None:
-        mode &= os.stat(os.path.dirname(log) or os.curdir).st_mode  # noqa: PTH116, PTH120
-    missing: list[str] = []
-    above = path
-    while above and not os.path.lexists(above):
-        missing.insert(0, above)
-        above = os.path.dirname(above)  # noqa: PTH120 - pathlib is slow to import
-    for folder in missing:
-        with contextlib.suppress(FileExistsError):
-            # Without the bits for the owner, nothing could be written there.
-            os.mkdir(folder, mode | 0o700)  # noqa: PTH102
-    return missing
-
-
 def _sync_folder(path: str) -> None:
     """Syncs the name of a file, whose content is already on the disk."""
     # On Windows, a folder cannot be opened.
@@ -164,54 +143,13 @@ def _sync_folder(path: str) -> None:
             os.close(folder)
 
 
-def _destinations(files: Sequence[Input], options: argparse.Namespace) -> dict[str, str]:
-    """The new log for each source. Its folder is not created here.
-
-    Whether the destination is a folder depends on what is named, not on how many logs that turns out to be.
-
-    Raises:
-        ValueError: Several logs would go to one file, or into the folder that they are from.
-    """
-    destination: str = options.destination
-    is_several = not is_one_file(options.sources)
-    # A trailing slash is that of a folder, and hides a file that has the name without it.
-    bare = destination.rstrip(os.sep + (os.altsep or ""))
-    is_folder = is_several or bare != destination or os.path.isdir(destination)  # noqa: PTH112
-    if not destination or not is_folder:
-        return dict.fromkeys((file.name for file in files), destination)
-    check_new_folder(
-        destination, options.sources, why=", and several logs, or a pattern, need one" if is_several else ""
-    )
-    if any(file.name == "-" for file in files):
-        raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
-    return {file.name: os.path.join(destination, file.relative) for file in files}  # noqa: PTH118
-
-
-def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:
-    """Checks that a folder can get the new files: it is a folder or does not exist, and is not in one that is read.
-
-    Raises:
-        ValueError: It cannot, and `why` says what needs a folder.
-    """
-    if not folder:
-        raise ValueError("the name of the folder is empty")
-    bare = folder.rstrip(os.sep + (os.altsep or ""))
-    if bare and os.path.lexists(bare) and not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow to import
-        raise ValueError(f"{folder} is not a folder{why}")
-    new = os.path.realpath(folder)
-    for source in sources:
-        old = os.path.realpath(source)
-        if os.path.isdir(source) and os.path.commonpath([new, old]) == old:  # noqa: PTH112
-            raise ValueError(f"{folder} is in {source}: the new files would be among those that are read")
-
-
-def _check_no_source(files: Sequence[Input], destinations: Iterable[str]) -> None:
+def _check_no_source(files: Sequence[Input], new: Iterable[str]) -> None:
     """Checks that no new log would replace a source, which might not have been read by then.
 
     Raises:
         ValueError: One would.
     """
     read = {identity_of(file.name) for file in files} - {None}
-    for destination in destinations:
+    for destination in new:
         if identity_of(destination) in read:
             raise ValueError(f"{destination} is one of the logs that are read, and would be overwritten")

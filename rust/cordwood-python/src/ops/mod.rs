@@ -34,10 +34,12 @@ use crate::values::{Report, Stat};
 /// a reader may see the older one where a record was written just after.
 ///
 /// Args:
-///     source: As for `Reader`.
+///     source: As for `Reader`, or a `Split`. Or many logs: a folder, for all logs in it and in its
+///         subfolders; a pattern, such as `"*.log"`; or a list of paths, URLs, folders, patterns and
+///         splits.
 ///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
 ///         Only one thread is used for an object with `read`, a log with log numbers, and a file of
-///         less than about 2 MiB per thread. Default: 1.
+///         less than about 2 MiB per thread. Of many logs, several are read at a time. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -50,7 +52,8 @@ use crate::values::{Report, Stat};
 ///         this function. Default: `None`.
 ///
 /// Returns:
-///     The report. `ok` is true if there is no damage.
+///     The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from
+///     the name of each log to its report.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -162,10 +165,11 @@ fn readers(
 /// removed.
 ///
 /// Args:
-///     source: As for `Reader`.
-///     destination: The path of the new log, which must not exist. The new log has the dialect, the
-///         log number and the engine metadata of the source. RocksDB and Pebble take the number of
-///         a log from the name of its file.
+///     source: As for `Reader`. Or many logs, as for `verify`, except splits.
+///     destination: The path of the new log, which must not exist. For many logs, a folder, which
+///         is created if it does not exist; each keeps its path below the folder or pattern that
+///         `source` names. The new log has the dialect, the log number and the engine metadata of
+///         the source. RocksDB and Pebble take the number of a log from the name of its file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -176,7 +180,7 @@ fn readers(
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The report on `source`.
+///     The report on `source`. For many logs, a `Results`, as for `verify`.
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
@@ -354,17 +358,19 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 /// Damage is not an error here: it is treated as by `verify`.
 ///
 /// Args:
-///     source: As for `Reader`.
+///     source: As for `verify`.
 ///     threads: As for `verify`. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
+///     start: As for `Reader`: a file offset in bytes. Default: 0.
+///     end: As for `Reader`: a file offset in bytes. Default: `None`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The numbers.
+///     The numbers. For many logs, a `Results`, as for `verify`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -381,7 +387,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 /// (2, 60000, 1, 1)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, log_number = None, compression = None, verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, start = 0, end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
@@ -391,12 +397,15 @@ pub(crate) fn stat(
     #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    start: u64,
+    end: Option<u64>,
     verify_checksums: bool,
     record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
     let py = source.py();
     let mut options = ReadOptions::default()
+        .with_range(range_of(start, end))
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);

@@ -158,15 +158,17 @@ impl Scan {
 ///
 /// Args:
 ///     sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
-///         must be able to seek in order to be read twice. Or an iterable of these, which are read
-///         in its order. A file with several of the names, such as a link to another one, is read
-///         once, under the first of them; so is a URL that occurs more than once.
+///         must be able to seek in order to be read twice. Or a `Split`; a folder, for all logs in
+///         it and in its subfolders; a pattern, such as `"*.log"`; or an iterable of all of these,
+///         which are read in its order. Folders are listed by this function. A file with several of
+///         the names, such as a link to another one, is read once, under the first of them; so is a
+///         URL that occurs more than once.
 ///     columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
 ///         null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
 ///         `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
-///         `"record"`, and `"path"` if `sources` is an iterable.
+///         `"record"`, and `"path"` if `sources` is a folder, a pattern or an iterable.
 ///     decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
 ///         `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
 ///         lists them. The rows and columns are then those of `convert`, and `columns` selects from
@@ -184,8 +186,8 @@ impl Scan {
 ///     threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
 ///         source that is not a path, all sources that `Reader.record_batches` reads in one thread,
 ///         and any table without the column `"record"` or with `"salvaged"`. Default: 1.
-///     start: As for `Reader`, in each source.
-///     end: As for `Reader`, in each source.
+///     start: As for `Reader`, in each source that is not a `Split`.
+///     end: As for `Reader`, in each source that is not a `Split`.
 ///
 /// Returns:
 ///     A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
@@ -193,6 +195,7 @@ impl Scan {
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
+///     OSError: A folder cannot be read.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: A source is none of the above, or is a text file.
 ///     ValueError: An option has an invalid value, or a column is unknown or named twice.
@@ -234,7 +237,10 @@ pub(crate) fn scan<'py>(
     if let Some(decode) = decode {
         let sources: Vec<_> = sources
             .iter()
-            .map(|source| source.to_reopen(py))
+            .map(|(source, split)| {
+                let (object, begin, is_read_once) = source.to_reopen(py)?;
+                Ok((object, begin, is_read_once, split))
+            })
             .collect::<PyResult<_>>()?;
         let reading = PyDict::new(py);
         let dialect = dialect.map(|dialect| dialect_name(py, dialect)).transpose()?;
@@ -257,10 +263,16 @@ pub(crate) fn scan<'py>(
         let path = are_several.then_some(Column::Path);
         [Column::Offset, Column::Record].into_iter().chain(path).collect()
     });
+    let source_options: Vec<_> = sources
+        .iter()
+        .map(|(_, split)| options_of_part(split, &options))
+        .collect::<PyResult<_>>()?;
+    let sources: Vec<_> = sources.into_iter().map(|(source, _)| source).collect();
     let scan = Scan {
         plan: Arc::new(Plan {
             columns,
             options,
+            source_options,
             threads,
             paths: Paths::new(&sources)?,
             openings: sources.iter().map(|_| AtomicU64::new(0)).collect(),
@@ -269,6 +281,24 @@ pub(crate) fn scan<'py>(
         sources,
     };
     Ok(Bound::new(py, scan)?.into_any())
+}
+
+/// The options for one source: those of the scan, in the place of which a `Split` has its own.
+fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<ReadOptions> {
+    if split.is_none() {
+        return Ok(options.clone());
+    }
+    let end = split.getattr("end")?.extract()?;
+    let mut own = options
+        .clone()
+        .with_range(range_of(split.getattr("start")?.extract()?, end));
+    own.dialect = dialect_of(&split.getattr("dialect")?)?.or(own.dialect);
+    own.log_number = split
+        .getattr("log_number")?
+        .extract::<Option<u32>>()?
+        .or(own.log_number);
+    own.compression = compression_of(&split.getattr("compression")?)?.or(own.compression);
+    Ok(own)
 }
 
 /// The argument `columns`.

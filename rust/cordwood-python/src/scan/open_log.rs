@@ -84,7 +84,7 @@ impl OpenLog {
             reading,
             source,
             opening,
-            position: plan.options.start,
+            position: opened.options.start,
             another: opened.another.filter(|_| is_ahead && is_file),
             options: opened.options,
             reader: opened.reader,
@@ -117,7 +117,7 @@ impl OpenLog {
                 Some(Found::Failed(_)) => self.reader.advance().map_err(|error| self.failed(plan, error))?,
                 Some(Found::End(end)) => {
                     self.position = end.offset();
-                    self.log_end(plan)?;
+                    self.log_end()?;
                     return Ok(false);
                 }
                 None => {
@@ -194,9 +194,9 @@ impl OpenLog {
     }
 
     /// Logs, at the end of the log, a summary of the regions that were not logged individually.
-    fn log_end(&mut self, plan: &Plan) -> Result<(), Failure> {
+    fn log_end(&mut self) -> Result<(), Failure> {
         let summary = self.logged.summary();
-        let other_log = match plan.options.start {
+        let other_log = match self.options.start {
             0 => self.logged.other_log(&mut self.reader),
             _ => None,
         };

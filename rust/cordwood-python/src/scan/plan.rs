@@ -13,6 +13,8 @@ use crate::arrow::columns::Column;
 pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) options: ReadOptions,
+    /// Those of each source, which may be a part of a log.
+    pub(super) source_options: Vec<ReadOptions>,
     pub(super) threads: usize,
     pub(super) paths: Paths,
     /// How many times each source was opened.

@@ -7,7 +7,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PySet, PyString};
+use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::arrow::Failure;
 use crate::arrow::failure::{attached, failure};
@@ -68,46 +68,20 @@ impl Source {
         }))
     }
 
-    /// Returns one source, or several, and whether `sources` is a collection of them.
-    pub(super) fn all_of(sources: &Bound<'_, PyAny>) -> PyResult<(Vec<Self>, bool)> {
-        if let Some(source) = Source::of(sources)? {
-            return Ok((vec![source], false));
-        }
-        let refused = |object: &Bound<'_, PyAny>| {
-            Ok::<_, PyErr>(PyTypeError::new_err(format!(
-                "a source must be a path, a URL, bytes or another buffer, or an object with read(size) or read_range(start, end), not {}",
-                object.get_type().name()?
-            )))
-        };
-        let Ok(items) = sources.items() else {
-            return Err(refused(sources)?);
-        };
-        let seen = PySet::empty(sources.py())?;
-        let mut found = Vec::new();
-        for item in items {
-            let item = item?;
-            let Some(source) = Source::of(&item)? else {
-                return Err(refused(&item)?);
-            };
-            let identity = source.identity(&item)?;
-            if identity.is_none() || !seen.contains(&identity)? {
-                seen.add(identity)?;
-                found.push(source);
-            }
-        }
-        Ok((found, true))
-    }
-
-    /// The identity of the file that `object` names; Python's `None` if it names none.
-    fn identity<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = object.py();
-        let name = match self {
-            Source::Path(path) => path.as_os_str().into_bound_py_any(py)?,
-            Source::Content { .. } if object.is_instance_of::<PyString>() => object.clone(),
-            Source::Content { .. } | Source::Object { .. } => return Ok(py.None().into_bound(py)),
-        };
-        let identity_of = imported!(py, "cordwood._identity", "identity_of")?;
-        identity_of.run((name,))
+    /// Returns one source, or several, each with the `Split` of which it is, if any, and whether
+    /// `sources` stands for several.
+    pub(super) fn all_of<'py>(sources: &Bound<'py, PyAny>) -> PyResult<(Vec<(Self, Bound<'py, PyAny>)>, bool)> {
+        let logs_of = imported!(sources.py(), "cordwood._inputs.many", "logs_of")?;
+        let (items, are_several): (Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, bool) =
+            logs_of.run((sources,))?.extract()?;
+        let found = items.into_iter().map(|(item, split)| match Source::of(&item)? {
+            Some(source) => Ok((source, split)),
+            None => Err(PyTypeError::new_err(format!(
+                "a source must be a path, a URL, bytes or another buffer, a Split, or an object with read(size) or read_range(start, end), not {}",
+                item.get_type().name()?
+            ))),
+        });
+        Ok((found.collect::<PyResult<_>>()?, are_several))
     }
 
     /// For Python: the argument for `Reader`, the position to seek to first, if any, and whether it

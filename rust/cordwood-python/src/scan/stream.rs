@@ -105,7 +105,7 @@ impl Stream {
     fn open(&self, reading: u64) -> Result<OpenLog, Failure> {
         let opening = self.plan.openings[self.source].fetch_add(1, Ordering::Relaxed) + 1;
         let source = &self.sources[self.source];
-        let opened = source.open(&self.plan.options, opening > 1)?;
+        let opened = source.open(&self.plan.source_options[self.source], opening > 1)?;
         // Threads cannot wait for the interpreter, which the consumer may hold: they read only
         // files.
         let is_file = matches!(source, Source::Path(_));

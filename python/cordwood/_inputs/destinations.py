@@ -1,0 +1,114 @@
+"""Where the copies of many logs go."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cordwood._inputs.expand import Input, is_one_file
+from cordwood._native import detect
+from cordwood._remote import local_path
+
+if TYPE_CHECKING:
+    from cordwood._inputs.each import Progress
+    from cordwood._inputs.many import Results
+
+T = TypeVar("T")
+
+
+def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
+    """The new log for each source. Its folder is not created here.
+
+    Whether the destination is a folder depends on what is named, not on how many logs that turns out to be.
+
+    Raises:
+        ValueError: Several logs would go to one file, or into the folder that they are from.
+    """
+    is_several = not is_one_file(names)
+    # A trailing slash is that of a folder, and hides a file that has the name without it.
+    bare = destination.rstrip(os.sep + (os.altsep or ""))
+    is_folder = is_several or bare != destination or os.path.isdir(destination)  # noqa: PTH112
+    if not destination or not is_folder:
+        return dict.fromkeys((file.name for file in files), destination)
+    check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
+    if any(file.name == "-" for file in files):
+        raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
+    return {file.name: os.path.join(destination, file.relative) for file in files}  # noqa: PTH118
+
+
+def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:
+    """Checks that a folder can get the new files: it is a folder or does not exist, and is not in one that is read.
+
+    Raises:
+        ValueError: It cannot, and `why` says what needs a folder.
+    """
+    if not folder:
+        raise ValueError("the name of the folder is empty")
+    bare = folder.rstrip(os.sep + (os.altsep or ""))
+    if bare and os.path.lexists(bare) and not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow to import
+        raise ValueError(f"{folder} is not a folder{why}")
+    new = os.path.realpath(folder)
+    for source in sources:
+        old = os.path.realpath(source)
+        if os.path.isdir(source) and os.path.commonpath([new, old]) == old:  # noqa: PTH112
+            raise ValueError(f"{folder} is in {source}: the new files would be among those that are read")
+
+
+def make_folder(path: str, source: str) -> list[str]:
+    """Creates a folder and those above it. Returns those that did not exist, the topmost first.
+
+    They are as open to others as the folder of `source`, the log that is copied to it: a private folder protects the
+    logs in it, whatever their own modes.
+    """
+    mode = 0o777
+    if (log := local_path(source)) is not None:
+        mode &= os.stat(os.path.dirname(log) or os.curdir).st_mode  # noqa: PTH116, PTH120
+    missing: list[str] = []
+    above = path
+    while above and not os.path.lexists(above):
+        missing.insert(0, above)
+        above = os.path.dirname(above)  # noqa: PTH120 - pathlib is slow to import
+    for folder in missing:
+        with contextlib.suppress(FileExistsError):
+            # Without the bits for the owner, nothing could be written there.
+            os.mkdir(folder, mode | 0o700)  # noqa: PTH102
+    return missing
+
+
+def copied(
+    copy: Callable[..., T], names: Sequence[str], files: list[Input], folder: str, options: dict[str, Any]
+) -> Results[T]:
+    """Copies each log to a folder, where it keeps its path below the folder or the pattern among the names.
+
+    Args:
+        copy: Copies one log, like `salvage`.
+        names: The names of the logs, folders and patterns.
+        files: Their files.
+        folder: The path of the folder, which is created if it does not exist.
+        options: The options of `copy`.
+    """
+    from cordwood._inputs.many import results_of
+
+    check_new_folder(folder, names)
+    created: list[str] = []
+
+    def read(file: Input, _threads: int, progress: Progress) -> T:
+        destination = os.path.join(folder, file.relative)  # noqa: PTH118
+        if os.path.lexists(destination):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
+        if not options.get("dialect"):
+            # No folder is created for a file that is not a log.
+            detect(file.name)
+        created.extend(make_folder(os.path.dirname(destination), file.name))  # noqa: PTH120
+        return copy(file.name, destination, **options | {"progress": progress})
+
+    try:
+        return results_of(files, read, **options)
+    finally:
+        # A folder stays if a log was written to it.
+        for path in reversed(created):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)  # noqa: PTH106

@@ -1,0 +1,277 @@
+"""Functions for one log that also take many: a folder, a pattern, or a list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from functools import wraps
+from os import PathLike, fsdecode
+from os.path import basename
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
+
+from cordwood import _native
+from cordwood._splits import Split, part_of
+
+if TYPE_CHECKING:
+    from cordwood._inputs.each import Progress, Read
+    from cordwood._inputs.expand import Input
+    from cordwood.types import Report
+
+__all__ = ["Results", "for_many", "is_buffer", "logs_of", "named_files", "results_of", "salvage", "stat", "verify"]
+
+T = TypeVar("T")
+
+
+_THREADS_MAX = 256
+"""The functions for one log accept no more."""
+
+
+class Results(Mapping[str | Split, T], Generic[T]):
+    """The results for many logs: what `verify`, `stat`, `map` and `salvage` return for a folder, a pattern or a list.
+
+    A mapping from the path or the URL of each log, or from the `Split`, to its result, in the order of the logs: for
+    `verify`, to a `Report`. Files that could not be read, and files in folders that are not logs, are not among its
+    keys.
+
+    Attributes:
+        errors: The exception for each file that could not be read.
+        others: The format of each file in a folder that is not a log, such as `"SQLite"` or `"text"`.
+
+    >>> import os
+    >>> os.mkdir("folder")
+    >>> with cordwood.open("folder/1.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with open("folder/notes", "w") as file:
+    ...     _ = file.write("something else")
+    >>> reports = cordwood.verify("folder")
+    >>> reports
+    <cordwood.Results: 1 log, 0 errors, 1 other file; ok=True>
+    >>> reports["folder/1.log"].record_count, reports.others
+    (1, {'folder/notes': 'text'})
+    """
+
+    def __init__(
+        self,
+        results: Mapping[str | Split, T],
+        errors: Mapping[str | Split, Exception],
+        others: Mapping[str | Split, str],
+    ) -> None:
+        self._results = dict(results)
+        self.errors: dict[str | Split, Exception] = dict(errors)
+        self.others: dict[str | Split, str] = dict(others)
+
+    def __getitem__(self, name: str | Split) -> T:
+        """The result for the log of this name."""
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str | Split]:
+        """The names of the logs."""
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        """The number of logs."""
+        return len(self._results)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a log, all files could be read, and no log is damaged."""
+        return bool(self._results) and not self.errors and all(map(_is_ok, self._results.values()))
+
+    def __repr__(self) -> str:
+        from cordwood._text import quantity
+
+        counts = (len(self), "log"), (len(self.errors), "error"), (len(self.others), "other file")
+        return f"<cordwood.Results: {', '.join(quantity(*count) for count in counts)}; ok={self.ok}>"
+
+
+def _is_ok(result: Any) -> bool:
+    """Whether a `Report` says that its log is not damaged, or a `Stat` or a `LogMap` does."""
+    return result.ok if hasattr(result, "ok") else not result.damaged_len
+
+
+def files_of(source: object) -> list[Input] | None:
+    """The files, if `source` stands for many logs; `None` if it is one log, or cannot be read at all."""
+    if isinstance(source, bytes | Split):
+        return None
+    from cordwood._inputs.expand import expand, is_one_file
+    from cordwood._remote import source_of
+
+    if _is_path(source):
+        name = fsdecode(source)
+        return None if is_one_file([name]) else expand([name])
+    if (
+        not isinstance(source, Iterable)
+        or hasattr(source, "read")
+        or is_buffer(source)
+        or source_of(source) is not None
+    ):
+        return None
+    return expand(_name_or_input(item) for item in source)
+
+
+def _is_path(source: object) -> TypeGuard[str | PathLike[str]]:
+    # The path of a `UPath` is one on its file system.
+    return isinstance(source, str | PathLike) and not hasattr(source, "fs")
+
+
+def is_buffer(source: object) -> bool:
+    try:
+        memoryview(source)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+def _name_or_input(item: Any) -> str | Input:
+    from cordwood._inputs.expand import Input
+
+    if _is_path(item):
+        return fsdecode(item)
+    if isinstance(item, Split):
+        return Input(item.path, basename(item.path), file_len=item.end - item.start, source=item)  # noqa: PTH119
+    if item is None:
+        raise TypeError("a source must be a path, a URL, bytes or another buffer, or a Split, not None")
+    return Input("", "", source=item)
+
+
+def named_files(sources: Any) -> list[Input]:
+    """The files that a path or a URL, a folder, a pattern, or several of these stand for, or tuples of path and length.
+
+    Raises:
+        TypeError: A source is none of these.
+    """
+    from cordwood._inputs.expand import Input, expand
+
+    if _is_path(sources):
+        return expand([fsdecode(sources)])
+    names: list[str | Input] = []
+    for source in [sources] if isinstance(sources, bytes) else sources:
+        match source:
+            case (path, int(file_len)) if _is_path(path):
+                name = fsdecode(path)
+                names.append(Input(name, basename(name), file_len=file_len))  # noqa: PTH119
+            case path if _is_path(path):
+                names.append(fsdecode(path))
+            case _:
+                raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
+    return expand(names)
+
+
+def logs_of(sources: object) -> tuple[list[tuple[object, Split | None]], bool]:
+    """Called by the native `scan`: each source with the `Split` of which it is, and whether `sources` stands for many.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    if isinstance(sources, Split):
+        return [(part_of(sources, {})[0], sources)], False
+    files = files_of(sources)
+    if files is None:
+        return [(sources, None)], False
+    from cordwood._inputs.each import result_of
+
+    found: list[tuple[object, Split | None]] = []
+    for file in files:
+        if isinstance(file.source, Split):
+            found.append((part_of(file.source, {})[0], file.source))
+        elif file.source is not None:
+            found.append((file.source, None))
+        elif not file.is_in_folder:
+            found.append((file.name, None))
+        elif isinstance(kind := result_of(file, lambda *_: None), Exception):
+            raise kind
+        elif kind is None:
+            found.append((file.name, None))
+    return found, True
+
+
+def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
+    """A function like `one` that also takes many logs, and then returns `Results`.
+
+    Args:
+        one: A function for one log.
+        own: Its options, among `"threads"`, `"progress"` and `"start"`; with the last, it takes splits.
+    """
+
+    def of(source: object, options: dict[str, Any]) -> T:
+        if isinstance(source, Split):
+            if "start" not in own:
+                raise TypeError("a Split is a part of a log: pass its path")
+            source, options = part_of(source, options)
+        return one(source, **options)
+
+    def function(source: object, **options: Any) -> T | Results[T]:
+        if (files := files_of(source)) is None:
+            return of(source, options)
+
+        def read(file: Input, threads: int, progress: Progress) -> T:
+            here = {"threads": threads, "progress": progress}
+            return of(file.source or file.name, options | {name: here[name] for name in own if name in here})
+
+        return results_of(files, read, **options)
+
+    return _named_like(one, function)
+
+
+def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a function that takes many logs the name, the help and the signature of that for one."""
+    wraps(one)(function)
+    function.__module__ = "cordwood"
+    function.__annotations__ = {"return": object}
+    return function
+
+
+def results_of(
+    files: list[Input],
+    read: Read[T],
+    *,
+    threads: int = 1,
+    dialect: str | None = None,
+    progress: Progress | None = None,
+    **_: object,
+) -> Results[T]:
+    """The results of a function for these files, with its options."""
+    from cordwood._inputs.each import each
+
+    if not 1 <= threads <= _THREADS_MAX:
+        raise ValueError(f"threads must be from 1 to {_THREADS_MAX}, not {threads}")
+    for file in files:
+        if not (file.source is None or isinstance(file.source, Split)):
+            raise TypeError(f"a list of logs contains paths, URLs and splits, not {type(file.source).__name__}")
+    results: dict[str | Split, T] = {}
+    errors: dict[str | Split, Exception] = {}
+    others: dict[str | Split, str] = {}
+    named = None if dialect == "auto" else dialect
+    shown = lambda _: nullcontext(progress or (lambda _: None))  # noqa: E731 - the same for all files
+    for file, found in each(files, read, threads, dialect=named, shown=shown):
+        name = file.source or file.name
+        if isinstance(found, Exception):
+            errors[name] = found
+        elif isinstance(found, str):
+            others[name] = found
+        else:
+            results[name] = found
+    return Results(results, errors, others)
+
+
+def _salvage(source: Any, destination: Any, **options: Any) -> Report | Results[Report]:
+    if isinstance(source, Split):
+        raise TypeError("a Split is a part of a log: pass its path")
+    source = list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
+    if (files := files_of(source)) is None:
+        report: Report = _native.salvage(source, destination, **options)
+        return report
+    from cordwood._inputs.destinations import copied
+
+    names = [source] if _is_path(source) else source
+    return copied(
+        _native.salvage, [fsdecode(name) for name in names if _is_path(name)], files, fsdecode(destination), options
+    )
+
+
+if TYPE_CHECKING:
+    from cordwood._native import salvage, stat, verify
+else:
+    verify = for_many(_native.verify, "threads", "progress", "start")
+    stat = for_many(_native.stat, "threads", "progress", "start")
+    salvage = _named_like(_native.salvage, _salvage)

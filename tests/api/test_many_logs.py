@@ -1,0 +1,217 @@
+"""Functions that take a folder, a pattern or a list of logs, and the splits of logs."""
+
+import json
+import os
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+import reference
+
+import cordwood
+from cordwood.cli import main
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+BLOCK_LEN = 32_768
+LOG = reference.encode([b"one", b"two" * 20_000, b"three"])
+DAMAGED = bytearray(LOG)
+DAMAGED[40_000] ^= 1
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Two logs, of which one is damaged, in different folders, and two other files."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in {
+        "data/000001.log": LOG,
+        "data/sub/000002.log": DAMAGED,
+        "data/notes": b"a text, and no log",
+        "data/nothing": b"",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return Path("data")
+
+
+@pytest.mark.parametrize("source", ["data", Path("data"), "data/", "dat?", ["data"], iter(["data"])])
+def test_a_folder_a_pattern_and_a_list_are_many_logs(source, folder):
+    reports = cordwood.verify(source)
+    names = [os.path.normpath(name) for name in reports]
+    assert names == ["data/000001.log", "data/sub/000002.log"]
+    assert [report.ok for report in reports.values()] == [True, False]
+    assert {os.path.normpath(name): kind for name, kind in reports.others.items()} == {
+        "data/notes": "text",
+        "data/nothing": "empty",
+    }
+    assert (reports.ok, reports.errors) == (False, {})
+
+
+def test_one_log_has_one_report(folder):
+    assert cordwood.verify("data/000001.log") == cordwood.verify(Path("data/000001.log"))
+    assert cordwood.verify("data/000001.log").record_count == 3
+    assert cordwood.stat(LOG).record_count == 3
+    with Path("data/000001.log").open("rb") as file:
+        assert cordwood.stat(file).record_count == 3
+    (folder / "[1].log").write_bytes(LOG)
+    assert cordwood.verify("data/[1].log").ok
+
+
+def test_a_file_that_cannot_be_read_is_an_error_beside_the_others(folder):
+    reports = cordwood.verify(["data/000001.log", "data/missing", "data/notes"])
+    assert list(reports) == ["data/000001.log"]
+    assert {name: type(error) for name, error in reports.errors.items()} == {
+        "data/missing": FileNotFoundError,
+        "data/notes": cordwood.DialectError,
+    }
+    assert not reports.ok
+
+
+def test_no_log_at_all_is_not_ok(tmp_path):
+    assert not cordwood.verify(tmp_path).ok
+    assert list(cordwood.verify(str(tmp_path / "*.log")).errors) == [str(tmp_path / "*.log")]
+
+
+def test_wrong_options_are_raised_and_are_no_errors_of_a_file(folder):
+    with pytest.raises(ValueError, match="threads"):
+        cordwood.verify([folder / "000001.log"], threads=0)
+    with pytest.raises(TypeError, match="not bytes"):
+        cordwood.verify([LOG])
+
+
+def test_the_other_functions_take_many_logs_too(folder):
+    stats, pictures = cordwood.stat(folder), cordwood.map(folder)
+    assert [stat.record_count for stat in stats.values()] == [3, 2]
+    assert [picture.damaged_len > 0 for picture in pictures.values()] == [False, True]
+    assert (stats.ok, pictures.ok) == (False, False)
+    assert pickle.loads(pickle.dumps(stats)) == stats  # noqa: S301 - our own
+
+
+def test_progress_counts_all_bytes(folder):
+    read_lens = []
+    cordwood.verify(folder, progress=read_lens.append)
+    assert sum(read_lens) == 2 * len(LOG)
+
+
+def test_salvage_copies_each_log_to_a_folder(folder):
+    reports = cordwood.salvage(folder, "new")
+    assert [report.record_count for report in reports.values()] == [3, 2]
+    assert sorted(str(path) for path in Path("new").rglob("*")) == ["new/000001.log", "new/sub", "new/sub/000002.log"]
+    assert Path("new/000001.log").read_bytes() == LOG
+    assert list(cordwood.open("new/sub/000002.log")) == [b"one", b"three"]
+    again = cordwood.salvage(folder, "new")
+    assert [type(error) for error in again.errors.values()] == [FileExistsError] * 2
+    with pytest.raises(ValueError, match="would be among those that are read"):
+        cordwood.salvage(folder, "data/new")
+
+
+def test_salvage_of_no_log_leaves_no_folder(folder):
+    shutil.rmtree("data/sub")
+    Path("data/000001.log").unlink()
+    assert cordwood.salvage(folder, "new").others == {"data/notes": "text", "data/nothing": "empty"}
+    assert not os.path.lexists("new")
+
+
+def test_a_folder_cannot_be_opened_as_a_log(folder):
+    with pytest.raises(IsADirectoryError) as raised:
+        cordwood.open(folder)
+    assert "cordwood.verify" in raised.value.__notes__[0]
+    assert raised.value.hint == cordwood.Hint.READ_FOLDER
+
+
+def test_splits_cover_the_logs_in_a_folder(folder):
+    splits = cordwood.plan_splits(folder, 1)
+    assert [(split.path, split.start, split.end) for split in splits] == [
+        ("data/000001.log", 0, BLOCK_LEN),
+        ("data/000001.log", BLOCK_LEN, len(LOG)),
+        ("data/sub/000002.log", 0, BLOCK_LEN),
+        ("data/sub/000002.log", BLOCK_LEN, len(LOG)),
+    ]
+    assert {split.file_len for split in splits} == {len(LOG)}
+    known = [("data/000001.log", len(LOG)), ("data/sub/000002.log", len(LOG))]
+    assert cordwood.plan_splits(known, 1) == splits
+    # A length that is given is not asked for again, right or wrong.
+    assert [split.end for split in cordwood.plan_splits([("data/000001.log", 7)], 1)] == [7]
+
+
+def test_each_split_is_read_by_itself(folder):
+    splits = cordwood.plan_splits("data/000001.log", 1)
+    # The second record begins in the first block, and the third after the second.
+    assert [cordwood.verify(split).record_count for split in splits] == [2, 1]
+    assert [cordwood.stat(split).payload_len for split in splits] == [60_003, 5]
+    reports = cordwood.verify(splits)
+    assert {split: report.record_count for split, report in reports.items()} == dict(zip(splits, (2, 1), strict=True))
+    with pytest.raises(ValueError, match="start"):
+        cordwood.verify(splits[1], start=3)
+    with pytest.raises(TypeError, match="part of a log"):
+        cordwood.salvage(splits[0], "new")
+
+
+def test_a_group_of_splits_is_one_table(folder):
+    pa = pytest.importorskip("pyarrow")
+    splits = cordwood.plan_splits("data/000001.log", 1)
+    offsets = [pa.table(cordwood.scan(source))["offset"].to_pylist() for source in (splits[0], splits[1:], splits)]
+    assert offsets == [[0, 10], [60_024], [0, 10, 60_024]]
+    for source in ("data/*1.log", ["data/000001.log"]):
+        assert pa.table(cordwood.scan(source))["path"].to_pylist() == ["data/000001.log"] * 3
+    assert pa.table(cordwood.scan(folder, on_corruption="skip")).num_rows == 4
+    many = reference.encode([b'{"a":%d}' % number for number in range(9_000)])
+    Path("many.log").write_bytes(many)
+    parts = [
+        pa.table(cordwood.scan(split, decode="json"))["a"].to_pylist()
+        for split in cordwood.plan_splits(["many.log"], BLOCK_LEN)
+    ]
+    assert len(parts) > 3
+    assert [value for part in parts for value in part] == list(range(9_000))
+
+
+def test_small_splits_are_grouped():
+    lens = [10, 10, 30, 5, 90, 10, 0]
+    splits = [cordwood.Split(str(number), 0, length) for number, length in enumerate(lens)]
+    groups = cordwood.group_splits(splits, 30)
+    assert [[split.end for split in group] for group in groups] == [[10, 10], [30], [5], [90], [10, 0]]
+    assert cordwood.group_splits([], 30) == []
+    with pytest.raises(ValueError, match="at least 1"):
+        cordwood.group_splits(splits, 0)
+
+
+def test_the_command_and_the_library_give_the_same_answers(folder, capsys):
+    """Of the test vectors, and of a folder with damage and other files."""
+    for source in (str(VECTORS), str(folder), "data/0*"):
+        reports, stats = cordwood.verify(source), cordwood.stat(source)
+        assert len(reports) > 0
+        for verb, results, names in (
+            ("verify", reports, ("record_count", "payload_len", "skipped_len", "dialect", "log_number", "file_len")),
+            ("stat", stats, ("record_count", "payload_len", "skipped_len", "dialect", "damaged_len", "block_count")),
+        ):
+            status = main([verb, "--json", source])
+            *lines, totals = map(json.loads, capsys.readouterr().out.splitlines())
+            assert status == (0 if results.ok else 3)
+            assert [line["source"] for line in lines] == list(results)
+            for line, result in zip(lines, results.values(), strict=True):
+                assert {name: line[name] for name in names} == {name: getattr(result, name) for name in names}
+            others = {other["source"]: other["format"] for other in totals["totals"]["other_files"]}
+            assert others == results.others
+            assert totals["totals"]["record_count"] == sum(result.record_count for result in results.values())
+        splits = cordwood.plan_splits(source, 64 << 20)
+        assert main(["split", "--json", source]) == 0
+        lines = map(json.loads, capsys.readouterr().out.splitlines())
+        assert [(line["source"], line["end"]) for line in lines] == [(split.path, split.end) for split in splits]
+        pictures = cordwood.map(source)
+        main(["map", source])
+        drawn = capsys.readouterr().out
+        assert all(name in drawn for name in pictures)
+        assert list(pictures) == list(reports)
+
+
+def test_salvage_of_the_command_and_the_library_write_the_same_files(folder, capsys):
+    reports = cordwood.salvage(folder, "by-library")
+    assert main(["salvage", str(folder), "by-command"]) == 3
+    files = [
+        {path.relative_to(top): path.read_bytes() for path in Path(top).rglob("*.log")}
+        for top in ("by-library", "by-command")
+    ]
+    assert files[0] == files[1]
+    assert len(files[0]) == len(reports) == 2
+    assert "DAMAGED" in capsys.readouterr().out
