@@ -10,8 +10,9 @@
 
 `open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` are for whole logs, `info` also for databases and exports;
-`scan` makes a table of many logs, for everything that reads Arrow. The package `cordwood.payload` decodes the data
-that programs keep in records, and `cordwood.compat` replaces the readers of other packages.
+`scan` makes a table of many logs, for everything that reads Arrow, and `evidence` a page. The package
+`cordwood.payload` decodes the data that programs keep in records, and `cordwood.compat` replaces the readers of
+other packages.
 
 Damage is raised as a `CorruptionError` where it occurs, and the next step continues after it. With the
 option `on_corruption`, it is skipped instead, or it ends the log, or the valid records after it are also
@@ -19,6 +20,7 @@ salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skip
 `help(cordwood.errors)` shows all exceptions.
 """
 
+from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence, evidence
 from cordwood._info import info
 from cordwood._inputs.many import Results, salvage, stat, verify
 from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
@@ -89,6 +91,7 @@ __all__ = [
     "DecodedScan",
     "DialectError",
     "Engine",
+    "Evidence",
     "Export",
     "Follower",
     "Fragment",
@@ -96,6 +99,9 @@ __all__ = [
     "FragmentPart",
     "Hint",
     "Info",
+    "KeyChange",
+    "KeyChanges",
+    "LogEvidence",
     "LogFormat",
     "LogMap",
     "LogRotatedError",
@@ -112,6 +118,7 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RecordTooLargeError",
+    "RegionEvidence",
     "Report",
     "Results",
     "Run",
@@ -126,6 +133,7 @@ __all__ = [
     "__version__",
     "crc32c",
     "detect",
+    "evidence",
     "follow",
     "fragments",
     "group_splits",

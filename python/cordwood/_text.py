@@ -1,4 +1,4 @@
-"""Quantities in words, and bytes as text."""
+"""Quantities in words, bytes as text, and text that cannot control a terminal."""
 
 from __future__ import annotations
 
@@ -13,3 +13,22 @@ def quantity(count: int, noun: str) -> str:
 def base64_text(data: bytes) -> str:
     """Bytes as base64, on one line. The module `base64` is slower to import."""
     return b2a_base64(data, newline=False).decode("ascii")
+
+
+def escaped(text: str, kept: str = "") -> str:
+    """The text with unprintable characters as in JSON, so that it cannot control a terminal or break a line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in kept else _escape(character) for character in text
+    )
+
+
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))

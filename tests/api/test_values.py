@@ -65,6 +65,8 @@ ENTITY = entity.Entity(
     unindexed=frozenset(),
     other_fields=(),
 )
+REPORT = cordwood.Report(dialect="leveldb", record_count=2, payload_len=6, file_len=40, outcome=CLEAN, len_by_reason={})
+CHANGE = cordwood.KeyChange(b"key", 3, None, 0, sequence=4, offset=20, old_sequence=2, old_offset=0)
 VALUES = {
     "BitFlip": FLIP,
     "BlobFileAddition": version_edit.BlobFileAddition(
@@ -75,6 +77,7 @@ VALUES = {
     "CustomField": CUSTOM,
     "DeletedFile": version_edit.DeletedFile(level=1, file_number=5),
     "Entity": ENTITY,
+    "Evidence": cordwood.Evidence((cordwood.LogEvidence("some.log", REPORT),)),
     "Field": version_edit.Field(kind=version_edit.FieldKind.LOG_NUMBER, tag=2, value=4),
     "Fragment": cordwood.Fragment(
         offset=0,
@@ -91,6 +94,9 @@ VALUES = {
     "InternalKey": KEY,
     "Key": entity.Key(app="s~app", path=(("Task", None),), namespace="n", database="d"),
     "DetectedDialect": cordwood.types.DetectedDialect("leveldb"),
+    "KeyChange": CHANGE,
+    "KeyChanges": cordwood.KeyChanges(1, (CHANGE,), 0, (), 0, are_all_followed=True),
+    "LogEvidence": cordwood.LogEvidence("some.log", REPORT),
     "LogFormat": cordwood.types.LogFormat(dialect="rocksdb", log_number=4, compression="zstd"),
     "LogMap": cordwood.LogMap(
         path="some.log", dialect="leveldb", file_len=10, damaged_len=1, torn_len=2, svg="<svg>" + "x" * 10_000
@@ -133,6 +139,7 @@ VALUES = {
         not_kept=("bad_metadata",),
         path="some.log",
     ),
+    "RegionEvidence": cordwood.RegionEvidence(REGION, b"first bytes"),
     "SkippedRegion": REGION,
     "Split": cordwood.Split("some.log", 0, 10),
     "Stat": cordwood.Stat(

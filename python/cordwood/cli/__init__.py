@@ -38,6 +38,7 @@ VERBS = (
     "verify",
     "map",
     "fragments",
+    "evidence",
     "salvage",
     "pack",
     "follow",
@@ -264,6 +265,8 @@ def _run(arguments: Sequence[str]) -> int:
         if not verbs and first not in {"-V", "--version"}:
             parser.error(f"there is no verb {first!r}{_verb_like(first)}")
         options = parser.parse_args(arguments)
+        # For a page that states how it was made.
+        options.command = ["cordwood", *arguments]
         _messages.is_quiet = getattr(options, "quiet", False)
         status: int = options.run(options)
         sys.stdout.flush()

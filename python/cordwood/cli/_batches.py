@@ -10,8 +10,8 @@ import cordwood
 from cordwood._jsonable import jsonable
 from cordwood._summary import format_of
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
-from cordwood._text import quantity
-from cordwood.cli._messages import REPORTED_MAX, escaped
+from cordwood._text import escaped, quantity
+from cordwood.cli._messages import REPORTED_MAX
 from cordwood.cli._reports import LISTED_MAX
 from cordwood.cli._terminal import print_folded
 from cordwood.errors import PayloadError

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 import cordwood
 from cordwood import Hint
+from cordwood._text import escaped
 
 
 class Status(IntEnum):
@@ -106,25 +107,6 @@ def _advice(error: OSError) -> str:
     if isinstance(error, FileExistsError):
         return "; choose another name, or replace it with --overwrite"
     return ""
-
-
-def escaped(text: str, kept: str = "") -> str:
-    """The text with unprintable characters as in JSON, so that it cannot control a terminal or break a line."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() or character in kept else _escape(character) for character in text
-    )
-
-
-_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
-
-
-def _escape(character: str) -> str:
-    if character in _SHORT:
-        return _SHORT[character]
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
 def guess(word: str, known: Iterable[str]) -> str:

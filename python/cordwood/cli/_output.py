@@ -15,7 +15,7 @@ import cordwood
 from cordwood._inputs.expand import Input
 from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._remote import is_url, local_path
-from cordwood.cli._messages import escaped
+from cordwood._text import escaped
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, cast
 
-from cordwood._text import quantity
-from cordwood.cli._messages import complain, escaped, guess
+from cordwood._text import escaped, quantity
+from cordwood.cli._messages import complain, guess
 from cordwood.cli._sources import display_name
 
 _LISTED_MAX = 50

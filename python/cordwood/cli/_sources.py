@@ -13,7 +13,8 @@ import cordwood
 from cordwood._inputs import expand
 from cordwood._inputs.expand import Input
 from cordwood._remote import is_url, source_of
-from cordwood.cli._messages import Failure, escaped
+from cordwood._text import escaped
+from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
     from io import BufferedReader

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import cordwood
 from cordwood._inputs.destinations import check_new_folder, make_folder
 from cordwood._inputs.expand import Input
-from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain, escaped
+from cordwood._text import escaped, quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import new_file, print_json
 from cordwood.cli._reports import report_other_log, salvaged_text

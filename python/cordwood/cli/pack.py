@@ -25,8 +25,8 @@ from typing import get_args
 
 import cordwood
 from cordwood._summary import summary_of_report
-from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain, escaped
+from cordwood._text import escaped, quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import ONLY_DAMAGED, add_quiet_argument, add_record_len_max_argument
 from cordwood.cli._output import print_json

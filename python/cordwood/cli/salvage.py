@@ -23,8 +23,8 @@ from functools import partial
 import cordwood
 from cordwood._summary import format_of, summary_of_report
 from cordwood._tables.payloads import Kind, kind_by_content
-from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain, escaped
+from cordwood._text import escaped, quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import (
     ONLY_DAMAGED,

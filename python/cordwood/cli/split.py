@@ -17,7 +17,8 @@ import stat
 
 import cordwood
 from cordwood._remote import is_url
-from cordwood.cli._messages import Status, complain, escaped
+from cordwood._text import escaped
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import BYTES_HELP, add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import SourceFailure, display_name

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from cordwood._tables.payloads import PAYLOADS, origin_of
 from cordwood._tables.schema import ColumnType
-from cordwood.cli._messages import complain, escaped
+from cordwood._text import escaped
+from cordwood.cli._messages import complain
 from cordwood.cli._selection import Selection
 from cordwood.cli.convert.writers import BINARY_FORMATS
 

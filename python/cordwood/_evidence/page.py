@@ -1,0 +1,250 @@
+"""Evidence as an HTML page, and as JSON.
+
+Names, keys and messages come from files that nobody vouches for: all text is escaped, control and bidirectional
+characters are shown by their numbers, and the policy of the page allows no script and no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import islice
+
+from cordwood._evidence import Evidence, KeyChange, LogEvidence, RegionEvidence
+from cordwood._evidence.reading import (
+    DETAILED_MAX,
+    FIRST_LEN,
+    FOLLOWED_LEN_MAX,
+    FOLLOWED_MAX,
+    KEY_LEN_MAX,
+    LISTED_MAX,
+    rank,
+)
+from cordwood._jsonable import jsonable
+from cordwood._tables.json_text import json_text
+from cordwood._text import escaped, quantity
+from cordwood.types import Report, Severity
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --quiet: #55606c; --line: #d3d9df; --bad: #a84300; --back: #fff; }
+body { margin: 0 auto; padding: 1rem; max-width: 60rem; background: var(--back); color: var(--ink);
+  font: 15px/1.45 ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; } h3 { font-size: 1rem; } h1, h2, h3 { line-height: 1.25; }
+section { border-top: 1px solid var(--line); margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; margin: 0.5rem 0; }
+th, td { text-align: left; vertical-align: top; padding: 0.2rem 0.75rem 0.2rem 0; }
+tr { border-bottom: 1px solid var(--line); }
+thead th { color: var(--quiet); font-weight: 400; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.15rem 1rem; margin: 0.5rem 0; }
+a, code, dd, h2, .name { overflow-wrap: anywhere; }
+dt { color: var(--quiet); } dd { margin: 0; }
+code { font: 13px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
+.bad { color: var(--bad); font-weight: 600; } .quiet { color: var(--quiet); }
+@media (max-width: 40rem) {
+  body { font-size: 14px; } code { font-size: 12px; }
+  th, td { padding-right: 0.4rem; }
+}
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e8edf2; --quiet: #9aa7b4; --line: #37414b; --bad: #ff9256; --back: #14181d; }
+}
+@media print { body { max-width: none; padding: 0; } tr, svg { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+"""
+
+_STATES = ("damaged", "incomplete", "ok")
+
+
+_SUMMARY_MAX = 10_000
+"""At most this many logs, and this many files that could not be read, have a line."""
+
+_LIMITS = (
+    f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {DETAILED_MAX}: damaged "
+    f"logs come first. Of each it lists at most {LISTED_MAX:,} regions, {LISTED_MAX:,} deleted and {LISTED_MAX:,} "
+    f"overwritten keys. It shows {FIRST_LEN} bytes of a region and {KEY_LEN_MAX} of a key. It looks for a value in the "
+    f"same log only, for at most {FOLLOWED_MAX:,} keys or {FOLLOWED_LEN_MAX >> 20} MiB of keys, and not for those of "
+    "a deleted range. To list all: cordwood verify --json FILE; cordwood convert --as write-batch FILE."
+)
+
+_SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", Severity.INFO: "no damage"}
+
+
+def page(evidence: Evidence) -> str:
+    """The evidence as an HTML page."""
+    logs = evidence.logs
+    damaged_count = sum(rank(log.report) == 0 for log in logs)
+    title = f"Evidence: {quantity(len(logs), 'log')}, {damaged_count:,} damaged"
+    facts = [("version", f"cordwood {evidence.version}")]
+    if evidence.command is not None:
+        facts.append(("command", _code(evidence.command)))
+    parts = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{title}</h1>{_facts(facts)}",
+        _table("", ("log", "state", "records", "bytes"), map(_summary_row, range(len(logs)), logs), len(logs)),
+    ]
+    if evidence.failed:
+        rows = ((f'<span class="name">{_text(name)}</span>', _text(reason)) for name, reason in evidence.failed)
+        parts.append(_table("Files that could not be read", ("file", "reason"), rows, len(evidence.failed)))
+    if evidence.other_files:
+        counts: dict[str, int] = {}
+        for _, kind in evidence.other_files:
+            counts[kind] = counts.get(kind, 0) + 1
+        rows = ((_text(kind), f"{count:,}") for kind, count in sorted(counts.items()))
+        parts.append(_table("Files that are not logs", ("kind", "files"), rows, len(counts)))
+    parts.append(f'<p class="quiet">{_text(_LIMITS)}</p>')
+    parts += (_section(index, log) for index, log in enumerate(logs[:DETAILED_MAX]))
+    return "\n".join([*parts, "</body></html>\n"])
+
+
+def _summary_row(index: int, log: LogEvidence) -> Sequence[str]:
+    name = _text(log.path)
+    link = f'<a href="#log-{index}">{name}</a>' if index < DETAILED_MAX else f'<span class="name">{name}</span>'
+    return link, _state(log.report), f"{log.report.record_count:,}", _bytes(log.report.file_len)
+
+
+def _section(index: int, log: LogEvidence) -> str:
+    report = log.report
+    lost_len = report.len_by_severity.get(Severity.CORRUPTION, 0)
+    facts = [
+        ("state", _state(report)),
+        ("size", _bytes(report.file_len)),
+        ("modified", log.modified or "not known"),
+        ("SHA-256", _code(log.sha256) if log.sha256 else "not computed"),
+        ("dialect", _dialect(report)),
+        ("records", f"{report.record_count:,}, {quantity(report.payload_len, 'byte')}"),
+        ("damaged", quantity(lost_len, "byte")),
+        ("skipped", f"{quantity(report.skipped_len, 'byte')}, damaged bytes included"),
+    ]
+    if report.salvaged_count:
+        facts.append(("salvaged", f"{quantity(report.salvaged_count, 'record')} after damage in the same block"))
+    parts = [f'<section id="log-{index}"><h2>{_text(log.path)}</h2>']
+    if log.is_changed:
+        parts.append('<p class="bad">The file changed while it was read: counts and SHA-256 may disagree.</p>')
+    parts += (_facts(facts), log.svg)
+    if report.skipped:
+        head = ("place", "reason", "flipped bit", "first bytes")
+        is_cut = sum(region.length for region in report.skipped) < report.skipped_len
+        parts.append(_table("Skipped regions", head, map(_region_row, log.regions), len(report.skipped), is_cut=is_cut))
+    if keys := log.keys:
+        head = ("key", "deleted by", "value", "record of the value")
+        parts.append(_table("Deleted keys", head, map(_key_row, keys.deleted), keys.deleted_count))
+        head = ("key", "overwritten by", "value", "record of the value")
+        parts.append(_table("Overwritten keys", head, map(_key_row, keys.overwritten), keys.overwritten_count))
+        if keys.deleted or keys.overwritten:
+            parts.append(
+                '<p class="quiet">Numbers are sequence numbers; a place is the file offset of a record, which '
+                f"{_code('cordwood cat --as write-batch --start PLACE -n 1 FILE')} prints.</p>"
+            )
+        if keys.faulty_batch_count:
+            faulty = quantity(keys.faulty_batch_count, "record")
+            parts.append(f'<p class="bad">{faulty} could not be decoded as a write batch: keys may be missing.</p>')
+        if not keys.are_all_followed:
+            parts.append('<p class="bad">There are too many keys: not all values were looked for.</p>')
+    return "\n".join([*parts, "</section>"])
+
+
+def _state(report: Report) -> str:
+    if report.ok and report.other_log_number is not None:
+        return f'<span class="bad">all of it belongs to log {report.other_log_number}</span>'
+    state = _STATES[rank(report)]
+    return f'<span class="bad">{state}</span>' if state == "damaged" else state
+
+
+def _dialect(report: Report) -> str:
+    number = "" if report.log_number is None else f", log number {report.log_number}"
+    unknown = "" if report.dialect_known else ": the file does not show it"
+    return f"{report.dialect}{', zstd' if report.compression else ''}{number}{unknown}"
+
+
+def _region_row(found: RegionEvidence) -> Sequence[str]:
+    region, first = found
+    flip = region.bit_flip
+    severity = _SEVERITIES[region.severity]
+    style = ' class="bad"' if region.severity == Severity.CORRUPTION else ""
+    return (
+        f"{region.offset:,} to {region.end_offset:,}, {quantity(region.length, 'byte')}",
+        f"<span{style}>{severity}</span>: {_text(region.description)}",
+        "" if flip is None else f"bit {flip.bit} of byte {flip.offset:,}, in the {flip.part}",
+        "not read" if first is None else _code(first.hex(" ")),
+    )
+
+
+def _key_row(change: KeyChange) -> Sequence[str]:
+    key = _key(change.key)
+    if change.key_len > len(change.key):
+        key += f" and {quantity(change.key_len - len(change.key), 'more byte')}"
+    if change.end_key is not None:
+        key += f" up to {_key(change.end_key)}"
+    if change.column_family:
+        key += f" in column family {change.column_family:,}"
+    return (
+        key,
+        f"{_number(change.sequence)} at {change.offset:,}",
+        "not in this log" if change.old_offset is None else _number(change.old_sequence),
+        "" if change.old_offset is None else f"{change.old_offset:,}",
+    )
+
+
+def _key(key: bytes) -> str:
+    return f"<code><bdi>{_text(key.decode('utf-8', 'backslashreplace'))}</bdi></code>" if key else "(empty)"
+
+
+def _number(number: int | None) -> str:
+    return "no number" if number is None else f"{number:,}"
+
+
+def _bytes(length: int | None) -> str:
+    return "not known" if length is None else quantity(length, "byte")
+
+
+def _text(text: str) -> str:
+    return escape(escaped(text))
+
+
+def _code(text: str) -> str:
+    return f"<code>{_text(text)}</code>"
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    """A list of terms. The values are HTML."""
+    return "<dl>" + "".join(f"<dt>{term}</dt><dd>{value}</dd>" for term, value in facts) + "</dl>"
+
+
+def _table(
+    caption: str, head: Iterable[str], rows: Iterable[Sequence[str]], count: int, *, is_cut: bool = False
+) -> str:
+    """A table, and how many of the `count` rows it does not list. The cells are HTML."""
+    listed = list(islice(rows, _SUMMARY_MAX))
+    heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
+    if not listed:
+        return heading
+    names = "".join(f"<th>{name}</th>" for name in head)
+    lines = ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in listed]
+    more = f'<p class="quiet">{count - len(listed):,} more are not listed.</p>' if count > len(listed) else ""
+    return f"{heading}<table><thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
+
+
+def json_of(evidence: Evidence) -> str:
+    """The evidence as JSON, with the names that `cordwood verify --json` has."""
+    logs: list[dict[str, object]] = []
+    for path, report, modified, sha256, is_changed, regions, keys, _ in evidence.logs:
+        counts = {name: value for name, value in report._asdict().items() if name not in _NOT_IN_JSON}
+        skipped = [
+            {
+                **region._asdict(),
+                "severity": region.severity,
+                "message": str(region),
+                "first_bytes": None if first is None else first.hex(),
+            }
+            for region, first in regions
+        ]
+        facts = {"source": path, "modified": modified, "sha256": sha256, "is_changed": is_changed, "ok": report.ok}
+        logs.append({**facts, **counts, "skipped_len": report.skipped_len, "skipped": skipped, "keys": keys})
+    failed = [{"source": path, "error": reason} for path, reason in evidence.failed]
+    others = [{"source": path, "format": kind} for path, kind in evidence.other_files]
+    facts = {"version": evidence.version, "command": evidence.command}
+    return json_text(jsonable({**facts, "logs": logs, "failed": failed, "other_files": others})) + "\n"
+
+
+_NOT_IN_JSON = {"path", "repaired", "not_kept", "skipped", "repaired_count"}

@@ -1,0 +1,200 @@
+"""From logs to evidence."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from os.path import basename
+from typing import Any
+
+from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
+from cordwood._inputs.each import Progress
+from cordwood._inputs.expand import Input, is_stream
+from cordwood._map.drawing import picture_of
+from cordwood._map.svg import FRAGMENTS_MAX, document
+from cordwood._native import Reader, verify
+from cordwood._remote import local_path
+from cordwood._summary import format_of, summary_of_report
+from cordwood._tables.decoders import write_batches
+from cordwood.errors import CordwoodError, PayloadError
+from cordwood.payload.write_batch import Operation, OperationKind
+from cordwood.types import LogFormat, Report, Severity
+
+DETAILED_MAX = 50
+"""Regions, keys and pictures are kept for at most this many logs."""
+LISTED_MAX = 1000
+"""At most this many regions, deleted keys and overwritten keys of a log are listed."""
+FIRST_LEN = 16
+KEY_LEN_MAX = 256
+"""Bytes of a key that are kept."""
+FOLLOWED_MAX = 1_000_000
+"""The value of at most this many keys of a log is looked for, ..."""
+FOLLOWED_LEN_MAX = 128 << 20
+"""... whose lengths add up to at most this many bytes."""
+
+_PUTS = {OperationKind.PUT, OperationKind.PUT_BLOB_INDEX, OperationKind.PUT_ENTITY, OperationKind.TIMED_PUT}
+_DELETES = {OperationKind.DELETE, OperationKind.SINGLE_DELETE, OperationKind.DELETE_SIZED}
+
+
+def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
+    """Returns the function with which `each` reads a log: counts, times and the SHA-256.
+
+    Args:
+        log: The options that say which log it is, as far as they are given.
+    """
+
+    def read(file: Input, threads: int, progress: Progress) -> LogEvidence:
+        if is_stream(file.name):
+            raise CordwoodError("evidence reads a log several times, and this is a pipe or a device: copy it to a file")
+        path = local_path(file.name)
+        before = os.stat(path) if path else None  # noqa: PTH116 - keeps the name as given
+        report = verify(file.name, threads=threads, progress=progress, **log)
+        if path is None or before is None:
+            return LogEvidence(file.name, report)
+        digest, left = hashlib.sha256(), before.st_size
+        with open(path, "rb", buffering=0) as opened:  # noqa: PTH123
+            # A program may append as fast as this reads.
+            while piece := opened.read(min(left, 1 << 20)):
+                progress(0)
+                digest.update(piece)
+                left -= len(piece)
+            after = os.fstat(opened.fileno())
+        is_changed = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
+        return LogEvidence(file.name, report, utc(before.st_mtime_ns), digest.hexdigest(), is_changed)
+
+    return read
+
+
+def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], command: str | None) -> Evidence:
+    """The evidence, from what `each` returned for the files."""
+    logs: list[LogEvidence] = []
+    failed: list[tuple[str, str]] = []
+    other_files: list[tuple[str, str]] = []
+    for file, found in results:
+        if isinstance(found, LogEvidence):
+            logs.append(found)
+        elif isinstance(found, str):
+            other_files.append((file.name, found))
+        else:
+            reason = found.strerror if isinstance(found, OSError) else getattr(found, "message", None)
+            failed.append((file.name, reason or str(found)))
+    logs.sort(key=lambda log: rank(log.report))
+    fragments_max = FRAGMENTS_MAX
+    for index, log in enumerate(logs[:DETAILED_MAX]):
+        log_format = format_of(log.report)
+        picture = picture_of(partial(str, log.path), log_format._asdict(), basename(log.path), fragments_max)  # noqa: PTH119
+        fragments_max -= picture.fragment_count
+        logs[index] = log._replace(
+            regions=_regions(log),
+            keys=key_changes(log.path, log_format),
+            svg=document([picture.drawing]),
+        )
+    return Evidence(tuple(logs), tuple(failed), tuple(other_files), command)
+
+
+def rank(report: Report) -> int:
+    """0 for a damaged log, or one of which all belongs to another log; 1 for an incomplete one; 2 for a whole one."""
+    if not report.ok or report.other_log_number is not None:
+        return 0
+    return 1 if summary_of_report(report).is_incomplete else 2
+
+
+def utc(time_ns: int) -> str | None:
+    """A time in nanoseconds since 1970 as text; `None` if it is outside of the years 1 to 9999."""
+    try:
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_ns // 1000)
+    except OverflowError:
+        return None
+    return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
+    skipped = sorted(log.report.skipped, key=lambda region: region.severity == Severity.INFO)[:LISTED_MAX]
+    path = local_path(log.path)
+    if path is None:
+        return tuple(RegionEvidence(region, None) for region in skipped)
+    found: list[RegionEvidence] = []
+    with open(path, "rb") as file:  # noqa: PTH123
+        for region in skipped:
+            file.seek(region.offset)
+            found.append(RegionEvidence(region, file.read(min(region.length, FIRST_LEN))))
+    return tuple(found)
+
+
+def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
+    """The keys that a log deletes and overwrites; `None` if its first record is not a write batch."""
+    keys = _Keys()
+    faulty_count = 0
+    batch_of = write_batches(log.dialect, lambda _: None)
+    with Reader(path, on_corruption="salvage", **log._asdict()) as reader:
+        for index, record in enumerate(reader.records()):
+            try:
+                batch, error = batch_of(record.data)
+            except PayloadError as too_short:
+                batch, error = None, too_short
+            if error:
+                if not index:
+                    return None
+                faulty_count += 1
+            # The operations before a fault are there.
+            with suppress(PayloadError):
+                for operation in batch or ():
+                    keys.add(operation, record.offset)
+    return keys.changes(faulty_count)
+
+
+class _Keys:
+    """The keys of a log, with the place of the value of each, and the changes so far."""
+
+    def __init__(self) -> None:
+        self._deleted: list[KeyChange] = []
+        self._overwritten: list[KeyChange] = []
+        self._deleted_count = 0
+        self._overwritten_count = 0
+        self._places: dict[tuple[int, bytes], tuple[int | None, int]] = {}
+        self._len = 0
+        self._are_all_followed = True
+
+    def add(self, operation: Operation, offset: int) -> None:
+        """Adds an operation of the record at this file offset."""
+        if operation.key is None:
+            return
+        name = (operation.column_family or 0, operation.key)
+        old = self._places.get(name)
+        if operation.kind in _PUTS:
+            if old:
+                self._overwritten_count += 1
+                _append(self._overwritten, operation, offset, old)
+            else:
+                self._len += len(operation.key)
+                if len(self._places) == FOLLOWED_MAX or self._len > FOLLOWED_LEN_MAX:
+                    self._are_all_followed = False
+                    return
+            self._places[name] = (operation.sequence, offset)
+        elif operation.kind in _DELETES:
+            self._deleted_count += 1
+            _append(self._deleted, operation, offset, self._places.pop(name, None))
+        elif operation.kind == OperationKind.DELETE_RANGE:
+            self._deleted_count += 1
+            _append(self._deleted, operation, offset, None)
+
+    def changes(self, faulty_count: int) -> KeyChanges:
+        """All changes."""
+        deleted, overwritten = tuple(self._deleted), tuple(self._overwritten)
+        counts = self._deleted_count, self._overwritten_count
+        return KeyChanges(counts[0], deleted, counts[1], overwritten, faulty_count, self._are_all_followed)
+
+
+def _append(changes: list[KeyChange], operation: Operation, offset: int, old: tuple[int | None, int] | None) -> None:
+    """Appends a change, unless the list is full."""
+    if len(changes) < LISTED_MAX:
+        key, end_key = operation.key or b"", operation.end_key
+        end_key = None if end_key is None else end_key[:KEY_LEN_MAX]
+        family = operation.column_family or 0
+        changes.append(
+            KeyChange(key[:KEY_LEN_MAX], len(key), end_key, family, operation.sequence, offset, *(old or ()))
+        )

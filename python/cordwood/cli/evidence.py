@@ -1,0 +1,80 @@
+"""Write a page about logs that can be filed: what they contain, and where they are damaged.
+
+The page is one HTML file that needs no other file, no script and no network. It can be printed, and is light or dark as
+the browser is. DESTINATION ends in .html, or in .json for the same as JSON.
+
+It states the version and the command; for each log the size, the time of its modification, the SHA-256, the dialect,
+the counts and a picture; each skipped region with its place, its reason, the flipped bit and the first bytes; and, for
+a write-ahead log, the deleted and the overwritten keys, with their sequence numbers and the place of the older value.
+Damaged logs come first. The page also states its limits, such as 1,000 deleted keys of a log.
+
+The logs are read several times, and are not changed. Exit status 3 if one is damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from cordwood._evidence import LogEvidence
+from cordwood._evidence.reading import evidence_of, rank, reads
+from cordwood._inputs.each import each
+from cordwood._text import quantity
+from cordwood.cli._messages import Status
+from cordwood.cli._options import (
+    add_dialect_argument,
+    add_quiet_argument,
+    add_source_arguments,
+    add_threads_argument,
+    log_options,
+)
+from cordwood.cli._output import check_destination, check_no_log, new_file
+from cordwood.cli._progress import ProgressBar
+from cordwood.cli._sources import display_name, inputs_of
+from cordwood.cli._tally import report_same, take_results
+
+EXAMPLES = """\
+  cordwood evidence 000003.log evidence.html
+  cordwood evidence Default/IndexedDB/ evidence.html
+  cordwood evidence database/ evidence.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `evidence`."""
+    add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
+    parser.add_argument("destination", metavar="DESTINATION", help="a new file: .html, or .json")
+    parser.add_argument("--overwrite", action="store_true", help="replace the destination, unless it is a log")
+    add_dialect_argument(parser, "how the logs are laid out; detected from their content if not given")
+    add_threads_argument(parser)
+    add_quiet_argument(parser, ", and no line about the new file")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Writes the page."""
+    destination = options.destination
+    if not destination.endswith((".html", ".json")):
+        raise ValueError(f"{destination}: the last name is the DESTINATION, and ends in .html or .json")
+    if "-" in options.sources:
+        raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
+    files = inputs_of(options.sources, same=report_same)
+    for file in files:
+        check_destination(file.name, destination, overwrite=options.overwrite)
+    if options.overwrite:
+        check_no_log(destination, "page")
+    read = reads(**log_options(options))
+    results = list(each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar))
+
+    def status_of(_: str, log: LogEvidence) -> Status:
+        return Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN
+
+    tally = take_results(options.sources, results, status_of)
+    if tally.log_count:
+        evidence = evidence_of(results, shlex.join(options.command))
+        text = evidence.json if destination.endswith(".json") else evidence.html
+        with new_file(destination, files, overwrite=options.overwrite) as output:
+            output.write(text.encode())
+        if not options.quiet:
+            logs = quantity(tally.log_count, "log")
+            print(f"wrote {display_name(destination)}: {logs}, {tally.damaged_count:,} damaged")
+    return tally.status

@@ -1,0 +1,251 @@
+"""`cordwood.evidence`: the value, the page, and what hostile logs make of it."""
+
+import hashlib
+import json
+import os
+import unicodedata
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import reference
+
+import cordwood
+from cordwood._evidence import reading
+from cordwood._inputs.expand import Input
+from cordwood.payload import Operation, WriteBatch
+
+
+class Page(HTMLParser):
+    """The tags, the attributes and the text of a page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.names, self.values, self.text = set(), set(), [], ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attrs}
+        self.values += (value for _, value in attrs)
+        self.text += " "
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def log_of(path, *batches):
+    """A log of these batches, each a list of operations, whose sequence numbers begin at 1. Returns their offsets."""
+    sequence, records = 1, []
+    for operations in batches:
+        records.append(bytes(WriteBatch.build(sequence, [Operation(kind, **fields) for kind, fields in operations])))
+        sequence += len(operations)
+    with cordwood.open(path, "w") as writer:
+        return [writer.append(record) for record in records]
+
+
+def put(key, **fields):
+    return "put", {"key": key, "value": b"value", **fields}
+
+
+def delete(key, **fields):
+    return "delete", {"key": key, **fields}
+
+
+def test_deleted_and_overwritten_keys_have_their_sequence_numbers(tmp_path):
+    path = tmp_path / "000003.log"
+    first, second, third = log_of(
+        path,
+        [put(b"a"), put(b"b"), put(b"c")],
+        [put(b"a"), delete(b"b"), delete(b"unknown")],
+        [delete(b"a"), put(b"b"), ("delete_range", {"key": b"c", "end_key": b"d"})],
+    )
+    keys = cordwood.evidence(path).logs[0].keys
+    assert [change[:1] + change[4:] for change in keys.deleted] == [
+        (b"b", 5, second, 2, first),
+        (b"unknown", 6, second, None, None),
+        (b"a", 7, third, 4, second),
+        (b"c", 9, third, None, None),
+    ]
+    assert keys.deleted[-1].end_key == b"d"
+    assert [change[:1] + change[4:] for change in keys.overwritten] == [(b"a", 4, second, 1, first)]
+    assert (keys.deleted_count, keys.overwritten_count, keys.faulty_batch_count) == (4, 1, 0)
+
+
+def test_column_families_have_keys_of_their_own(tmp_path):
+    path = tmp_path / "000003.log"
+    log_of(path, [put(b"a"), put(b"a", column_family=1)], [delete(b"a", column_family=1)])
+    keys = cordwood.evidence(path).logs[0].keys
+    assert keys.overwritten_count == 0
+    assert [(change.column_family, change.old_sequence) for change in keys.deleted] == [(1, 2)]
+
+
+def test_a_log_of_other_records_has_no_keys(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(reference.encode([b"text", b"more text"]))
+    found = cordwood.evidence(path)
+    assert found.logs[0].keys is None
+    assert "Deleted keys" not in found.html
+
+
+def test_a_record_that_is_no_batch_is_counted(tmp_path):
+    path = tmp_path / "000003.log"
+    log_of(path, [put(b"a")])
+    with cordwood.open(path, "a") as writer:
+        writer.append(b"no batch")
+    found = cordwood.evidence(path)
+    assert found.logs[0].keys.faulty_batch_count == 1
+    assert "1 record could not be decoded as a write batch" in found.html
+
+
+def test_the_operations_of_a_batch_before_a_fault_are_kept(tmp_path):
+    path = tmp_path / "000003.log"
+    batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
+    with cordwood.open(path, "w") as writer:
+        writer.append(batch)
+        writer.append(batch + b"\x7f")
+    keys = cordwood.evidence(path).logs[0].keys
+    assert (keys.deleted_count, keys.faulty_batch_count) == (2, 1)
+
+
+def test_size_time_and_sha256_are_those_of_the_file(tmp_path):
+    path = tmp_path / "log"
+    data = reference.encode([b"one", b"two"])
+    path.write_bytes(data)
+    os.utime(path, ns=(0, 1_000_000_123_456_789))
+    [log] = cordwood.evidence(path).logs
+    assert (log.report.file_len, log.sha256) == (20, hashlib.sha256(data).hexdigest())
+    assert (log.modified, log.is_changed) == ("1970-01-12T13:46:40.123456Z", False)
+
+
+def test_a_time_that_no_calendar_has(tmp_path):
+    assert reading.utc(1 << 70) is None
+    assert reading.utc(-1) == "1969-12-31T23:59:59.999999Z"
+
+
+def test_a_log_that_changes_while_it_is_read_is_marked(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(reference.encode([b"one"]))
+
+    def append(_):
+        if path.stat().st_size == 10:
+            with path.open("ab") as file:
+                file.write(reference.encode([b"two"]))
+
+    log = reading.reads()(Input(str(path), "log"), 1, append)
+    assert log.is_changed
+    assert "The file changed while it was read" in cordwood.Evidence((log,)).html
+
+
+def test_damaged_logs_come_first_then_incomplete_ones(tmp_path):
+    data = reference.encode([b"one", b"two"])
+    files = {"1": data, "2": data[:-1], "3": data[:17] + b"X" + data[18:], "4": b"a text of several lines\n" * 9}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    found = cordwood.evidence([tmp_path / name for name in "1234"])
+    assert [Path(log.path).name for log in found.logs] == ["3", "2", "1"]
+    assert [path for path, _ in found.failed] == [str(tmp_path / "4")]
+    assert "1 damaged" in found.html
+
+
+def test_a_region_has_its_place_reason_flipped_bit_and_first_bytes(tmp_path):
+    path = tmp_path / "log"
+    data = bytearray(reference.encode([b"one", b"two", b"three"]))
+    data[17] ^= 0x20
+    path.write_bytes(data)
+    found = cordwood.evidence(path)
+    [(region, first)] = found.logs[0].regions
+    assert (region.offset, region.end_offset, region.reason, first) == (10, 20, "checksum_mismatch", data[10:20])
+    text = Page(found.html).text
+    for part in "10 to 20, 10 bytes", "bit 5 of byte 17, in the payload", data[10:20].hex(" "):
+        assert part in text
+
+
+def test_json_says_the_same(tmp_path):
+    path = tmp_path / "000003.log"
+    log_of(path, [put(b"\xff")], [delete(b"\xff")])
+    found = json.loads(cordwood.evidence(path, command="cordwood evidence").json)
+    assert (found["command"], found["version"]) == ("cordwood evidence", cordwood.__version__)
+    [log] = found["logs"]
+    assert (log["source"], log["ok"], log["record_count"]) == (str(path), True, 2)
+    assert log["keys"]["deleted"][0]["key"] == {"base64": "/w=="}
+
+
+HOSTILE = [
+    b"</script><script>alert(1)</script>",
+    b"</style></svg><img src=x onerror=alert(1)>",
+    b"\" onmouseover='alert(1)' x=\"",
+    "\u202eright to left\u2066".encode(),
+    b"line\nfeed\x00\x1b[31m\x7f",
+    b"&lt;&amp;&#60;",
+    b"\xff\xfe",
+    b"k" * 100_000,
+    "\u05d0\u05d1".encode(),
+]
+
+
+def test_keys_and_names_cannot_change_the_page(tmp_path):
+    folder = tmp_path / "<img src=x>\u202e\n"
+    folder.mkdir()
+    path = folder / "<script>alert('1')&\u2066.log"
+    log_of(path, *([put(key)] for key in HOSTILE), *([put(key), delete(key)] for key in HOSTILE))
+    (folder / "damaged<b>.log").write_bytes(path.read_bytes()[:-3])
+    found = cordwood.evidence(folder, command="cordwood evidence '<script>'")
+    page = Page(found.html)
+    drawn = {"svg", "g", "rect", "text", "path", "pattern", "defs", "title", "style"}
+    tables = {"table", "thead", "tbody", "tr", "th", "td"}
+    words = {"h1", "h2", "h3", "dl", "dt", "dd", "a", "p", "code", "bdi", "span", "section"}
+    assert page.tags <= {"html", "head", "meta", "body"} | drawn | tables | words
+    assert not {name for name in page.names if name.startswith("on")} | page.names & {"src", "srcdoc", "action"}
+    # The only address is the name of SVG; links lead to places in the page.
+    assert {value for value in page.values if "//" in (value or "")} == {"http://www.w3.org/2000/svg"}
+    shown = {character for character in page.text if unicodedata.category(character) in ("Cc", "Cf", "Cs")}
+    assert shown <= {"\n"}
+    assert "<script>alert(1)</script>" in page.text
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page.values
+    assert "k" * 256 in page.text
+    assert "k" * 257 not in page.text
+    assert "99,744 more bytes" in page.text
+
+
+def test_lists_are_limited_and_the_page_says_so(tmp_path):
+    path = tmp_path / "000003.log"
+    log_of(path, *([put(b"%d" % number), put(b"%d" % number), delete(b"%d" % number)] for number in range(1100)))
+    data = bytearray(path.read_bytes() + bytes(-path.stat().st_size % 32768))
+    # Records of 3 bytes take 10.
+    data += b"".join(reference.encode([b"one", b"two"])[:17] + b"\xff\xff\xff" for _ in range(1200))
+    path.write_bytes(data)
+    found = cordwood.evidence(path)
+    [log] = found.logs
+    assert (len(log.keys.deleted), log.keys.deleted_count) == (1000, 1100)
+    assert (len(log.keys.overwritten), log.keys.overwritten_count) == (1000, 1100)
+    assert len(log.regions) == 1000
+    text = Page(found.html).text
+    assert text.count("100 more are not listed.") == 2
+    assert f"{len(log.report.skipped) - 1000:,} more are not listed." in text
+    assert "at most 1,000 regions" in text
+
+
+def test_only_so_many_keys_are_followed(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "FOLLOWED_MAX", 2)
+    path = tmp_path / "000003.log"
+    log_of(path, [put(b"a"), put(b"b"), put(b"c")], [delete(b"a"), delete(b"c")])
+    found = cordwood.evidence(path)
+    assert [change.old_sequence for change in found.logs[0].keys.deleted] == [1, None]
+    assert not found.logs[0].keys.are_all_followed
+    assert "There are too many keys" in found.html
+
+
+def test_only_the_first_logs_have_details(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "DETAILED_MAX", 1)
+    for name in "ab":
+        (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
+    assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["missing", "text"])
+def test_nothing_but_failures(name, tmp_path):
+    (tmp_path / "text").write_bytes(b"a text of several lines\n" * 9)
+    found = cordwood.evidence(tmp_path / name)
+    assert (found.logs, len(found.failed)) == ((), 1)
+    assert "Evidence: 0 logs" in found.html
