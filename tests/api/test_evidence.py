@@ -184,6 +184,23 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        (b"user:1", "user:1"),
+        ("\u00e9".encode(), "\u00e9"),
+        (b"\x00\x02ab\xff", r"\x00\x02ab\xff"),
+        (rb"a\xff", r"a\\xff"),
+        (b"", "(empty)"),
+    ],
+)
+def test_a_key_that_is_not_text_is_shown_as_bytes(key, shown, tmp_path):
+    path = tmp_path / "000003.log"
+    log_of(path, [delete(key)])
+    html = cordwood.evidence(path).html
+    assert f"<td>{shown}</td>" in html.replace("<code><bdi>", "").replace("</bdi></code>", "")
+
+
 def test_keys_and_names_cannot_change_the_page(tmp_path):
     folder = tmp_path / "<img src=x>\u202e\n"
     folder.mkdir()

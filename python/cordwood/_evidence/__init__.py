@@ -6,7 +6,7 @@ The code that reads logs and makes the page is imported with the first evidence.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from os import PathLike, fspath
+from os import PathLike
 from typing import NamedTuple
 
 from cordwood._native import __version__
@@ -170,6 +170,7 @@ def evidence(
 
     Raises:
         OSError: A file disappeared while it was read.
+        TypeError: A source is no path.
         ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -179,9 +180,7 @@ def evidence(
     """
     from cordwood._evidence.reading import evidence_of, reads
     from cordwood._inputs.each import each
-    from cordwood._inputs.expand import expand
+    from cordwood._inputs.many import named_files
 
-    names = [source] if isinstance(source, str | PathLike) else source
-    files = expand(fspath(name) for name in names)
     read = reads(dialect=dialect, log_number=log_number)
-    return evidence_of(each(files, read, threads, dialect=dialect), command)
+    return evidence_of(each(named_files(source), read, threads, dialect=dialect), command)

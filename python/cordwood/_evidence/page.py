@@ -127,15 +127,15 @@ def _section(index: int, log: LogEvidence) -> str:
         is_cut = sum(region.length for region in report.skipped) < report.skipped_len
         parts.append(_table("Skipped regions", head, map(_region_row, log.regions), len(report.skipped), is_cut=is_cut))
     if keys := log.keys:
+        if keys.deleted or keys.overwritten:
+            parts.append(
+                '<p class="quiet">A number is a sequence number; a place is the file offset of a record, which '
+                f"{_code('cordwood cat --as write-batch --start PLACE -n 1 FILE')} prints.</p>"
+            )
         head = ("key", "deleted by", "value", "record of the value")
         parts.append(_table("Deleted keys", head, map(_key_row, keys.deleted), keys.deleted_count))
         head = ("key", "overwritten by", "value", "record of the value")
         parts.append(_table("Overwritten keys", head, map(_key_row, keys.overwritten), keys.overwritten_count))
-        if keys.deleted or keys.overwritten:
-            parts.append(
-                '<p class="quiet">Numbers are sequence numbers; a place is the file offset of a record, which '
-                f"{_code('cordwood cat --as write-batch --start PLACE -n 1 FILE')} prints.</p>"
-            )
         if keys.faulty_batch_count:
             faulty = quantity(keys.faulty_batch_count, "record")
             parts.append(f'<p class="bad">{faulty} could not be decoded as a write batch: keys may be missing.</p>')
@@ -187,7 +187,14 @@ def _key_row(change: KeyChange) -> Sequence[str]:
 
 
 def _key(key: bytes) -> str:
-    return f"<code><bdi>{_text(key.decode('utf-8', 'backslashreplace'))}</bdi></code>" if key else "(empty)"
+    """A key as text, or else as Python writes bytes that are not text."""
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        text = "\\"
+    if not text.isprintable() or "\\" in text:
+        text = repr(key)[2:-1]
+    return f"<code><bdi>{_text(text)}</bdi></code>" if key else "(empty)"
 
 
 def _number(number: int | None) -> str:
