@@ -378,6 +378,9 @@ class _Log:
 
     def leave_out(self, record: Record | LeftOutRecord, error: PayloadError) -> None:
         if self._options["on_corruption"] == "raise":
+            # An error that this function has raised, about a part of a record, passes through the decoder.
+            if isinstance(error.__cause__, PayloadError):
+                raise error
             raise PayloadError(
                 f"{self.name}: the record at offset {record.offset}: {error}",
                 offset=error.offset,
