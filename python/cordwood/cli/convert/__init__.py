@@ -58,6 +58,7 @@ EXAMPLES = """\
   cordwood convert app.log records.parquet
   cordwood convert --as entity output-0 documents.ndjson
   cordwood convert --as entity --strict export/ entities.parquet
+  cordwood convert --as entity --by-kind tables/ export/
   cordwood convert --as wandb-history run-59kl0f4q.wandb history.csv
   cordwood convert --as wandb-history wandb/ histories.parquet
   cordwood convert --as wandb-summary wandb/ summaries.csv
@@ -78,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a new file; - for stdout, the default after a single SOURCE",
     )
     parser.add_argument("--to", choices=TABLE_FORMATS, help="the form of the table")
+    parser.add_argument(
+        "--by-kind",
+        metavar="FOLDER",
+        help="with --as entity: a table for each kind in this folder, with the columns of that kind, as Parquet or in "
+        "the form that --to names; all names are those of sources",
+    )
     parser.add_argument(
         "--as",
         dest="payload",
@@ -135,15 +142,21 @@ def run(options: argparse.Namespace) -> Status:
 
 def _convert(options: argparse.Namespace) -> Status:
     check_range(options)
+    is_by_kind = options.by_kind is not None
     # argparse takes the last of several names for a source.
-    options.destination = options.sources.pop() if len(options.sources) > 1 else "-"
-    form = options.to or _form_of(options.destination)
+    last = options.sources.pop() if len(options.sources) > 1 and not is_by_kind else "-"
+    options.destination = options.by_kind if is_by_kind else last
+    form = options.to or ("parquet" if is_by_kind else _form_of(options.destination))
     if form != "csv" and (options.encoding or options.escape_formulas):
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
     if form in BINARY_FORMATS and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is not for a terminal; name a destination")
     check_installed(form)
     options.files = _files_to_convert(options)
+    if is_by_kind:
+        from cordwood.cli.convert.by_kind import convert_by_kind
+
+        return convert_by_kind(options, form)
     for file in options.files:
         if file.error:
             continue

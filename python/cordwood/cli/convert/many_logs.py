@@ -41,7 +41,7 @@ FILE = "__file__"
 
 def convert_many(options: argparse.Namespace, form: str, known: dict[str, ColumnType] | None) -> Status:
     """Writes the table. Where the columns are not `known`, the logs are read twice: first to find them."""
-    logs = _Logs(options, form)
+    logs = Logs(options, form)
     if known is not None:
         return logs.write(form, known, is_native=False)
     # A first reading makes rows only for a selection, which looks at single columns.
@@ -76,7 +76,7 @@ class _First(NamedTuple):
     """What is torn at that end is damage in the middle to a reader that ends there."""
 
 
-class _Logs:
+class Logs:
     """The logs of one table.
 
     Attributes:
@@ -121,7 +121,7 @@ class _Logs:
         with new_file(options.destination, options.files, overwrite=options.overwrite) as file:
             columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
             with contextlib.closing(open_table(options, form, file, columns)) as table:
-                status = self._write_logs(table, is_native=is_native)
+                status = self.write_to(table, is_native=is_native)
                 write_held_back(table, self.selection, options.sources[-1])
                 if self._twice and self._origins == ["run_id"]:
                     _report_files_of_one_run(self._twice)
@@ -129,7 +129,8 @@ class _Logs:
                     self.selection.report_stop(self._unread, None, "row")
         return status
 
-    def _write_logs(self, table: Table, *, is_native: bool) -> Status:
+    def write_to(self, table: Table, *, is_native: bool) -> Status:
+        """Writes the rows of all logs, limited to those of a first reading, if there was one."""
         # The first file of each run.
         files: dict[str, str] = {}
 
