@@ -2,7 +2,7 @@
 
 An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists. They
 may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a folder with
-a fault is read again until neither `CURRENT` nor a MANIFEST changes while it is read.
+a fault is read again until neither its files nor `CURRENT` nor a MANIFEST changes while it is read.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Manifest:
                 self.is_intact = reader.ok
         except PayloadError:
             self.is_decoded = False
-        except CordwoodError:
+        except (CordwoodError, FileNotFoundError):
             self.is_intact = False
         self.tables = live.files()
 
@@ -153,8 +153,8 @@ class _Folder:
         markers = [match for match in map(_MARKER.fullmatch, self.names) if match]
         self.marker = max(markers, key=lambda match: int(match[1]), default=None)
         lens = {name: self._len(name) for name in manifests}
-        self.version = (self.current, self.marker and self.marker[0], lens)
-        """Changes whenever the engine changes which files it needs."""
+        self.version = (self.names, self.current, lens)
+        """Changes whenever the engine changes which files it needs, or the files."""
 
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)  # noqa: PTH118 - pathlib is slow to import

@@ -12,8 +12,11 @@ import reference
 from entities import varint
 from rocksdict import DBPath, Options, Rdict, WriteOptions
 
+import cordwood
+from cordwood import _databases
 from cordwood._databases import database_in, database_lines
 from cordwood.cli import main
+from cordwood.payload.version_edit import live_files
 
 FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
 DATABASES = 20 if FULL else 1
@@ -431,3 +434,23 @@ def test_no_healthy_database_is_condemned(states, seed, tmp_path):
             count,
             copy,
         )
+
+
+def test_a_folder_that_changes_while_it_is_read_is_read_again(database, monkeypatch):
+    """A table is removed after the MANIFEST was read that lists it: LevelDB had listed others instead."""
+    [manifest] = database.glob("MANIFEST-*")
+    table = listed_tables(database)[0]
+    number = int(table.stem)
+    levels = [live.file.level for live in live_files(cordwood.open(manifest)) if live.file.file_number == number]
+    read = _databases._Manifest  # noqa: SLF001
+
+    def read_before_a_compaction(path):
+        state = read(path)
+        if table.exists():
+            with cordwood.open(manifest, "a") as log:
+                log.append(b"\6" + varint(levels[0]) + varint(number))
+            table.unlink()
+        return state
+
+    monkeypatch.setattr(_databases, "_Manifest", read_before_a_compaction)
+    assert database_in(str(database)).ok
