@@ -208,12 +208,12 @@ class Content:
 def _folder(payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export]) -> str | None:
     """The name of a folder whose logs contain this; `None` if that is several things, or mostly unknown."""
     known = payloads.keys() - {"other"}
-    if databases and known <= FOLDERS["version-edit"][1]:
+    known_count = sum(payloads[name] for name in known)
+    if databases and known <= FOLDERS["version-edit"][1] and known_count >= payloads["other"]:
         return f"a database of {databases[0].engine}" if len(databases) == 1 else f"{len(databases):,} databases"
     if exports and known <= FOLDERS["entity"][1]:
         return FOLDERS["entity"][0] if len(exports) == 1 else f"{len(exports):,} exports of Datastore or Firestore"
     for payload, (text, held) in FOLDERS.items():
-        known_count = sum(payloads[name] for name in known)
         if payload in known and known <= held and known_count > payloads["other"]:
             return text
     return None

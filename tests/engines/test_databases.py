@@ -310,6 +310,30 @@ def edited(tmp_path, *edits):
     return folder
 
 
+def new_file(number, path_id):
+    """The edit of RocksDB (tag 102) that adds a table of 10 bytes to level 0, in one of its folders."""
+    key = b"\x09a\1" + bytes(7)
+    return bytes([102, 0, number, path_id, 10, *key, *key, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("here", "expected"),
+    [
+        ([7, 9], []),
+        ([7], [("table_elsewhere", "000009.sst")]),
+        ([9], [("table_elsewhere", "000007.sst")]),
+        ([], [("table_elsewhere", "000007.sst"), ("table_elsewhere", "000009.sst")]),
+    ],
+)
+def test_the_folders_of_rocksdb_are_kept_apart(here, expected, tmp_path):
+    """Table 7 is in the first of two folders, table 9 in the second; the database may be either, or neither."""
+    folder = edited(tmp_path, new_file(7, 0), new_file(9, 1))
+    (folder / "LOG").write_text("SST files in /elsewhere dir, Total Num: 1, files: 000007.sst\n")
+    for number in here:
+        (folder / f"{number:06}.sst").write_bytes(bytes(10))
+    assert sorted(kinds(folder)) == expected
+
+
 def wal_addition(number, synced_len=None):
     """The edit of RocksDB (tag 8196) that says how much of a log was synced."""
     synced = b"" if synced_len is None else b"\2" + varint(synced_len)

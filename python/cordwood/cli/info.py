@@ -227,7 +227,8 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _damage(info: Info) -> str:
     count = len(info.damaged_logs)
-    damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else "none"
+    none = "none" if info.ok else "none in the logs"
+    damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
 

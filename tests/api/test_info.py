@@ -1,0 +1,87 @@
+"""`cordwood.info`: what it returns, and that the verb `info` prints the same."""
+
+import json
+import os
+
+import plyvel
+import pytest
+import reference
+
+import cordwood
+from cordwood.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A database whose CURRENT is empty, a damaged log, a text, and an empty file."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with plyvel.DB(str(folder / "db"), create_if_missing=True) as database:
+        database.put(b"key", b"value")
+    (folder / "db/CURRENT").write_bytes(b"")
+    damaged = bytearray(reference.encode([b"one", b"two", b"three"]))
+    damaged[17] ^= 1
+    (folder / "damaged.log").write_bytes(damaged)
+    (folder / "note").write_text("This is a text. It is no log.")
+    return folder
+
+
+def test_a_folder_is_described(folder):
+    info = cordwood.info(folder)
+    assert (info.path, info.what, info.ok) == (str(folder), "a database of LevelDB", False)
+    assert info.damaged_logs == (str(folder / "damaged.log"),)
+    assert info.log_count_by_payload == {"other": 1, "write-batch": 1, "version-edit": 1}
+    assert info.other_file_count_by_format == {"text": 1, "empty": 2, "info log": 1}
+    [database] = info.databases
+    assert (database.path, database.engine) == (str(folder / "db"), cordwood.Engine.LEVELDB)
+    assert [problem.kind for problem in database.problems] == [cordwood.ProblemKind.CURRENT_EMPTY]
+    (folder / "db/CURRENT").write_text(database.right_current)
+    (folder / "damaged.log").unlink()
+    assert cordwood.info(folder).ok
+
+
+def test_a_single_log_has_its_report(tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(reference.encode([b"one", b"two"]))
+    for source in (path, str(path), os.fsencode(path)):
+        info = cordwood.info(source)
+        assert info.report == cordwood.verify(path)
+        assert (info.what, info.log_count, info.record_count, info.payload_len) == ("a log", 1, 2, 6)
+        assert info.ok
+
+
+def test_a_file_that_cannot_be_described_raises(tmp_path):
+    (tmp_path / "note").write_text("This is a text. It is no log.")
+    with pytest.raises(cordwood.DialectError):
+        cordwood.info(tmp_path / "note")
+    with pytest.raises(FileNotFoundError):
+        cordwood.info(tmp_path / "missing")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="more than once"):
+        cordwood.info(tmp_path / "pipe")
+
+
+def test_a_folder_without_a_log_is_described(tmp_path):
+    assert cordwood.info(tmp_path)[:3] == (str(tmp_path), "a folder", 0)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_a_file_in_a_folder_that_cannot_be_read_is_among_the_failures(folder):
+    (folder / "damaged.log").chmod(0)
+    [(path, error)] = cordwood.info(folder).failures
+    assert (path, type(error)) == (str(folder / "damaged.log"), PermissionError)
+
+
+@pytest.mark.parametrize("name", ["", "db", "damaged.log"])
+def test_the_verb_prints_the_same(name, folder, capsys):
+    source = folder / name
+    info = cordwood.info(source)
+    assert main(["info", "--json", str(source)]) == 3
+    fields = json.loads(capsys.readouterr().out)
+    names = info._asdict().keys() & fields.keys() - {"runs", "databases", "exports"}
+    assert len(names) == 15
+    assert {name: fields[name] for name in names} == {name: getattr(info, name) for name in names}
+    assert fields["damaged_count"] == len(info.damaged_logs)
+    assert [found["right_current"] for found in fields["databases"]] == [
+        database.right_current for database in info.databases
+    ]
