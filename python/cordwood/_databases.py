@@ -68,6 +68,7 @@ def database_in(folder: str) -> Database | None:
     Raises:
         OSError: The folder or a file in it cannot be read.
     """
+    database = None
     for _ in range(_READINGS_MAX):
         found = _Folder(folder)
         database = found.database()
@@ -235,7 +236,7 @@ class _Folder:
     def _options(self) -> bytes:
         """The newest file of options of RocksDB or Pebble; empty if there is none."""
         names = [name for name in self.names if name.startswith("OPTIONS-") and name[len("OPTIONS-") :].isdigit()]
-        return (names and self._text(max(names, key=_number))) or b""
+        return self._text(max(names, key=_number, default="OPTIONS-")) or b""
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
         if any(name.startswith("marker.") for name in self.names) or b"pebble_version=" in self._options():

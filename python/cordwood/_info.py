@@ -25,13 +25,14 @@ FOLDERS = {
 """The name of a folder in which a log contains this, and what the others in it may contain."""
 
 
-def info(source: str | os.PathLike[str], *, threads: int = 1) -> Info:
+def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, threads: int = 1) -> Info:
     """Describes a file or a folder in a few numbers: its format, its records, its damage, its databases and exports.
 
     All logs are read. Tables of databases are not, but it is checked that none is missing.
 
     Args:
-        source: A log; a folder, for all logs in it; a pattern such as `"*.log"`; a URL.
+        source: A log; a folder, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which are
+            described together.
         threads: How many threads read.
 
     Returns:
@@ -48,13 +49,13 @@ def info(source: str | os.PathLike[str], *, threads: int = 1) -> Info:
     >>> info.what, info.record_count, info.ok
     ('a log', 2, True)
     """
-    path = os.fsdecode(source)
-    files = expand([path])
+    names = [os.fsdecode(name) for name in ([source] if isinstance(source, str | bytes | os.PathLike) else source)]
+    files = expand(names)
     content = Content()
     for file, found in content.taken(each(files, read, threads)):
         if isinstance(found, Exception) and not file.is_in_folder and len(files) == 1:
             raise found
-    return content.info(path, files)
+    return content.info(" ".join(names), files)
 
 
 def read(file: Input, threads: int, progress: Progress) -> Report:

@@ -971,7 +971,7 @@ class Info(NamedTuple):
     """A file or a folder in a few numbers: what `cordwood.info` returns.
 
     Attributes:
-        path: The file, folder, pattern or URL.
+        path: The file, folder, pattern or URL; several are separated by spaces.
         what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a folder"` and so on.
         log_count: Logs that were read.
         log_count_by_dialect: How many logs there are of each dialect.

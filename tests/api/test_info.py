@@ -50,6 +50,15 @@ def test_a_single_log_has_its_report(tmp_path):
         assert info.ok
 
 
+def test_several_sources_are_described_together(folder, tmp_path):
+    (tmp_path / "other.log").write_bytes(reference.encode([b"one", b"two"]))
+    info = cordwood.info([folder / "damaged.log", str(tmp_path / "other.log")])
+    assert (info.what, info.log_count, info.record_count) == ("several files", 2, 2 + 2)
+    assert info.path == f"{folder}/damaged.log {tmp_path}/other.log"
+    info = cordwood.info([tmp_path / "missing", tmp_path / "other.log"])
+    assert [(path, type(error)) for path, error in info.failures] == [(f"{tmp_path}/missing", FileNotFoundError)]
+
+
 def test_a_file_that_cannot_be_described_raises(tmp_path):
     (tmp_path / "note").write_text("This is a text. It is no log.")
     with pytest.raises(cordwood.DialectError):

@@ -80,12 +80,16 @@ def export_text(export: Export) -> str:
         stated = ", as its metadata states"
     else:
         stated = f"; its metadata states {text(count, export.stated_len)}"
-    texts = [f"{found}{stated}"]
-    for names, state in (export.missing_files, "missing"), (export.empty_files, "empty"):
-        if names:
-            more = f" and {quantity(len(names) - 1, 'more listed file')} are" if len(names) > 1 else " is"
-            texts.append(f"{os.path.basename(names[0])}{more} {state}")  # noqa: PTH119 - pathlib is slow to import
-    return "; ".join(texts)
+    missing, empty = _listed(export.missing_files, "missing"), _listed(export.empty_files, "empty")
+    return f"{found}{stated}{missing}{empty}"
+
+
+def _listed(paths: Sequence[str], state: str) -> str:
+    """Which listed files are in this state, after a semicolon."""
+    if not paths:
+        return ""
+    more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
+    return f"; {os.path.basename(paths[0])}{more} {state}"  # noqa: PTH119 - pathlib is slow to import
 
 
 def export_fields(export: Export) -> dict[str, Any]:
