@@ -145,6 +145,16 @@ def check_range(options: argparse.Namespace) -> None:
         raise ValueError(f"--end {options.end} is before --start {options.start}")
 
 
+def range_options(options: argparse.Namespace) -> dict[str, Any]:
+    """`reading_options`, and `--start` and `--end`, as options of functions that read a part of a log.
+
+    Raises:
+        ValueError: As for `check_range`.
+    """
+    check_range(options)
+    return {**reading_options(options), "start": options.start, "end": options.end}
+
+
 def add_strict_argument(parser: argparse.ArgumentParser) -> None:
     """`--strict`, for verbs whose exit status says whether a log is damaged."""
     parser.add_argument(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import cordwood
 from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
-from cordwood.cli._sources import display_name
+from cordwood.cli._output import print_json
+from cordwood.cli._sources import display_name, source_name
 from cordwood.cli._terminal import print_folded, red
 
 
@@ -93,12 +94,12 @@ LISTED_MAX = 1_000
 _LISTED = (cordwood.Reason.STALE, cordwood.Reason.UNKNOWN_VERSION)
 
 
-def is_listed(region: cordwood.SkippedRegion) -> bool:
+def _is_listed(region: cordwood.SkippedRegion) -> bool:
     """Whether reports on stdout list a region: it is no part of a log as this version of cordwood knows it."""
     return region.severity != cordwood.Severity.INFO or region.reason in _LISTED
 
 
-def print_more(report: cordwood.Report, count: int) -> None:
+def _print_more(report: cordwood.Report, count: int) -> None:
     """Prints how many regions are not among the `count` that are listed, if any, and how to list them."""
     if count <= LISTED_MAX:
         return
@@ -108,7 +109,7 @@ def print_more(report: cordwood.Report, count: int) -> None:
     print(f"  and {'at least ' if is_cut else ''}{more}; to list them: cordwood verify --json")
 
 
-def print_repaired(report: cordwood.Report) -> None:
+def _print_repaired(report: cordwood.Report) -> None:
     """Prints the fragments that were repaired, and which bit was flipped back."""
     for region in report.repaired[:LISTED_MAX]:
         print_folded(f"  {place_text(region)} repaired, {reason_text(region)}")
@@ -221,3 +222,102 @@ def salvaged_text(count: int) -> str:
     if count == 1:
         return "1 record follows damage in its block: LevelDB's rule drops it"
     return f"{count:,} records follow damage in their blocks: LevelDB's rule drops them"
+
+
+def print_report(
+    name: str,
+    report: cordwood.Report,
+    summary: LogSummary,
+    options: argparse.Namespace,
+    *,
+    sha256: str | None,
+    names_other_log: bool = True,
+    must_be_complete: bool = False,
+    fields: Mapping[str, object] | None = None,
+) -> None:
+    """Prints a report on stdout.
+
+    Args:
+        name: The name of the log.
+        report: What `verify` or `salvage` returned.
+        summary: What the report says.
+        options: Only `json` and `log_number` are used.
+        sha256: The SHA-256 of what was read, for JSON.
+        names_other_log: Whether to say that all of the file belongs to another log.
+        must_be_complete: Whether an incomplete record at the end, or zeros, are an error.
+        fields: Further fields for the end of the JSON object.
+    """
+    other = report.other_log_number if names_other_log else None
+    if not options.json:
+        _print_text(name, report, summary, other, is_named=options.log_number is not None, is_strict=must_be_complete)
+        return
+    if summary.has_no_dialect:
+        complain(f"{display_name(name)}: {NO_DIALECT}")
+    report_other_log(name, report.log_number, other, options)
+    print_json(
+        {
+            "source": source_name(name),
+            "dialect": report.dialect,
+            "log_number": report.log_number,
+            "other_log_number": report.other_log_number,
+            "ok": report.ok and not (must_be_complete and summary.is_incomplete),
+            "record_count": report.record_count,
+            "salvaged_count": report.salvaged_count,
+            "payload_len": report.payload_len,
+            "file_len": report.file_len,
+            "outcome": outcome_fields(report.outcome),
+            "skipped_len": report.skipped_len,
+            "len_by_severity": report.len_by_severity,
+            "len_by_reason": report.len_by_reason,
+            "skipped": [region_fields(region) for region in summary.regions],
+            "sha256": sha256,
+            "version": cordwood.__version__,
+            **(fields or {}),
+        }
+    )
+
+
+def _print_text(
+    name: str, report: cordwood.Report, summary: LogSummary, other: int | None, *, is_named: bool, is_strict: bool
+) -> None:
+    # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
+    records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
+    payload = quantity(report.payload_len, "byte")
+    advice = None
+    zeros, last_zeros = {region.offset for region in summary.zeros_inside}, summary.zeros_at_end
+    if other is None:
+        state = state_of_log(
+            report.outcome,
+            last_zeros,
+            ok=report.ok,
+            has_zeros_inside=bool(zeros),
+            must_be_complete=is_strict,
+        )
+        content = quantity(last_zeros.length, "byte") if last_zeros and last_zeros.is_all else f"{records}, {payload}"
+        print(f"{display_name(name)}: {state}, {content}")
+    else:
+        # Not "ok": it may be a log that was renamed, in which readers find nothing.
+        state = "" if report.ok else f"{red('DAMAGED')}, "
+        why, says, advice = other_log_parts(report.log_number, other, is_named=is_named)
+        print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
+    own = "" if report.log_number is None else f"; this one is log {report.log_number}"
+    listed = [region for region in summary.regions if _is_listed(region) or region.offset in zeros]
+    for region in listed[:LISTED_MAX]:
+        if region.reason == cordwood.Reason.STALE:
+            print_folded(f"  {place_text(region)}, left over from another log{own}")
+        elif region.offset in zeros:
+            print_folded(f"  {zeros_text(region)}")
+        else:
+            is_damage = region.severity == cordwood.Severity.CORRUPTION
+            reason = reason_text(region, names_flip=not summary.has_no_dialect)
+            print_folded(f"  {place_text(region)}, {reason}", is_damage=is_damage)
+    _print_more(report, len(listed))
+    _print_repaired(report)
+    if last_zeros:
+        print_folded(f"  {last_zeros}")
+    if advice:
+        print(f"  {advice}")
+    if summary.has_no_dialect:
+        print_folded(f"  {NO_DIALECT}")
+    if report.salvaged_count:
+        print_folded(f"  {salvaged_text(report.salvaged_count)}")

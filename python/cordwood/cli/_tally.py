@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import cordwood
-from cordwood._inputs.each import each
+from cordwood._inputs.each import Read, each
 from cordwood._inputs.expand import Input, is_one_file
 from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import is_url, source_of
@@ -15,6 +15,7 @@ from cordwood._text import quantity
 from cordwood.cli import _messages
 from cordwood.cli._messages import NO_MEMORY, REPORTED_MAX, Status, complain, reason_of
 from cordwood.cli._output import STDOUT, print_json
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._sources import SourceFailure, display_name, inputs_of, source_name
 from cordwood.cli._terminal import print_folded, red
 
@@ -159,6 +160,23 @@ def for_each_source(
         files = [file._replace(format=file.not_decoded) for file in files]
     results = each(files, read, dialect=dialect)
     return take_results(names, results, lambda _, status: status, other_kinds, as_json=as_json, tally=tally)
+
+
+def read_each(
+    options: argparse.Namespace, read: Read[T], take: Callable[[str, T], Status | None], tally: Tally
+) -> list[Input]:
+    """Reads the sources in several threads, takes the results in their order, and returns the files.
+
+    Args:
+        options: Only `sources`, `threads`, `dialect` and `json` are used.
+        read: As for `each`.
+        take: As for `take_results`.
+        tally: As for `take_results`.
+    """
+    files = inputs_of(options.sources, same=report_same)
+    results = each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar)
+    take_results(options.sources, results, take, as_json=options.json, tally=tally)
+    return files
 
 
 def take_results(

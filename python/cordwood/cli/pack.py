@@ -30,10 +30,9 @@ from cordwood.cli._messages import Status, complain
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import ONLY_DAMAGED, add_quiet_argument, add_record_len_max_argument
 from cordwood.cli._output import print_json
-from cordwood.cli._reports import format_text, sha256_of
+from cordwood.cli._reports import format_text, print_report, sha256_of
 from cordwood.cli._sources import SourceFailure, source_name, stdin_or_path
 from cordwood.cli._tally import Tally, for_each_source
-from cordwood.cli.verify import print_report
 from cordwood.typing import CompressionName, DialectName
 
 EXAMPLES = """\

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import partial
 
 import cordwood
+from cordwood import _native
 from cordwood._summary import format_of, summary_of_report
 from cordwood._tables.payloads import Kind, kind_by_content
 from cordwood._text import escaped, quantity
@@ -34,11 +35,10 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._payloads import LOST_EDITS, is_manifest
-from cordwood.cli._reports import other_log_parts, region_fields, sha256_of
+from cordwood.cli._reports import other_log_parts, print_report, region_fields, sha256_of
 from cordwood.cli._sources import SourceFailure, display_name, stdin_or_path
 from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli._terminal import print_folded
-from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
   cordwood salvage damaged.log clean.log
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> Status:
 
     def copy(name: str, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         try:
-            return cordwood.salvage(
+            report: cordwood.Report = _native.salvage(
                 stdin_or_path(name),
                 new,
                 repair_bit_flips=options.repair_bit_flips,
@@ -102,6 +102,7 @@ def run(options: argparse.Namespace) -> Status:
             is_named = options.log_number is not None
             parts = other_log_parts(error.log_number, error.other_log_number, is_named=is_named)
             raise SourceFailure("; ".join(parts)) from error
+        return report
 
     def salvage(name: str) -> Status:
         destination, report = new_logs.write(name, partial(copy, name))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 
 import cordwood
-from cordwood._inputs.each import Progress, each
+from cordwood import _native
+from cordwood._inputs.each import Progress
 from cordwood._inputs.expand import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import quantity
@@ -25,7 +26,6 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import print_json
-from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import (
     format_text,
     outcome_fields,
@@ -33,8 +33,8 @@ from cordwood.cli._reports import (
     salvaged_text,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, inputs_of, source_name, stdin_or_path
-from cordwood.cli._tally import Tally, report_same, take_results
+from cordwood.cli._sources import display_name, source_name, stdin_or_path
+from cordwood.cli._tally import Tally, read_each
 from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
@@ -84,7 +84,9 @@ def run(options: argparse.Namespace) -> Status:
     tally = Tally()
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
-        return cordwood.stat(stdin_or_path(file.name), threads=threads, progress=progress, **reading_options(options))
+        source = stdin_or_path(file.name)
+        stat: cordwood.Stat = _native.stat(source, threads=threads, progress=progress, **reading_options(options))
+        return stat
 
     def take(name: str, stat: cordwood.Stat) -> Status:
         tally.add_sums(stat, stat.damaged_len)
@@ -100,9 +102,7 @@ def run(options: argparse.Namespace) -> Status:
             _print_text(name, stat)
         return status
 
-    files = inputs_of(options.sources, same=report_same)
-    results = each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar)
-    take_results(options.sources, results, take, as_json=options.json, tally=tally)
+    read_each(options, read, take, tally)
     return tally.print_totals(options)
 
 
