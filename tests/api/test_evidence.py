@@ -260,6 +260,29 @@ def test_only_the_first_logs_have_details(tmp_path, monkeypatch):
     assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]
 
 
+def test_databases_in_folders_are_judged(tmp_path):
+    with cordwood.open(tmp_path / "MANIFEST-000002", "w") as writer:
+        # The comparator, the log number, the next file number and the last sequence number.
+        writer.append(b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00")
+    log_of(tmp_path / "000003.log", [put(b"a")])
+    (tmp_path / "CURRENT").write_text("MANIFEST-000002\n")
+    found = cordwood.evidence(tmp_path)
+    assert (found.ok, [database.ok for database in found.databases]) == (True, [True])
+    (tmp_path / "CURRENT").write_text("")
+    found = cordwood.evidence(tmp_path)
+    assert (found.ok, [database.ok for database in found.databases]) == (False, [False])
+    assert "1 database, 1 damaged" in found.html
+    assert "is empty" in Page(found.html).text
+    assert json.loads(found.json)["databases"][0]["ok"] is False
+
+
+def test_files_that_are_no_logs_are_counted_by_kind(tmp_path):
+    (tmp_path / "000003.log").write_bytes(reference.encode([b"one"]))
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"")
+    assert "Files that are not logs: 2" in cordwood.evidence(tmp_path).html
+
+
 @pytest.mark.parametrize("name", ["missing", "text"])
 def test_nothing_but_failures(name, tmp_path):
     (tmp_path / "text").write_bytes(b"a text of several lines\n" * 9)

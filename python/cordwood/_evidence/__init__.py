@@ -10,7 +10,7 @@ from os import PathLike
 from typing import NamedTuple
 
 from cordwood._native import __version__
-from cordwood.types import Report, SkippedRegion
+from cordwood.types import Database, Report, SkippedRegion
 from cordwood.typing import DialectName
 
 
@@ -101,6 +101,7 @@ class Evidence(NamedTuple):
     Attributes:
         logs: The logs: the damaged ones first, then the incomplete ones. Regions, keys and pictures are there for the
             first 50.
+        databases: The databases in folders, and whether their engines find everything that they need.
         failed: The files that could not be read, with the reason.
         other_files: The files in folders that are not logs, with their kind.
         command: The command that the page states; `None` if it states none.
@@ -113,6 +114,7 @@ class Evidence(NamedTuple):
     """
 
     logs: tuple[LogEvidence, ...]
+    databases: tuple[Database, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     other_files: tuple[tuple[str, str], ...] = ()
     command: str | None = None
@@ -121,6 +123,14 @@ class Evidence(NamedTuple):
     def __repr__(self) -> str:
         damaged_count = sum(not log.report.ok for log in self.logs)
         return f"<cordwood.Evidence: logs={len(self.logs)}, damaged={damaged_count}, failed={len(self.failed)}>"
+
+    @property
+    def ok(self) -> bool:
+        """Whether all files could be read, and no log and no database is damaged."""
+        from cordwood._evidence.reading import rank
+
+        is_whole = all(rank(log.report) for log in self.logs) and all(database.ok for database in self.databases)
+        return is_whole and not self.failed
 
     @property
     def html(self) -> str:

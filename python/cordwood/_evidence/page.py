@@ -6,10 +6,12 @@ characters are shown by their numbers, and the policy of the page allows no scri
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
 
+from cordwood._databases import database_lines
 from cordwood._evidence import Evidence, KeyChange, LogEvidence, RegionEvidence
 from cordwood._evidence.reading import (
     DETAILED_MAX,
@@ -23,7 +25,7 @@ from cordwood._evidence.reading import (
 from cordwood._jsonable import jsonable
 from cordwood._tables.json_text import json_text
 from cordwood._text import escaped, quantity
-from cordwood.types import Report, Severity
+from cordwood.types import Database, Report, Severity
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #55606c; --line: #d3d9df; --bad: #a84300; --back: #fff; }
@@ -64,6 +66,8 @@ _LIMITS = (
     "a deleted range. To list all: cordwood verify --json FILE; cordwood convert --as write-batch FILE."
 )
 
+_CAT = ("cordwood", "cat", "--as", "write-batch", "-n", "1", "--start", "PLACE")
+
 _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", Severity.INFO: "no damage"}
 
 
@@ -72,6 +76,9 @@ def page(evidence: Evidence) -> str:
     logs = evidence.logs
     damaged_count = sum(rank(log.report) == 0 for log in logs)
     title = f"Evidence: {quantity(len(logs), 'log')}, {damaged_count:,} damaged"
+    if evidence.databases:
+        bad_count = sum(not database.ok for database in evidence.databases)
+        title += f"; {quantity(len(evidence.databases), 'database')}, {bad_count:,} damaged"
     facts = [("version", f"cordwood {evidence.version}")]
     if evidence.command is not None:
         facts.append(("command", _code(evidence.command)))
@@ -83,6 +90,9 @@ def page(evidence: Evidence) -> str:
         f"<h1>{title}</h1>{_facts(facts)}",
         _table("", ("log", "state", "records", "bytes"), map(_summary_row, range(len(logs)), logs), len(logs)),
     ]
+    if evidence.databases:
+        head = ("database", "state", "engine", "findings")
+        parts.append(_table("Databases", head, map(_database_row, evidence.databases), len(evidence.databases)))
     if evidence.failed:
         rows = ((f'<span class="name">{_text(name)}</span>', _text(reason)) for name, reason in evidence.failed)
         parts.append(_table("Files that could not be read", ("file", "reason"), rows, len(evidence.failed)))
@@ -91,7 +101,7 @@ def page(evidence: Evidence) -> str:
         for _, kind in evidence.other_files:
             counts[kind] = counts.get(kind, 0) + 1
         rows = ((_text(kind), f"{count:,}") for kind, count in sorted(counts.items()))
-        parts.append(_table("Files that are not logs", ("kind", "files"), rows, len(counts)))
+        parts.append(_table("Files that are not logs", ("kind", "files"), rows, len(evidence.other_files), len(counts)))
     parts.append(f'<p class="quiet">{_text(_LIMITS)}</p>')
     parts += (_section(index, log) for index, log in enumerate(logs[:DETAILED_MAX]))
     return "\n".join([*parts, "</body></html>\n"])
@@ -100,7 +110,14 @@ def page(evidence: Evidence) -> str:
 def _summary_row(index: int, log: LogEvidence) -> Sequence[str]:
     name = _text(log.path)
     link = f'<a href="#log-{index}">{name}</a>' if index < DETAILED_MAX else f'<span class="name">{name}</span>'
-    return link, _state(log.report), f"{log.report.record_count:,}", _bytes(log.report.file_len)
+    return link, _state(log.report), f"{log.report.record_count:,}", f"{log.report.file_len or 0:,}"
+
+
+def _database_row(database: Database) -> Sequence[str]:
+    lines = (f"{label}: {text}" for label, text, _ in database_lines(database))
+    state = "ok" if database.ok else '<span class="bad">damaged</span>'
+    name = f'<span class="name">{_text(database.path)}</span>'
+    return name, state, _text(database.engine), "<br>".join(map(_text, lines))
 
 
 def _section(index: int, log: LogEvidence) -> str:
@@ -130,7 +147,7 @@ def _section(index: int, log: LogEvidence) -> str:
         if keys.deleted or keys.overwritten:
             parts.append(
                 '<p class="quiet">A number is a sequence number; a place is the file offset of a record, which '
-                f"{_code('cordwood cat --as write-batch --start PLACE -n 1 FILE')} prints.</p>"
+                f"{_code(shlex.join([*_CAT, log.path]))} prints.</p>"
             )
         head = ("key", "deleted by", "value", "record of the value")
         parts.append(_table("Deleted keys", head, map(_key_row, keys.deleted), keys.deleted_count))
@@ -219,16 +236,23 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
 
 
 def _table(
-    caption: str, head: Iterable[str], rows: Iterable[Sequence[str]], count: int, *, is_cut: bool = False
+    caption: str,
+    head: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    count: int,
+    row_count: int | None = None,
+    *,
+    is_cut: bool = False,
 ) -> str:
-    """A table, and how many of the `count` rows it does not list. The cells are HTML."""
+    """A table about `count` things, and how many of its rows are not listed. The cells are HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:
         return heading
     names = "".join(f"<th>{name}</th>" for name in head)
     lines = ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in listed]
-    more = f'<p class="quiet">{count - len(listed):,} more are not listed.</p>' if count > len(listed) else ""
+    left = (count if row_count is None else row_count) - len(listed)
+    more = f'<p class="quiet">{left:,} more are not listed.</p>' if left else ""
     return f"{heading}<table><thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
 
 
@@ -250,8 +274,10 @@ def json_of(evidence: Evidence) -> str:
         logs.append({**facts, **counts, "skipped_len": report.skipped_len, "skipped": skipped, "keys": keys})
     failed = [{"source": path, "error": reason} for path, reason in evidence.failed]
     others = [{"source": path, "format": kind} for path, kind in evidence.other_files]
-    facts = {"version": evidence.version, "command": evidence.command}
-    return json_text(jsonable({**facts, "logs": logs, "failed": failed, "other_files": others})) + "\n"
+    databases = [{**database._asdict(), "ok": database.ok} for database in evidence.databases]
+    facts = {"version": evidence.version, "command": evidence.command, "ok": evidence.ok}
+    found = {"logs": logs, "databases": databases, "failed": failed, "other_files": others}
+    return json_text(jsonable({**facts, **found})) + "\n"
 
 
 _NOT_IN_JSON = {"path", "repaired", "not_kept", "skipped", "repaired_count"}

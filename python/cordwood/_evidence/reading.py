@@ -11,6 +11,7 @@ from functools import partial
 from os.path import basename
 from typing import Any
 
+from cordwood._databases import databases_of
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
 from cordwood._inputs.each import Progress
 from cordwood._inputs.expand import Input, is_stream
@@ -74,7 +75,9 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     logs: list[LogEvidence] = []
     failed: list[tuple[str, str]] = []
     other_files: list[tuple[str, str]] = []
-    for file, found in results:
+    results = list(results)
+    databases, failures = databases_of(file for file, _ in results)
+    for file, found in [*results, *((Input(path, path), error) for path, error in failures)]:
         if isinstance(found, LogEvidence):
             logs.append(found)
         elif isinstance(found, str):
@@ -93,7 +96,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
             keys=key_changes(log.path, log_format),
             svg=document([picture.drawing]),
         )
-    return Evidence(tuple(logs), tuple(failed), tuple(other_files), command)
+    return Evidence(tuple(logs), tuple(databases), tuple(failed), tuple(other_files), command)
 
 
 def rank(report: Report) -> int:
