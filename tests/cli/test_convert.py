@@ -84,33 +84,20 @@ def csv_rows(*arguments):
     return rows
 
 
-def test_csv_has_all_bytes_in_one_form_that_can_be_undone(log, tmp_path, capfd):
+def test_bytes_in_csv_are_text_if_they_can_be(log):
     rows = csv_rows(log)
     assert [row[:2] for row in rows[:3]] == [["0", "7"], ["7", "17"], ["17", "26"]]
+    binary = b"\xff\0"
+    assert [row[2].encode() for row in rows] == [
+        b'{"base64":"/wA="}' if record == binary else record for record in RECORDS
+    ]
+    assert RECORDS.count(binary) == 1
+
+
+def test_csv_has_all_bytes_in_one_form_on_request(log):
+    rows = csv_rows("--encoding", "base64", log)
     assert [base64.b64decode(row[2], validate=True) for row in rows] == RECORDS
     assert [bytes.fromhex(row[2]) for row in csv_rows("--encoding", "hex", log)] == RECORDS
-    # Text, if all of the column is text.
-    texts = [record for record in RECORDS if record != b"\xff\0"] + [b'{"base64":"/w=="}']
-    path = tmp_path / "texts"
-    with cordwood.open(path, "x") as writer:
-        writer.extend(texts)
-    assert [row[2].encode() for row in csv_rows("--encoding", "text", path)] == texts
-    done = subprocess.run(
-        [*COMMAND, "--encoding", "text", log, tmp_path / "a.csv"], capture_output=True, check=False, timeout=60
-    )
-    assert (done.returncode, (tmp_path / "a.csv").exists()) == (1, False)
-    assert done.stderr.decode() == (
-        f"cordwood: {log}: the column data of the record at offset 17 has bytes that are not UTF-8, and cannot be "
-        "text: use --encoding base64 or hex\n"
-    )
-    # Of several logs, the one that has such bytes is named. Without the offset column, the offset is not known.
-    assert (
-        main(["convert", "--encoding", "text", "--columns", "data", str(path), str(log), str(tmp_path / "a.csv")]) == 1
-    )
-    assert capfd.readouterr().err == (
-        f"cordwood: {log}: the column data has bytes that are not UTF-8, and cannot be text: use --encoding base64 or "
-        "hex\n"
-    )
 
 
 def test_formulas_can_be_escaped(tmp_path):
@@ -120,11 +107,11 @@ def test_formulas_can_be_escaped(tmp_path):
     records += [b"1-1", b""]
     with cordwood.open(path, "x") as writer:
         writer.extend(records)
-    texts = [row[2] for row in csv_rows("--encoding", "text", path)]
+    texts = [row[2] for row in csv_rows(path)]
     assert [text.encode() for text in texts] == records
-    escaped = [row[2] for row in csv_rows("--encoding", "text", "--escape-formulas", path)]
+    escaped = [row[2] for row in csv_rows("--escape-formulas", path)]
     assert escaped == [*(f"'{text}" for text in texts[:11]), "1-1", ""]
-    assert csv_rows("--encoding", "text", "--escape-formulas", path)[2][:2] == ["20", "29"]
+    assert csv_rows("--escape-formulas", path)[2][:2] == ["20", "29"]
 
 
 def test_options_of_csv_are_for_csv(log):
@@ -469,10 +456,12 @@ def test_a_replaced_file_stays_until_the_new_one_is_whole(tmp_path):
     table.chmod(0o640)
     link = tmp_path / "link.csv"
     link.symlink_to(table)
-    convert("--overwrite", "--encoding", "text", path, link, status=1)
+    note = tmp_path / "note"
+    note.write_text("this is a note, not a log")
+    convert("--overwrite", note, link, status=1)
     assert table.read_text() == "old"
     convert("--overwrite", path, link)
-    assert table.read_text().splitlines()[1:] == ["0,10,b25l", "10,18,/w=="]
+    assert table.read_text().splitlines()[1:] == ["0,10,one", '10,18,"{""base64"":""/w==""}"']
     assert (link.is_symlink(), table.stat().st_mode & 0o777) == (True, 0o640)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "link.csv", "log"]
     done = subprocess.run([*COMMAND, "--overwrite", "--to", "csv", path, path], capture_output=True, check=False)

@@ -62,7 +62,7 @@ def test_the_records_after_damage_are_left_out_and_counted(verb, tmp_path):
     path.write_bytes(LOGS["damage, with records after it in the block"])
     *events, _ = reference.events(path.read_bytes())
     by_rule = [event.data for event in events if isinstance(event, reference.Record)]
-    options = {"cat": [], "convert": ["--to", "csv", "--encoding", "text", "--columns", "data"]}[verb]
+    options = {"cat": [], "convert": ["--to", "csv", "--columns", "data"]}[verb]
     done = subprocess.run([*COMMAND, verb, *options, path], capture_output=True, check=False)
     assert done.returncode == 3
     assert done.stdout.splitlines()[len(options) > 0 :] == by_rule

@@ -100,7 +100,7 @@ def test_json_on_a_terminal_stays_json(tmp_path):
         shown = on_a_terminal(*command.split(), "log", cwd=tmp_path).decode()
         assert shown.removesuffix("\n").isprintable()
         assert json.loads(shown)[field] == text
-    shown = on_a_terminal("convert", "--to", "csv", "--encoding", "text", "log", cwd=tmp_path).decode()
+    shown = on_a_terminal("convert", "--to", "csv", "log", cwd=tmp_path).decode()
     assert shown.splitlines()[1] == r"0,20,\u001b\u007f\u009b\u202eä\udb40\udc01"
 
 

@@ -223,7 +223,7 @@ def test_a_pipe_is_written_to(tmp_path):
     with cordwood.open(log, "x") as writer:
         writer.append(b"one")
     os.mkfifo(pipe)
-    command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", "--encoding", "text", log, pipe]
+    command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", log, pipe]
     with subprocess.Popen(command) as process:
         assert pipe.read_text() == "offset,end_offset,data\n0,10,one\n"
         assert process.wait(60) == 0

@@ -6,9 +6,9 @@ destination, the table goes to stdout, as NDJSON or in the form that --to names.
 What a row is, by --as:
 PAYLOADS
 
-In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
-of a column are in the form that --encoding names. Where columns are not known beforehand, such as those of entities and
-of wandb, the log is read twice, except for NDJSON: first to find them. (Many files of an export are usually read once.)
+Bytes that are UTF-8 are text in NDJSON and CSV, others {"base64": "..."}, as are all bytes of entities. In CSV,
+--encoding chooses one form for all. Where columns are not known beforehand, such as those of entities and of wandb, the
+log is read twice, except for NDJSON: first to find them. (Many files of an export are usually read once.)
 A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
 Arrow; anything else is JSON. Converting needs a few tens of MiB of memory, more for very long records or thousands of
 columns.
@@ -94,13 +94,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoding",
         choices=ENCODINGS,
-        help="in CSV: how all bytes of a column are written; as text, they must be UTF-8 (default: base64)",
+        help="in CSV: the form of all bytes (default: as in NDJSON)",
     )
     parser.add_argument(
         "--escape-formulas",
         action="store_true",
         help="in CSV: put a ' before what a spreadsheet takes for a formula: text that begins with =, +, -, @, one of "
-        "these in full width, a tab, a carriage return or a newline; base64 with a ' is no longer base64",
+        "these in full width, a tab, a carriage return or a newline",
     )
     parser.add_argument(
         "--overwrite",

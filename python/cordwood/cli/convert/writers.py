@@ -13,7 +13,6 @@ from cordwood._tables.json_text import json_text
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType, ToJson
 from cordwood._text import base64_text
-from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
     from cordwood.cli._output import Output
@@ -68,9 +67,8 @@ def check_installed(form: str) -> None:
 ENCODINGS: dict[str, Callable[[bytes], str]] = {
     "base64": base64_text,
     "hex": bytes.hex,
-    "text": bytes.decode,
 }
-"""How CSV represents bytes: all bytes of a column have one form, so that they can be recovered."""
+"""The forms that all bytes in CSV may have. By default, they are as in NDJSON."""
 
 
 def open_table(options: argparse.Namespace, form: str, file: Output, columns: dict[str, ColumnType]) -> Table:
@@ -83,7 +81,7 @@ def open_table(options: argparse.Namespace, form: str, file: Output, columns: di
     if form == "ndjson":
         return _Ndjson(file, to_json)
     if form == "csv":
-        encode = ENCODINGS[options.encoding or "base64"]
+        encode = ENCODINGS.get(options.encoding)
         return _Csv(file, columns, to_json, encode, escapes_formulas=options.escape_formulas)
     from cordwood.cli.convert.arrow_table import ArrowTable
 
@@ -119,7 +117,7 @@ class _Csv:
         file: Output,
         columns: dict[str, ColumnType],
         to_json: ToJson,
-        encode: Callable[[bytes], str],
+        encode: Callable[[bytes], str] | None,
         *,
         escapes_formulas: bool,
     ) -> None:
@@ -148,28 +146,20 @@ class _Csv:
             return
         last = len(columns) - 1
         lines: list[str] = []
-        row, name = rows[0] if rows else {}, ""
-        try:
-            for row in rows:
-                at = 0
-                for name, value in row.items() if self._is_in_order(row) else self._in_order(row):
-                    if value is None:
-                        continue
-                    index, cell = columns[name]
-                    if index > at:
-                        lines.append("," * (index - at))
-                        at = index
-                    lines.append(cell(value))
-                lines.append("," * (last - at) + "\n")
-                if len(lines) > _PIECES_MAX or last > _PIECES_MAX:
-                    self._write("".join(lines))
-                    lines = []
-        except UnicodeDecodeError as error:
-            place = f" of the record at offset {row['offset']}" if "offset" in row else ""
-            raise Failure(
-                f"the column {name}{place} has bytes that are not UTF-8, and cannot be text: use --encoding base64 "
-                "or hex"
-            ) from error
+        for row in rows:
+            at = 0
+            for name, value in row.items() if self._is_in_order(row) else self._in_order(row):
+                if value is None:
+                    continue
+                index, cell = columns[name]
+                if index > at:
+                    lines.append("," * (index - at))
+                    at = index
+                lines.append(cell(value))
+            lines.append("," * (last - at) + "\n")
+            if len(lines) > _PIECES_MAX or last > _PIECES_MAX:
+                self._write("".join(lines))
+                lines = []
         self._write("".join(lines))
 
     def _is_in_order(self, row: Row) -> bool:
@@ -186,7 +176,10 @@ class _Csv:
         return sorted((item for item in row.items() if item[0] in columns), key=lambda item: columns[item[0]][0])
 
     def _bytes(self, data: Any) -> str:
-        return self._text(self._encode(data))
+        if self._encode:
+            return self._text(self._encode(data))
+        value = self._to_json(data)
+        return self._text(value if isinstance(value, str) else json_text(value))
 
     def _json(self, value: Any) -> str:
         return _quoted(json_text(self._to_json(value)))
