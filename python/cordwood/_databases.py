@@ -2,7 +2,8 @@
 
 An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists. They
 may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a folder with
-a fault is read again until neither its files nor `CURRENT` nor a MANIFEST changes while it is read.
+a fault is read again until neither `CURRENT` nor a MANIFEST changes while it is read, and a file is looked for after
+the MANIFEST was read: the list of the folder is older.
 """
 
 from __future__ import annotations
@@ -154,8 +155,8 @@ class _Folder:
         markers = [match for match in map(_MARKER.fullmatch, self.names) if match]
         self.marker = max(markers, key=lambda match: int(match[1]), default=None)
         lens = {name: self._len(name) for name in manifests}
-        self.version = (self.names, self.current, lens)
-        """Changes whenever the engine changes which files it needs, or the files."""
+        self.version = (self.current, self.marker and self.marker[0], lens)
+        """Changes whenever the engine changes which files it needs."""
 
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)  # noqa: PTH118 - pathlib is slow to import
@@ -185,7 +186,7 @@ class _Folder:
         current, name = self._named()
         problems = [Problem(current, self._path("CURRENT"))] if current else []
         manifest = newest = None
-        if name is not None and name not in self.names:
+        if name is not None and self._len(name) is None:
             problems.append(Problem(ProblemKind.MANIFEST_MISSING, self._path(name)))
         elif name is not None:
             manifest = _Manifest(self._path(name))
@@ -252,9 +253,10 @@ class _Folder:
         missing: dict[int, list[str]] = {}
         found: set[int] = set()
         for family, _, table in manifest.tables:
-            names = [_file_name(table.file_number, suffix) for suffix in suffixes]
-            name = next((name for name in names if name in self.names), names[0])
-            table_len = self._len(name) if name in self.names else None
+            name, other = (_file_name(table.file_number, suffix) for suffix in suffixes)
+            table_len = self._len(name)
+            if table_len is None and (table_len := self._len(other)) is not None:
+                name = other
             if table_len is not None:
                 if table.path_id == 0:
                     found.add(family)
@@ -295,7 +297,7 @@ class _Folder:
             # It makes each log before the edit that names it, and removes it after the edit that names the next one.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
-                if manifest.numbers.get(kind) and name not in self.names:
+                if manifest.numbers.get(kind) and self._len(name) is None:
                     yield Problem(ProblemKind.LOG_MISSING, self._path(name))
             return
         if not self._matching(_LOG) and re.search(rb"(?m)^\s*wal_dir=.", self._options()):
@@ -308,7 +310,7 @@ class _Folder:
                 yield Problem(kind, self._path(name))
         oldest = max(manifest.numbers.get("min_log_number_to_keep", 0), min(manifest.log_numbers.values(), default=0))
         name = _file_name(oldest, "log")
-        if oldest and oldest not in manifest.synced_lens and name not in self.names:
+        if oldest and oldest not in manifest.synced_lens and self._len(name) is None:
             yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
 
