@@ -225,6 +225,28 @@ def test_keys_and_names_cannot_change_the_page(tmp_path):
     assert "99,744 more bytes" in page.text
 
 
+def test_a_name_that_is_not_text(tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff.log"
+    with open(path, "wb") as file:  # noqa: PTH123
+        file.write(reference.encode([b"one"]))
+    found = cordwood.evidence(os.fsdecode(path))
+    assert r"\udcff.log" in found.html.encode().decode()
+    assert json.loads(found.json.encode())["logs"][0]["source"] == os.fsdecode(path)
+
+
+def test_a_url(tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    log_of(tmp_path / "log", [put(b"a")], [delete(b"a")])
+    data = bytearray((tmp_path / "log").read_bytes())
+    data[-1:] = b""
+    fsspec.filesystem("memory").pipe("/evidence.log", bytes(data))
+    [log] = cordwood.evidence("memory://evidence.log").logs
+    assert (log.report.record_count, log.sha256, log.modified) == (1, None, None)
+    [(region, first)] = log.regions
+    assert (region.reason, first) == ("torn_tail", None)
+    assert "not computed" in cordwood.Evidence((log,)).html
+
+
 def test_lists_are_limited_and_the_page_says_so(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, *([put(b"%d" % number), put(b"%d" % number), delete(b"%d" % number)] for number in range(1100)))

@@ -277,7 +277,9 @@ def json_of(evidence: Evidence) -> str:
     databases = [{**database._asdict(), "ok": database.ok} for database in evidence.databases]
     facts = {"version": evidence.version, "command": evidence.command, "ok": evidence.ok}
     found = {"logs": logs, "databases": databases, "failed": failed, "other_files": others}
-    return json_text(jsonable({**facts, **found})) + "\n"
+    text = json_text(jsonable({**facts, **found})) + "\n"
+    # A path need not be valid text.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 _NOT_IN_JSON = {"path", "repaired", "not_kept", "skipped", "repaired_count"}

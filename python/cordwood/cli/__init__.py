@@ -56,6 +56,7 @@ SYNONYMS = {
     "info": ("inspect", "ls", "show"),
     "follow": ("tail", "watch"),
     "pack": ("compress",),
+    "evidence": ("report",),
 }
 """Words that other tools have for a verb."""
 
