@@ -26,7 +26,7 @@ _NAMES_MAX = 10
 _TEXT_LEN_MAX = 1 << 20
 """How much is read of `CURRENT`, of the options and of an info log: all that matters is at their beginning."""
 
-_MANIFEST = re.compile(r"MANIFEST-([0-9]+)")
+_MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
 _TABLE = re.compile(r"[0-9]+\.(ldb|sst)")
 _LOG = re.compile(r"[0-9]+\.log")

@@ -136,6 +136,21 @@ def test_a_manifest_that_is_missing_is_named(database, capsys):
     )
 
 
+def test_a_database_without_any_log_is_judged(database, capsys):
+    """Its tables are left."""
+    for path in [*database.glob("*.log"), *database.glob("MANIFEST-*")]:
+        path.unlink()
+    assert main(["info", str(database)]) == 3
+    printed = capsys.readouterr()
+    assert "no log was found" in printed.err
+    assert printed.out.startswith(f"{database}: a database of LevelDB\n  logs     0\n")
+
+
+def test_the_name_in_current_may_be_of_any_length(database):
+    (database / "CURRENT").write_text("MANIFEST-" + "9" * 5_000 + "\n")
+    assert kinds(database) == [("current_invalid", "CURRENT")]
+
+
 def test_the_newest_of_several_manifests_is_an_intact_one(database):
     [manifest] = database.glob("MANIFEST-*")
     damaged = bytearray(manifest.read_bytes())

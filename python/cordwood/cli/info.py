@@ -100,7 +100,7 @@ def _describe(
         print_json(_fields(info, tally))
     else:
         _print_text(info, tally)
-    if info.failures or tally.status == Status.FAILURE:
+    if info.failures:
         return Status.FAILURE
     return Status.CLEAN if info.ok else Status.DAMAGE
 
@@ -133,7 +133,8 @@ def _print_text(info: Info, tally: Tally) -> None:
     if len(dialects) == len(compressions) == 1:
         [dialect], [compression] = dialects, compressions
         formats = {format_text(dialect, None if compression == "none" else compression): info.log_count}
-    _print("logs", f"{info.log_count:,}: {_listed(formats)}; {quantity(info.file_len, 'byte')}")
+    logs = f": {_listed(formats)}; {quantity(info.file_len, 'byte')}" if info.log_count else ""
+    _print("logs", f"{info.log_count:,}{logs}")
     records = f"{info.record_count:,}, {quantity(info.payload_len, 'byte')}"
     held = info.log_count_by_payload
     _print("records", f"{records}: {_held(held, info.log_count)}" if held else records)
@@ -260,7 +261,7 @@ def _commands(info: Info) -> list[str]:
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]
     verify = f"cordwood verify {path}"
     payloads = [payload for payload in info.log_count_by_payload if payload != "export-metadata"]
-    if info.misnamed_logs or len(payloads) > 1:
+    if info.misnamed_logs or len(payloads) > 1 or not info.log_count:
         return [verify]
     damage = [verify] if info.damaged_logs else []
     payload = next(iter(payloads), "other")
