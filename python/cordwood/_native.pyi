@@ -8,7 +8,6 @@ from _typeshed import ReadableBuffer
 from cordwood._inputs.many import Results
 from cordwood._splits import Split
 from cordwood._tables.scan import DecodedScan
-from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import Operation
@@ -29,8 +28,6 @@ from cordwood.typing import (
 __all__ = [
     "NUMBERED_DIALECTS",
     "SEVERITIES",
-    "EntityBuilder",
-    "EntityLearner",
     "Follower",
     "FollowerRecords",
     "Fragments",
@@ -39,6 +36,8 @@ __all__ = [
     "RecordBatch",
     "Runs",
     "Scan",
+    "TableBuilder",
+    "TableLearner",
     "VersionEdit",
     "WriteBatch",
     "Writer",
@@ -1692,10 +1691,11 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
     """
 
 @final
-class EntityLearner:
-    """Learns the columns of a table of entities, as `cordwood._tables.learner.Columns` does with rows.
+class TableLearner:
+    """Learns the columns of a table, as `cordwood._tables.learner.Columns` does with rows.
 
     Args:
+        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
         column_count_max: The maximum number of columns, including fields in columns.
         field_count_max: The maximum number of fields in a column.
         level_count_max: The maximum number of levels of lists and structures in a column.
@@ -1703,15 +1703,21 @@ class EntityLearner:
     """
 
     def __new__(
-        cls, *, column_count_max: int, field_count_max: int, level_count_max: int, other_count: int
-    ) -> EntityLearner: ...
+        cls,
+        payload: str,
+        *,
+        column_count_max: int,
+        field_count_max: int,
+        level_count_max: int,
+        other_count: int,
+    ) -> TableLearner: ...
     def learn(
         self, batch: RecordBatch, begin: int, origin: str | None, /
-    ) -> tuple[int, list[tuple[int, PayloadError | str]], Literal["columns", "origin"] | None]:
+    ) -> tuple[int, list[int], Literal["columns", "origin"] | None]:
         """Learns from records.
 
-        It stops at a record after which there are too many columns, and at one with a property
-        whose name is `origin`.
+        It stops at a record after which there are too many columns, and at one whose row has a
+        column `origin`.
 
         Args:
             batch: The records.
@@ -1719,9 +1725,8 @@ class EntityLearner:
             origin: The name of the table's other column, if it has one.
 
         Returns:
-            The index of the record to continue with; the indices of the records that were left out,
-            each with the error or with the reserved name of a property; and `"columns"` or
-            `"origin"` if one of these made it stop.
+            The index of the record to continue with; the indices of the records that cannot be
+            read, or not completely; and `"columns"` or `"origin"` if one of these made it stop.
         """
 
     def columns(self) -> dict[str, tuple[list[str], Any, dict[str, Any]] | None]:
@@ -1733,10 +1738,11 @@ class EntityLearner:
         """
 
 @final
-class EntityBuilder:
-    """Turns entities into columns, as `cordwood._tables.arrow.Batches` does with rows.
+class TableBuilder:
+    """Turns records into columns, as `cordwood._tables.arrow.Batches` does with rows.
 
     Args:
+        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
         columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
             column that is not wanted.
         row_count_max: The maximum number of rows in a batch.
@@ -1744,32 +1750,23 @@ class EntityBuilder:
     """
 
     def __new__(
-        cls, columns: Sequence[tuple[str, object]], *, row_count_max: int, cell_count_max: int
-    ) -> EntityBuilder: ...
+        cls, payload: str, columns: Sequence[tuple[str, object]], *, row_count_max: int, cell_count_max: int
+    ) -> TableBuilder: ...
     def build(
-        self, batch: RecordBatch, begin: int, learner: EntityLearner | None, /
-    ) -> tuple[
-        int,
-        bool,
-        list[tuple[int, PayloadError | str]],
-        int | None,
-        list[str],
-        int,
-        tuple[object, object],
-    ]:
+        self, batch: RecordBatch, begin: int, /
+    ) -> tuple[int, list[int], int | None, list[str], int, tuple[object, object]]:
         """Makes rows from records, as many as one Arrow batch may contain.
 
         Args:
             batch: The records.
             begin: The index of the first record to use.
-            learner: If given, it learns from the records. Several calls may use it at the same time.
 
         Returns:
-            The index of the record to continue with; whether the learner saw a new kind of value;
-            the indices of the records that were left out, as from `learn`; the index of a record
-            with a value that does not fit its column or is in none, or `None`: there are then no
-            rows; the names of the columns that have values; the number of rows; and capsules of the
-            Arrow C data interface that contain the rows.
+            The index of the record to continue with; the indices of the records that cannot be
+            read, or not completely; the index of a record with a value that does not fit its column
+            or is in none, or `None`: there are then no rows; the names of the columns that have
+            values; the number of rows; and capsules of the Arrow C data interface that contain the
+            rows.
         """
 
 def batch_crc(batch: RecordBatch, crc: int, /) -> int:

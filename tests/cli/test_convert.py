@@ -19,7 +19,8 @@ from support import HELPERS
 
 import cordwood
 from cordwood._tables.learner import Columns
-from cordwood._tables.schema import ListOf, Shapes, StructOf, TooManyColumnsError
+from cordwood._tables.payloads import PAYLOADS
+from cordwood._tables.schema import ListOf, StructOf, TooManyColumnsError
 from cordwood.cli import main
 from cordwood.cli.convert.arrow_table import ArrowTable
 
@@ -358,7 +359,7 @@ def peak(path, records, *command, status=0):
 
 def test_a_table_of_many_columns_is_written_in_parts():
     file = io.BytesIO()
-    table = ArrowTable("arrow", file, {str(number): "int" for number in range(2_000)}, str, Shapes(), is_stream=False)
+    table = ArrowTable("arrow", file, PAYLOADS["raw"], {str(number): "int" for number in range(2_000)}, is_stream=False)
     table.write([{str(index % 2_000): index} for index in range(3_000)])
     table.close()
     with pa.ipc.open_file(file) as reader:

@@ -1,6 +1,5 @@
 """Many files in one table: 200 files of an export, and 50 runs made by wandb, against the values that were written."""
 
-import errno
 import json
 import os
 import random
@@ -17,7 +16,6 @@ from real_files import OLD_RUNS
 
 import cordwood
 from cordwood.cli import main
-from cordwood.cli.convert import at_once
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -212,34 +210,20 @@ def export_of(folder, seed, file_count=12, late=False):
                 writer.append(entities.entity([("Task", 1)], last))
 
 
-@pytest.mark.parametrize(("late", "readings"), [(False, 1), (True, 2)])
-def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypatch, capfd):
-    """The table is the same as after two readings."""
-    export_of(tmp_path / "export", seed=7, late=late)
+def test_what_is_in_folders_of_exports_and_is_no_log_is_reported_once(tmp_path, capfd):
+    export_of(tmp_path / "export", seed=7, late=True)
     (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
     (tmp_path / "export/zeros").write_bytes(bytes(40_000))
     (tmp_path / "export/x.overall_export_metadata").write_bytes(reference.encode([b"3", b""]))
-    convert_at_once = at_once.convert_at_once
-    succeeded = []
-    monkeypatch.setattr(
-        at_once, "convert_at_once", lambda *some: succeeded.append(convert_at_once(*some)) or succeeded[-1]
+    assert main(["convert", "--as", "entity", str(tmp_path / "export"), str(tmp_path / "t.parquet")]) == 0
+    assert (
+        capfd.readouterr().err.count("3 files are not logs: metadata of an export (1), only zeros (1), text (1)") == 1
     )
-    arguments = ["convert", "--as", "entity", str(tmp_path / "export")]
-    assert main([*arguments, str(tmp_path / "once.parquet")]) == 0
-    once = capfd.readouterr().err
-    assert succeeded == [readings == 1]
-    monkeypatch.setattr(at_once, "convert_at_once", lambda *_: False)
-    assert main([*arguments, str(tmp_path / "twice.parquet")]) == 0
-    assert sorted(capfd.readouterr().err.splitlines()) == sorted(once.splitlines())
-    assert "3 files are not logs: metadata of an export (1), only zeros (1), text (1)" in once
-    tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "twice")]
-    assert tables[0].schema.equals(tables[1].schema)
-    assert tables[0].num_rows > 1_000
-    assert tables[0].equals(tables[1])
+    assert pq.read_table(tmp_path / "t.parquet").num_rows > 1_000
 
 
 @pytest.mark.parametrize("what", ["junk", "damage", "torn"])
-def test_a_reported_fault_takes_two_readings(what, tmp_path, capfd):
+def test_a_fault_is_reported_once(what, tmp_path, capfd):
     """Each problem is reported once, and the exit status says that data was left out."""
     export_of(tmp_path / "export", seed=8, file_count=3)
     path = tmp_path / "export/output-001"
@@ -283,20 +267,6 @@ def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
         monkeypatch.setattr("sys.stdin", stdin)
         assert main(["convert", "--as", "entity", "-", "output-001", str(tmp_path / "t.parquet")]) == 2
     assert not (tmp_path / "t.parquet").exists()
-
-
-def test_a_disk_that_is_full_ends_it_at_once(tmp_path, monkeypatch, capfd):
-    """The logs are not read again for a table that cannot be written."""
-    export_of(tmp_path / "export", seed=9, file_count=2)
-
-    def write_all(_, all_records):
-        list(all_records)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(at_once.ArrowTable, "write_all", write_all)
-    assert main(["convert", "--as", "entity", str(tmp_path / "export"), str(tmp_path / "t.parquet")]) == 1
-    assert capfd.readouterr().err == f"cordwood: {tmp_path / 't.parquet'}: No space left on device\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
 
 
 def test_one_row_does_not_decide_about_dictionaries(tmp_path):

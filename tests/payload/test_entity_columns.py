@@ -1,10 +1,7 @@
 """Tables of entities: those that the native module makes must equal those made from rows in Python."""
 
 import io
-import itertools
-import random
 from datetime import UTC, datetime
-from typing import NoReturn
 from unittest import mock
 
 import entities
@@ -15,12 +12,13 @@ from hypothesis import strategies as st
 from support import written
 
 import cordwood
-from cordwood._tables import arrow, entity_batches, learner
+from cordwood._tables import arrow, learner
+from cordwood._tables import native as native_tables
 from cordwood._tables.arrow import Batches
 from cordwood._tables.decoders import Log
 from cordwood._tables.entities import SHAPES
-from cordwood._tables.entity_batches import EntityColumns, EntityRecords, NewColumnsError, is_native
 from cordwood._tables.learner import Columns
+from cordwood._tables.native import NativeColumns, Records
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ListOf, MisfitError, StructOf, TooManyColumnsError
 from cordwood.errors import PayloadError
@@ -156,25 +154,26 @@ def by_rows(log):
     for row in rows:
         found.add(row)
     columns = ENTITY.all_columns(found.types())
-    return found, columns, left.found, Batches(columns, ENTITY.to_json(), SHAPES), rows
+    return found, columns, left.found, Batches(ENTITY, columns), rows
 
 
 def by_records(log, target_len):
-    found = EntityColumns(None)
+    found = NativeColumns(ENTITY, None)
     left = [Left(), Left()]
     for batch in cordwood.Reader(log).record_batches(target_len=target_len):
-        assert found.learn(batch, left[0])
+        assert found.learn(Records(batch, {}, left[0], left[0]))
     found.finish()
     columns = ENTITY.all_columns(found.types())
-    batches = Batches(columns, ENTITY.to_json(), SHAPES)
-    chunks = [EntityRecords(batch, {}, left[1]) for batch in cordwood.Reader(log).record_batches(target_len=target_len)]
-    return found, columns, left, batches, chunks
+    chunks = [
+        Records(batch, {}, left[1], left[1]) for batch in cordwood.Reader(log).record_batches(target_len=target_len)
+    ]
+    return found, columns, left, Batches(ENTITY, columns), chunks
 
 
 def limited(fields, columns, levels, cells):
     """Patches the limits to lower values."""
     limits = {"FIELD_COUNT_MAX": fields, "COLUMN_COUNT_MAX": columns, "LEVEL_COUNT_MAX": levels}
-    stack = mock.patch.multiple(learner, **limits), mock.patch.multiple(entity_batches, **limits)
+    stack = mock.patch.multiple(learner, **limits), mock.patch.multiple(native_tables, **limits)
     return *stack, mock.patch.multiple(arrow, _CELL_COUNT_MAX=cells)
 
 
@@ -200,9 +199,6 @@ def test_both_ways_make_the_same_table(records, target_len, limits):
         assert native_found.conflicts() == found.conflicts()
         assert native_found.overfull == found.overfull
         assert native_left[0].found == left
-        if not is_native(columns):
-            assert any("zero" in name for name in columns)
-            return
         expected = pa.Table.from_batches(batches.of(rows), batches.schema)
         made = [batch for chunk in chunks for batch in native_batches.of(chunk)]
     assert native_left[1].found == left
@@ -212,99 +208,6 @@ def test_both_ways_make_the_same_table(records, target_len, limits):
     # Compared as text: NaN equals no number, and 0.0 equals -0.0.
     assert repr(table.to_pylist()) == repr(expected.to_pylist())
     assert [column.null_count for column in table.columns] == [column.null_count for column in expected.columns]
-
-
-# Values that differ slightly.
-SIMILAR = [
-    *[None, True, 1, 2**53 + 1, 0.5, "x", b"x", Raw((7, b"\x08\x01")), Raw((7, b"\x08" + varint(2**62)))],
-    *[EMPTY, [1], [None, 0.5], ["x"], [1, "x"], [{"b": 1}], [{"c": None}]],
-    *[{}, {"b": 1}, {"b": None}, {"b": 0.5}, {"b": 1, "c": None}, {"b": [1]}, {"b": EMPTY}, {"b": {"c": 1}}],
-    *[{"b": 1, "c": 1, "d": 1}, {"b": {"c": {"d": 1}}}, {"latitude": 0.5, "longitude": 0.5}],
-    *[entities.Place((0.5, 0.5)), reference([("T", 1)], "app"), user("x", None, 1), user("x", "x", 2)],
-    *[entity_in(key_of([("T", 1)], "app", None, None), {"b": 1}, b""), entity_in(b"", {"b": 1}, OTHER_FIELD)],
-]
-
-
-@pytest.mark.parametrize("limits", [(1_000, 10_000, 20, 1 << 22), (3, 14, 2, 1 << 22)])
-def test_new_kinds_are_learned_while_columns_are_made(limits):
-    """The columns, the table and the conflicts are the same as if all records had been learned beforehand."""
-    chance = random.Random(1)
-    counts = {True: 0, False: 0}
-    for values in [*itertools.product(SIMILAR, repeat=2), *(chance.choices(SIMILAR, k=3) for _ in range(1_000))]:
-        records = [entities.entity([("T", 1)], {"a": value}) for value in values]
-        log = written(records)
-        first, second, third = limited(*limits)
-        with first, second, third:
-            expected, _, _, batches, rows = by_rows(log)
-            found = EntityColumns(None)
-            [begin] = cordwood.Reader(written(records[:-1])).record_batches()
-            found.learn(begin, Left())
-            settled = found.settle()
-            native = Batches(ENTITY.all_columns(settled), ENTITY.to_json(), SHAPES)
-            [batch] = cordwood.Reader(log).record_batches()
-            try:
-                made = list(native.of(EntityRecords(batch, {}, Left(), learner=found)))
-            except NewColumnsError:
-                made = None
-        assert (made is None) == (expected.types() != settled), values
-        counts[made is None] += 1
-        if made is not None:
-            found.finish()
-            assert found.conflicts() == expected.conflicts(), values
-            assert found.overfull == expected.overfull, values
-            table = pa.Table.from_batches(batches.of(rows), batches.schema)
-            assert repr(pa.Table.from_batches(made, native.schema).to_pylist()) == repr(table.to_pylist())
-    assert min(counts.values()) > 300
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 50])
-def test_batches_of_many_records_are_made_ahead(count):
-    """In threads, and returned in order."""
-    records = [entities.entity([("T", n + 1)], {"n": n, "t": None if n % 3 else f"text {n}"}) for n in range(count * 7)]
-    logs = [written(records[at : at + 7]) for at in range(0, len(records), 7)]
-    found = EntityColumns(None)
-    [begin] = cordwood.Reader(written([entities.entity([("T", 1)], {"n": 1, "t": "x"})])).record_batches()
-    found.learn(begin, Left())
-    native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
-    batches = (batch for log in logs for batch in cordwood.Reader(log).record_batches())
-    made = list(native.of_all(EntityRecords(batch, {}, Left(), learner=found) for batch in batches))
-    assert [len(each) for each in made] == [7] * count
-    table = pa.Table.from_batches(made, native.schema)
-    assert table["n"].to_pylist() == list(range(count * 7))
-    assert table["t"].to_pylist() == [None if n % 3 else f"text {n}" for n in range(count * 7)]
-
-
-@pytest.mark.parametrize("at", [0, 1, 5, 9])
-def test_a_new_column_in_one_of_many(at):
-    """It is detected before a later batch is returned, and so is a record that is not an entity."""
-    begin, new, junk = (entities.entity([("T", 1)], {"n": 1}), entities.entity([("T", 1)], {"m": 1}), b"junk")
-    for other, expected in ((new, NewColumnsError), (junk, PayloadError)):
-        found = EntityColumns(None)
-        batches = [next(cordwood.Reader(written([begin])).record_batches()) for _ in range(10)]
-        found.learn(batches[0], Left())
-        native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
-        batches[at] = next(cordwood.Reader(written([begin, other, begin])).record_batches())
-
-        def refuse(_: object, error: PayloadError) -> NoReturn:
-            raise error
-
-        made = native.of_all([EntityRecords(batch, {}, refuse, learner=found) for batch in batches])
-        assert [len(next(made)) for _ in range(at)] == [1] * at
-        with pytest.raises(expected):
-            next(made)
-
-
-@pytest.mark.parametrize("values", [{"n": 0.5}, {"m": 1}])
-def test_a_new_column_that_was_learned_for_a_later_batch(values):
-    """Threads make several batches at a time."""
-    begin, other = entities.entity([("T", 1)], {"n": 1}), entities.entity([("T", 1)], values)
-    first, later = (next(cordwood.Reader(written([begin, record])).record_batches()) for record in (begin, other))
-    found = EntityColumns(None)
-    found.learn(first, Left())
-    native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
-    found.learn(later, Left())
-    with pytest.raises(NewColumnsError):
-        list(native.of(EntityRecords(later, {}, Left(), learner=found)))
 
 
 def test_names_of_every_length_are_distinguished():
@@ -350,23 +253,9 @@ def test_a_value_that_its_column_cannot_have():
     numbers = [{"n": "one"}, {"n": 0.5}, {"n": time}, {"f": 2**53 + 1}, {"f": time}, {"d": 5}]
     others = [{"m": ["a", 1]}, {"m": "a"}, {"m": [b"\xff"]}, {"t": b"\xff"}, {"b": "a"}, {"s": 1}, {"s": {"y": 1}}]
     for wrong in [*numbers, *others, {"new": 1}]:
-        batches = Batches(columns, ENTITY.to_json(), SHAPES, columns)
+        batches = Batches(ENTITY, columns, columns)
         log = written([entities.entity([("T", 1)], values) for values in ({"n": 1}, wrong)])
         [batch] = cordwood.Reader(log).record_batches()
         with pytest.raises(MisfitError, match=r"the column '[a-z.\[\]]+' (is .*, and cannot|was not there)") as caught:
-            list(batches.of(EntityRecords(batch, {}, Left())))
+            list(batches.of(Records(batch, {}, Left(), Left())))
         assert caught.value.offset == batch.record_offsets[1]
-
-
-def test_a_value_that_changes_no_type_ends_no_batch():
-    """For example a new field in a column of conflicting types, which is JSON with any contents."""
-    beginning = [entities.entity([("T", 1)], {"c": value, "list": [value]}) for value in (1, {"a": 1})]
-    others = [entities.entity([("T", 1)], {"c": {f"f{n}": n}, "list": [{f"f{n}": n}]}) for n in range(200)]
-    [begin] = cordwood.Reader(written(beginning)).record_batches()
-    [batch] = cordwood.Reader(written([*beginning, *others])).record_batches()
-    found = EntityColumns(None)
-    found.learn(begin, Left())
-    native = Batches(ENTITY.all_columns(found.settle()), ENTITY.to_json(), SHAPES)
-    made = list(native.of(EntityRecords(batch, {}, Left(), learner=found)))
-    assert [len(each) for each in made] == [202]
-    found.finish()

@@ -6,7 +6,7 @@
 * `learner` learns the columns of rows, where they are not known beforehand,
 * `arrow` turns rows into Arrow batches, with pyarrow, and `arrays` makes the array of each column,
 * `entities` turns the values of entities into those that columns have,
-* `entity_batches` turns records of entities into Arrow batches without rows, in the native module,
+* `native` turns records into Arrow batches without rows, in the native module,
 * `json_text` writes values as JSON on one line,
 * `scan` has what `scan(decode=)` returns.
 """

@@ -33,6 +33,11 @@ def utf8(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
+def arrow_name(name: str) -> str:
+    r"""The name of a column or a field in Arrow, whose interface ends a name at a NUL: that is `\x00`."""
+    return utf8(name.replace("\0", r"\x00"))
+
+
 class Arrays:
     """Makes arrays of the values of columns, one column at a time.
 
@@ -52,7 +57,7 @@ class Arrays:
         if isinstance(found, ListOf):
             return pa.list_(self.type_of(found.item))
         if isinstance(found, StructOf):
-            return pa.struct([(utf8(name), self.type_of(inside)) for name, inside in found.fields])
+            return pa.struct([(arrow_name(name), self.type_of(inside)) for name, inside in found.fields])
         return {
             "bool": pa.bool_,
             "int": pa.int64,

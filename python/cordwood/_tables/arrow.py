@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cordwood._tables.arrays import Arrays, Make, check_names, new_column, utf8
-from cordwood._tables.schema import ColumnType, MisfitError, Shapes, ToJson, leaf_count
+from cordwood._tables.arrays import Arrays, Make, arrow_name, check_names, new_column
+from cordwood._tables.schema import ColumnType, MisfitError, leaf_count
 
 if TYPE_CHECKING:
-    from cordwood._tables.entity_batches import EntityBatches, EntityRecords
+    from cordwood._tables.native import NativeBatches, Records
+    from cordwood._tables.payloads import Payload
 
 # With fewer, the table would need more room for what Parquet records about each column of each row group.
 _CELL_COUNT_MAX = 1 << 22
@@ -26,9 +27,8 @@ class Batches:
 
     def __init__(
         self,
+        payload: Payload,
         columns: Mapping[str, ColumnType] | Any,
-        to_json: ToJson,
-        shapes: Shapes | None = None,
         known: Collection[str] | None = None,
     ) -> None:
         """`columns` are those of `Columns`, or a `pyarrow.Schema`. All else in rows is left out.
@@ -40,8 +40,9 @@ class Batches:
         """
         pa: Any = import_module("pyarrow")
         self._pa = pa
+        self._payload = payload
         self._known = None if known is None else frozenset(known)
-        arrays = Arrays(pa, to_json, shapes or Shapes())
+        arrays = Arrays(pa, payload.to_json(), payload.shapes())
         self._check_nulls = arrays.check_nulls
         found: Mapping[str, ColumnType | None]
         if isinstance(columns, pa.Schema):
@@ -50,7 +51,7 @@ class Batches:
             check_names(self.schema.names, "columns")
             self._leaf_counts = dict.fromkeys(found, 1)
         else:
-            self.schema = pa.schema([(utf8(name), arrays.type_of(kind)) for name, kind in columns.items()])
+            self.schema = pa.schema([(arrow_name(name), arrays.type_of(kind)) for name, kind in columns.items()])
             found = columns
             check_names(self.schema.names, "columns")
             self._leaf_counts = {name: leaf_count(kind) for name, kind in columns.items()}
@@ -60,7 +61,7 @@ class Batches:
         }
         self._columns = columns
 
-    def of(self, rows: list[dict[str, Any]] | EntityRecords, offsets: Sequence[int] = ()) -> Iterator[Any]:
+    def of(self, rows: list[dict[str, Any]] | Records, offsets: Sequence[int] = ()) -> Iterator[Any]:
         """The rows in batches, none with very many cells: a column that is in any row takes room in each.
 
         `offsets` are the file offsets of their records, for errors.
@@ -69,7 +70,7 @@ class Batches:
             MisfitError: A value does not fit its column.
         """
         if not isinstance(rows, list):
-            yield from self._entity_batches.of(rows)
+            yield from self._native.of(rows)
             return
         begin = width = 0
         names: set[str] = set()
@@ -86,16 +87,18 @@ class Batches:
         if rows[begin:]:
             yield self._batch(rows[begin:], names, offsets[begin:])
 
-    def of_all(self, all_records: Iterable[EntityRecords]) -> Iterator[Any]:
-        """The rows of all records in batches, which are made ahead in threads."""
-        return self._entity_batches.of_all(all_records)
-
     @functools.cached_property
-    def _entity_batches(self) -> EntityBatches:
-        from cordwood._tables.entity_batches import EntityBatches
+    def _native(self) -> NativeBatches:
+        from cordwood._tables.native import NativeBatches
 
-        columns = {**dict.fromkeys(self._known or ()), **self._columns}
-        return EntityBatches(self._pa, self.schema, columns, _CELL_COUNT_MAX, lambda row: self._batch([row], set(row)))
+        return NativeBatches(
+            self._payload,
+            self.schema,
+            self._columns,
+            self._known or (),
+            cell_count_max=_CELL_COUNT_MAX,
+            check=lambda row: self._batch([row], set(row)),
+        )
 
     def _batch(self, rows: list[dict[str, Any]], names: set[str], offsets: Sequence[int] = ()) -> Any:
         """A batch of rows that have values only in these columns. All other columns share one array for each type."""

@@ -65,6 +65,8 @@ class Payload(NamedTuple):
     """Whether rows have the `offset` of their record."""
     origin: str = "path"
     """The column that says which of several logs a row is from."""
+    is_native: bool = False
+    """Whether the native module makes columns from records, without rows."""
     is_part: bool = False
     """Whether records of its kind that have nothing for it are skipped."""
     to_json: Callable[[], ToJson] = decoders.json_values
@@ -203,6 +205,7 @@ _ALL = (
         decoders.dict_values("entity"),
         first=decoders.entity_columns,
         origin="__file__",
+        is_native=True,
         to_json=decoders.entity_json,
         shapes=decoders.entity_shapes,
     ),
@@ -213,6 +216,7 @@ _ALL = (
         decoders.documents,
         decoders.document_values,
         origin="__file__",
+        is_native=True,
     ),
     Payload(
         "wandb-run",
@@ -245,6 +249,7 @@ _ALL = (
         decoders.history,
         decoders.history_values,
         origin="run_id",
+        is_native=True,
         is_part=True,
     ),
     Payload(

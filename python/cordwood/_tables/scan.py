@@ -17,8 +17,8 @@ from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 if TYPE_CHECKING:
     from cordwood._tables.arrow import Batches
     from cordwood._tables.decoders import Row, Rows
-    from cordwood._tables.entity_batches import EntityRecords, LeftOutRecord
     from cordwood._tables.learner import Columns
+    from cordwood._tables.native import Records
     from cordwood._tables.payloads import Payload
     from cordwood._tables.schema import ColumnType
 
@@ -151,16 +151,12 @@ class DecodedScan:
     def _batches_of(self, columns: Any) -> Batches:
         from cordwood._tables.arrow import Batches
 
-        return Batches(columns, self._payload.to_json(), self._payload.shapes(), self._known)
+        return Batches(self._payload, columns, self._known)
 
     @property
     def _is_native(self) -> bool:
         """Whether the native module makes the columns."""
-        if self._payload.name != "entity" or self._known is None:
-            return False
-        from cordwood._tables.entity_batches import is_native
-
-        return is_native(self._known)
+        return self._payload.is_native and self._known is not None
 
     def _all_columns(self) -> dict[str, ColumnType]:
         origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
@@ -174,16 +170,16 @@ class DecodedScan:
         """The columns of all logs."""
         from cordwood._tables.learner import Columns
 
-        if self._payload.name == "entity":
-            from cordwood._tables.entity_batches import EntityColumns
+        if self._payload.is_native:
+            from cordwood._tables.native import NativeColumns
 
-            entities = EntityColumns(self._origin)
+            learned = NativeColumns(self._payload, self._origin)
             for log in self._logs():
-                for records in log.entities():
-                    if not entities.learn(records.batch, log.leave_out):
+                for records in log.records():
+                    if not learned.learn(records):
                         raise _has_column(log, self._origin)
-            entities.finish()
-            return entities
+            learned.finish()
+            return learned
         found = Columns(self._payload.shapes())
         for log in self._logs():
             for rows, _ in log.rows():
@@ -206,7 +202,7 @@ class DecodedScan:
         for log in logs:
             try:
                 if is_native:
-                    for records in log.entities():
+                    for records in log.records():
                         yield from batches.of(records)
                 else:
                     for rows, offsets in log.rows():
@@ -300,9 +296,9 @@ class _Log:
         """The rows, many at a time, and the file offset of the record of each."""
         yield from self._each(self._rows_of)
 
-    def entities(self) -> Iterator[EntityRecords]:
+    def records(self) -> Iterator[Records]:
         """The records, many at a time."""
-        yield from self._each(self._entities_of)
+        yield from self._each(self._records_of)
 
     def _each(self, parts_of: Callable[[Reader], Iterator[_Part]]) -> Iterator[_Part]:
         with self._source.open(self._options) as reader:
@@ -369,14 +365,14 @@ class _Log:
                 self.leave_out(record, error)
         yield reader.tell(), 0, maker.at_end()
 
-    def _entities_of(self, reader: Reader) -> Iterator[EntityRecords]:
-        from cordwood._tables.entity_batches import EntityRecords
+    def _records_of(self, reader: Reader) -> Iterator[Records]:
+        from cordwood._tables.native import Records
 
         first = self._first(reader)
         for batch in reader.record_batches(target_len=_BATCH_LEN):
-            yield EntityRecords(batch, first, self.leave_out)
+            yield Records(batch, first, self.leave_out, self.leave_out)
 
-    def leave_out(self, record: Record | LeftOutRecord, error: PayloadError) -> None:
+    def leave_out(self, record: Record, error: PayloadError) -> None:
         if self._options["on_corruption"] == "raise":
             # An error that this function has raised, about a part of a record, passes through the decoder.
             if isinstance(error.__cause__, PayloadError):

@@ -50,9 +50,9 @@ mod native {
     #[pymodule_export]
     use crate::payload::entity::decode_entity;
     #[pymodule_export]
-    use crate::payload::entity_table::{EntityBuilder, EntityLearner, batch_crc};
-    #[pymodule_export]
     use crate::payload::swanlab::decode_swanlab;
+    #[pymodule_export]
+    use crate::payload::table::{TableBuilder, TableLearner, batch_crc};
     #[pymodule_export]
     use crate::payload::version_edit::VersionEdit;
     #[pymodule_export]

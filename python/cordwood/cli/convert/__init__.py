@@ -8,7 +8,7 @@ PAYLOADS
 
 Bytes that are UTF-8 are text in NDJSON and CSV, others {"base64": "..."}, as are all bytes of entities. In CSV,
 --encoding chooses one form for all. Where columns are not known beforehand, such as those of entities and of wandb, the
-log is read twice, except for NDJSON: first to find them. (Many files of an export are usually read once.)
+log is read twice, except for NDJSON: first to find them.
 A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
 Arrow; anything else is JSON. Converting needs a few tens of MiB of memory, more for very long records or thousands of
 columns.
@@ -114,20 +114,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _payloads_text() -> str:
-    import textwrap
-
+    """A paragraph for each payload. Not with `textwrap`, which is slow to import."""
     texts = {**{name: payload.help for name, payload in PAYLOADS.items()}, AUTO: AUTO_HELP}
     width = max(map(len, texts)) + 4
-    return "\n".join(
-        textwrap.fill(
-            text,
-            78,
-            initial_indent=f"  {name}".ljust(width),
-            subsequent_indent=" " * width,
-            break_on_hyphens=False,
-        )
-        for name, text in texts.items()
-    )
+    lines: list[str] = []
+    for name, text in texts.items():
+        line = f"  {name}".ljust(width - 1)
+        for word in text.split():
+            if len(line) + len(word) >= _HELP_WIDTH:
+                lines.append(line)
+                line = " " * (width - 1)
+            line += f" {word}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+_HELP_WIDTH = 78
 
 
 def run(options: argparse.Namespace) -> Status:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cordwood._tables.arrow import Batches
-from cordwood._tables.schema import ColumnType, SameNamesError, Shapes, ToJson
+from cordwood._tables.schema import ColumnType, SameNamesError
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
     from cordwood._tables.decoders import Row
-    from cordwood._tables.entity_batches import EntityRecords
+    from cordwood._tables.native import Records
+    from cordwood._tables.payloads import Payload
     from cordwood.cli._output import Output
 
 
@@ -27,14 +28,13 @@ class ArrowTable:
         self,
         form: str,
         file: Output,
+        payload: Payload,
         columns: dict[str, ColumnType],
-        to_json: ToJson,
-        shapes: Shapes,
         *,
         is_stream: bool,
     ) -> None:
         try:
-            self._batches = Batches(columns, to_json, shapes)
+            self._batches = Batches(payload, columns)
         except SameNamesError as error:
             raise Failure(f"{error}; --to ndjson keeps them apart") from error
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
@@ -43,16 +43,10 @@ class ArrowTable:
         self._file = file
         self._writer: Any = None
 
-    def write(self, rows: list[Row] | EntityRecords) -> None:
-        """Writes some rows."""
-        self._write(self._batches.of(rows))
-
-    def write_all(self, all_records: Iterable[EntityRecords]) -> None:
-        """Writes the rows of all records, whose batches are also made in threads."""
-        self._write(self._batches.of_all(all_records))
-
-    def _write(self, batches: Iterable[Any]) -> None:
-        for batch in batches:
+    def write(self, rows: list[Row] | Records) -> int:
+        """Writes some rows. Returns how many there are."""
+        count = 0
+        for batch in self._batches.of(rows):
             self._wait()
             if self._writer is None:
                 self._writer = self._open(batch)
@@ -60,6 +54,8 @@ class ArrowTable:
                 self._pending = self._threads.submit(self._writer.write_batch, batch)
             else:
                 self._writer.write_batch(batch)
+            count += len(batch)
+        return count
 
     def _open(self, first: Any = None) -> Any:
         """Opens what writes the table, whose first batch, if any, is `first`."""

@@ -79,13 +79,14 @@ class _KindTables:
     def __init__(self, tables: dict[str | None, Table]) -> None:
         self._tables = tables
 
-    def write(self, rows: list[Row]) -> None:
-        """Writes some rows."""
+    def write(self, rows: list[Row]) -> int:
+        """Writes some rows. Returns how many there are."""
         by_kind: dict[str | None, list[Row]] = {}
         for row in rows:
             by_kind.setdefault(row.get("__kind__"), []).append(row)
         for kind, some in by_kind.items():
             self._tables[kind].write(some)
+        return len(rows)
 
     def close(self) -> None:
         """Whoever opened the tables closes them."""

@@ -36,14 +36,14 @@ def columns_to_learn(payload: str, selection: Selection, origin: str | None = No
         from cordwood._tables.learner import Columns
 
         return Columns(PAYLOADS[payload].shapes())
-    from cordwood._tables.entity_batches import EntityColumns
+    from cordwood._tables.native import NativeColumns
 
-    return EntityColumns(origin)
+    return NativeColumns(PAYLOADS[payload], origin)
 
 
 def takes_records(payload: str, selection: Selection) -> bool:
     """Whether the native module accepts records: a selection needs rows in Python."""
-    return payload == "entity" and not selection.is_active
+    return PAYLOADS[payload].is_native and not selection.is_active
 
 
 def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
@@ -53,13 +53,9 @@ def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnTy
     return PAYLOADS[payload].all_columns(found.types())
 
 
-def is_native_table(payload: str, selection: Selection, columns: dict[str, ColumnType], form: str) -> bool:
+def is_native_table(payload: str, selection: Selection, form: str) -> bool:
     """Whether the native module makes the table."""
-    if form not in BINARY_FORMATS or not takes_records(payload, selection):
-        return False
-    from cordwood._tables.entity_batches import is_native
-
-    return is_native(columns)
+    return form in BINARY_FORMATS and takes_records(payload, selection)
 
 
 def report_conflicts(found: Columns, form: str) -> None:

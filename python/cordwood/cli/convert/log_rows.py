@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -20,8 +21,8 @@ from cordwood.cli._sources import display_name
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
-    from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord
     from cordwood._tables.learner import Columns
+    from cordwood._tables.native import NativeColumns, Records
 
 
 # A batch of rows has this many rows, or is made from this many bytes of records, or from a single longer one.
@@ -105,31 +106,36 @@ class LogRows:
         return Status.DAMAGE if self.is_other_kind or any(self._left_out.values()) else Status.CLEAN
 
     def __iter__(self) -> Iterator[Any]:
-        """Lists of rows, or `EntityRecords`."""
+        """Lists of rows, or `Records`."""
         if not self._is_native:
             yield from self._lists()
         elif self._found is None:
-            yield from self._entities()
+            yield from self._records()
         else:
-            self._learn(cast("EntityColumns", self._found))
+            self._learn(cast("NativeColumns", self._found))
         if self._is_reporting:
             self._report_end()
 
-    def _learn(self, found: EntityColumns) -> None:
-        for records in self._entities():
+    def _learn(self, found: NativeColumns) -> None:
+        for records in self._records():
             try:
-                if not found.learn(records.batch, self._leave_out):
+                if not found.learn(records):
                     raise _has_column(*self._first)
             except TooManyColumnsError as error:
                 raise _no_columns(error) from error
 
-    def _entities(self) -> Iterator[EntityRecords]:
+    def _records(self) -> Iterator[Records]:
         from cordwood._native import batch_crc
-        from cordwood._tables.entity_batches import EntityRecords
+        from cordwood._tables.native import Records, record_at
 
         for batch in self.reader.record_batches(target_len=BATCH_LEN):
+            if len(batch) and not self.read.record_count and self._payload.is_part:
+                first = record_at(batch, 0)
+                with contextlib.suppress(PayloadError):
+                    self._payload.rows(Log(self.reader.dialect, lambda _: None)).of_record(first)
+                    self._report_other_kind(first)
             self.read = Read(self.read.record_count + len(batch), batch_crc(batch, self.read.crc))
-            yield EntityRecords(batch, self._first, self._leave_out)
+            yield Records(batch, self._first, self._leave_out, self._leave_out_value)
 
     def _lists(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
@@ -201,7 +207,7 @@ class LogRows:
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
             self.is_other_kind = True
 
-    def _leave_out(self, record: cordwood.Record | LeftOutRecord, error: PayloadError) -> None:
+    def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
         is_first = self._is_reporting and not self._left_out["record"]
         advice = other_payload(record.data, self._payload, self.reader.dialect) if is_first else None
         self._report(

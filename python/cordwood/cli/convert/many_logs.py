@@ -30,7 +30,7 @@ from cordwood.cli.convert.columns import (
 )
 from cordwood.cli.convert.log_rows import LogRows, Read, report_damage
 from cordwood.cli.convert.one_log import write_held_back, write_rows
-from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
+from cordwood.cli.convert.writers import Table, open_table
 
 if TYPE_CHECKING:
     from cordwood._tables.learner import Columns
@@ -46,11 +46,6 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
         return logs.write(form, known, is_native=False)
     # A first reading makes rows only for a selection, which looks at single columns.
     is_native = takes_records(options.payload, logs.selection)
-    if is_native and form in BINARY_FORMATS:
-        from cordwood.cli.convert.at_once import convert_at_once
-
-        if convert_at_once(options, form, logs.origin):
-            return Status.CLEAN
     if stream := first_stream(options.files):
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
@@ -60,7 +55,7 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
     if not logs.firsts:
         return status
     columns = columns_found(options.payload, found, form)
-    is_native = is_native_table(options.payload, logs.selection, columns, form)
+    is_native = is_native_table(options.payload, logs.selection, form)
     written = logs.write(form, columns, is_native=is_native)
     # A log that could not be read is worse than a damaged one.
     return status or written

@@ -45,7 +45,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
     columns = columns_found(options.payload, found, form)
     with reader_of(options, source.open(), end) as reader:
         source.check_same(end)
-        is_native = is_native_table(options.payload, selection, columns, form)
+        is_native = is_native_table(options.payload, selection, form)
         log_rows = LogRows(options, options.source, reader, selection_of(options), is_native=is_native)
         _write_table(options, form, columns, log_rows, first.read)
         return max(log_rows.status, report_damage(options, log_rows, summary))
@@ -64,13 +64,12 @@ def _write_table(
             position = options.start
             row_count = 0
             for rows in log_rows:
-                write_rows(table, rows, options.source)
-                row_count += 0 if columns else len(rows)
+                row_count += write_rows(table, rows, options.source)
                 progress(log_rows.reader.tell() - position)
                 position = log_rows.reader.tell()
             log_rows.selection.check_names()
             write_held_back(table, log_rows.selection, options.source)
-        if row_count and form in ("csv", "parquet"):
+        if row_count and not columns and form in ("csv", "parquet"):
             # pyarrow writes 0 rows to Parquet if there is no column, and a line of CSV is a row only if there is one.
             name = {"csv": "CSV", "parquet": "Parquet"}[form]
             complain(
@@ -88,10 +87,10 @@ def write_held_back(table: Table, selection: Selection, source: str) -> None:
         write_rows(table, rows, source)
 
 
-def write_rows(table: Table, rows: Any, source: str) -> None:
-    """Writes some rows of the log `source`."""
+def write_rows(table: Table, rows: Any, source: str) -> int:
+    """Writes some rows of the log `source`. Returns how many there are."""
     try:
-        table.write(rows)
+        return table.write(rows)
     except Failure as error:
         raise Failure(f"{source_name(source)}: {error}") from error
     except MisfitError as error:

@@ -33,8 +33,8 @@ TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 class Table(Protocol):
     """A table that is being written."""
 
-    def write(self, rows: Any) -> None:
-        """Writes some rows; a table that pyarrow writes also accepts `EntityRecords`.
+    def write(self, rows: Any) -> int:
+        """Writes some rows, and returns how many there are; a table that pyarrow writes also accepts `Records`.
 
         Raises:
             Failure: This form cannot represent a value; the message says which, without the name of the log.
@@ -86,7 +86,7 @@ def open_table(options: argparse.Namespace, form: str, file: Output, columns: di
     from cordwood.cli.convert.arrow_table import ArrowTable
 
     is_stream = options.destination == "-"
-    return ArrowTable(form, file, columns, to_json, payload.shapes(), is_stream=is_stream)
+    return ArrowTable(form, file, payload, columns, is_stream=is_stream)
 
 
 class _Ndjson:
@@ -96,10 +96,11 @@ class _Ndjson:
         self._file = file
         self._to_json = to_json
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows: list[Row]) -> int:
         to_json = self._to_json
         lines = [json_text({name: to_json(value) for name, value in row.items()}) + "\n" for row in rows]
         self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
+        return len(rows)
 
     def close(self) -> None:
         pass
@@ -140,10 +141,10 @@ class _Csv:
         if columns:
             self._write(",".join(self._text(name) for name in columns) + "\n")
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows: list[Row]) -> int:
         columns = self._columns
         if not columns:
-            return
+            return len(rows)
         last = len(columns) - 1
         lines: list[str] = []
         for row in rows:
@@ -161,6 +162,7 @@ class _Csv:
                 self._write("".join(lines))
                 lines = []
         self._write("".join(lines))
+        return len(rows)
 
     def _is_in_order(self, row: Row) -> bool:
         columns = self._columns

@@ -1,9 +1,9 @@
 //! The kinds of data that programs keep in records.
 
 pub(crate) mod entity;
-pub(crate) mod entity_table;
 pub(crate) mod operation;
 pub(crate) mod swanlab;
+pub(crate) mod table;
 pub(crate) mod version_edit;
 pub(crate) mod wandb;
 pub(crate) mod write_batch;

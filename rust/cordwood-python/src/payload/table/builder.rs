@@ -1,29 +1,29 @@
-//! The class that turns entities into columns.
+//! The class that turns records into columns.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
-use super::column::{Column, Fields, Misfit, Type};
-use super::learner::EntityLearner;
+use super::column::{Column, Fields, Type};
 use super::names::Names;
-use super::seen::{Learner, Node};
-use super::view::Row;
-use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
+use super::view::{Payload, Row};
+use super::{LEFT_OUT_MAX, payload_of};
 use crate::arrow::{Array, array_capsules};
 use crate::reader::record_batch::RecordBatch;
 
-/// Turns entities into columns, as `cordwood._tables.arrow.Batches` does with rows.
+/// Turns records into columns, as `cordwood._tables.arrow.Batches` does with rows.
 ///
 /// Args:
+///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
 ///     columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
 ///         column that is not wanted.
 ///     row_count_max: The maximum number of rows in a batch.
 ///     cell_count_max: The maximum number of cells in a batch.
 #[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct EntityBuilder {
+pub(crate) struct TableBuilder {
+    payload: Payload,
     names: Names,
     /// `None` for a column that is not wanted.
     types: Vec<Option<Type>>,
@@ -37,29 +37,30 @@ pub(crate) struct EntityBuilder {
 struct Chunk {
     /// The index of the record to continue with.
     next: usize,
-    left_out: LeftOut,
+    /// The indices of the records that cannot be read, or not completely.
+    left_out: Vec<usize>,
     row_count: usize,
     columns: Vec<Option<Column>>,
     /// The number of Parquet columns of these columns.
     width: usize,
     /// The index of a record with a value that does not fit its column, or is in none.
     misfit: Option<usize>,
-    /// Whether the rows contain a kind of value that no earlier row did.
-    is_new: bool,
 }
 
 #[pymethods]
-impl EntityBuilder {
+impl TableBuilder {
     #[new]
-    #[pyo3(signature = (columns, *, row_count_max, cell_count_max))]
+    #[pyo3(signature = (payload, columns, *, row_count_max, cell_count_max))]
     fn new(
+        payload: &str,
         columns: Vec<(String, Option<Bound<'_, PyAny>>)>,
         row_count_max: usize,
         cell_count_max: usize,
     ) -> PyResult<Self> {
         let types = columns.iter().map(|(_, kind)| kind.as_ref().map(type_of).transpose());
         let types: Vec<Option<Type>> = types.collect::<PyResult<_>>()?;
-        Ok(EntityBuilder {
+        Ok(TableBuilder {
+            payload: payload_of(payload)?,
             width: types.iter().flatten().map(Type::leaf_count).sum(),
             types,
             names: columns.iter().map(|(name, _)| name.as_str()).collect(),
@@ -73,35 +74,31 @@ impl EntityBuilder {
     /// Args:
     ///     batch: The records.
     ///     begin: The index of the first record to use.
-    ///     learner: If given, it learns from the records. Several calls may use it at the same time.
     ///
     /// Returns:
-    ///     The index of the record to continue with; whether the learner saw a new kind of value;
-    ///     the indices of the records that were left out, as from `learn`; the index of a record
-    ///     with a value that does not fit its column or is in none, or `None`: there are then no
-    ///     rows; the names of the columns that have values; the number of rows; and capsules of the
-    ///     Arrow C data interface that contain the rows.
-    #[pyo3(signature = (batch, begin, learner, /))]
+    ///     The index of the record to continue with; the indices of the records that cannot be
+    ///     read, or not completely; the index of a record with a value that does not fit its column
+    ///     or is in none, or `None`: there are then no rows; the names of the columns that have
+    ///     values; the number of rows; and capsules of the Arrow C data interface that contain the
+    ///     rows.
+    #[pyo3(signature = (batch, begin, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
         &self,
         py: Python<'py>,
         batch: &Bound<'py, RecordBatch>,
         begin: usize,
-        learner: Option<&Bound<'py, EntityLearner>>,
     ) -> PyResult<(
         usize,
-        bool,
-        Vec<(usize, Py<PyAny>)>,
+        Vec<usize>,
         Option<usize>,
         Vec<&str>,
         usize,
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
     )> {
         let batch = batch.get().shared();
-        let learner = learner.map(|learner| &learner.get().learner);
         let (chunk, names, fields, table) = py.detach(|| {
-            let mut chunk = self.chunk(batch.records(), begin, learner);
+            let mut chunk = self.chunk(batch.records(), begin);
             let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
             let columns = std::mem::take(&mut chunk.columns);
             for ((name, kind), column) in self.names.iter().zip(&self.types).zip(columns) {
@@ -116,12 +113,10 @@ impl EntityBuilder {
             let row_count = if chunk.misfit.is_none() { chunk.row_count } else { 0 };
             (chunk, names, fields, Array::table(row_count, arrays))
         });
-        let left_out = left_out_objects(py, chunk.left_out)?;
         let capsules = array_capsules(py, &fields, table)?;
         Ok((
             chunk.next,
-            chunk.is_new,
-            left_out,
+            chunk.left_out,
             chunk.misfit,
             names,
             chunk.row_count,
@@ -130,31 +125,33 @@ impl EntityBuilder {
     }
 }
 
-impl EntityBuilder {
-    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize, learner: Option<&Mutex<Learner>>) -> Chunk {
+impl TableBuilder {
+    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize) -> Chunk {
         let mut chunk = Chunk {
             next: begin,
-            left_out: LeftOut::new(),
+            left_out: Vec::new(),
             row_count: 0,
             columns: self.types.iter().map(|_| None).collect(),
             width: 0,
             misfit: None,
-            is_new: false,
         };
         while let Some(record) = records.get(chunk.next)
             && chunk.left_out.len() < LEFT_OUT_MAX
             && chunk.row_count < self.row_count_max
             && chunk.misfit.is_none()
         {
-            match decode(record) {
-                Ok(entity) => {
-                    let row = Row::new(&entity);
-                    if chunk.row_count > 0 && !self.fits(&row, &chunk) {
-                        break;
-                    }
-                    self.add(&row, &mut chunk, learner);
+            let (is_added, has_fault) = self.payload.with_row(record, |row| {
+                let fits = chunk.row_count == 0 || self.fits(row, &chunk);
+                if fits {
+                    self.add(row, &mut chunk);
                 }
-                Err(fault) => chunk.left_out.push((chunk.next, fault)),
+                fits
+            });
+            if is_added == Some(false) {
+                break;
+            }
+            if has_fault {
+                chunk.left_out.push(chunk.next);
             }
             chunk.next += 1;
         }
@@ -171,51 +168,38 @@ impl EntityBuilder {
         }
         let mut hint = 0;
         let mut width = chunk.width;
-        for property in &row.entity.properties {
-            if let Some(number) = self.names.find(property.name, hint) {
+        row.all_cells(|name, _| {
+            if let Some(number) = self.names.find(name, hint) {
                 hint = number + 1;
                 if chunk.columns[number].is_none() {
                     width += self.types[number].as_ref().map_or(0, Type::leaf_count);
                 }
             }
-        }
+            true
+        });
         row_count * width <= self.cell_count_max
     }
 
-    /// Adds the row of an entity. The learner is consulted only about values that may be of a new
-    /// kind: that is far less work than learning from each value, and lets other threads consult it
-    /// as well.
-    fn add(&self, row: &Row<'_>, chunk: &mut Chunk, learner: Option<&Mutex<Learner>>) {
-        let learner = || learner.map(|learner| learner.lock().unwrap_or_else(PoisonError::into_inner));
-        let nothing = Node::default();
+    /// Adds a row.
+    fn add(&self, row: &Row<'_>, chunk: &mut Chunk) {
         let mut hint = 0;
-        row.cells(|name, value| {
-            let number = self.names.find(name, hint);
-            let mut is_new = true;
-            if let Some(number) = number {
-                hint = number + 1;
-                if let Some(kind) = &self.types[number] {
-                    is_new = false;
-                    let column = chunk.columns[number].get_or_insert_with(|| {
-                        chunk.width += kind.leaf_count();
-                        let learner = learner();
-                        let seen = learner.as_ref().map(|learner| learner.columns.get(name));
-                        Column::new(kind, seen.map(|node| node.unwrap_or(&nothing)))
-                    });
-                    if column.set(chunk.row_count, value, &mut is_new) == Err(Misfit) {
-                        chunk.misfit = Some(chunk.next);
-                    }
-                }
-            } else {
-                chunk.misfit = Some(chunk.next);
-            }
-            if is_new && let Some(mut learner) = learner() {
-                learner.is_new = false;
-                learner.add_cell(name, value, hint);
-                chunk.is_new |= learner.is_new;
-            }
-            chunk.misfit.is_none()
+        let fits = row.all_cells(|name, value| {
+            let Some(number) = self.names.find(name, hint) else {
+                return false;
+            };
+            hint = number + 1;
+            let Some(kind) = &self.types[number] else {
+                return true;
+            };
+            let column = chunk.columns[number].get_or_insert_with(|| {
+                chunk.width += kind.leaf_count();
+                Column::new(kind)
+            });
+            column.set(chunk.row_count, value).is_ok()
         });
+        if !fits {
+            chunk.misfit = Some(chunk.next);
+        }
         chunk.row_count += 1;
     }
 }
@@ -231,7 +215,7 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
             "bytes" => Type::Bytes,
             "time" => Type::Time,
             "json" => Type::Json,
-            other => return Err(PyValueError::new_err(format!("no value of an entity is {other}"))),
+            other => return Err(PyValueError::new_err(format!("no value is {other}"))),
         });
     }
     if kind.hasattr("item")? {

@@ -1,5 +1,5 @@
-//! A value of an entity as JSON in one line: the output of `to_json` in
-//! `python/cordwood/payload/entity.py`, as `json_text` writes it. Those are the naive counterpart.
+//! A value as JSON in one line: the output of `to_json` of a payload in
+//! `python/cordwood/_tables/payloads.py`, as `json_text` writes it. Those are the naive counterpart.
 
 use std::fmt::Write;
 
@@ -13,6 +13,7 @@ pub(super) fn write_json(out: &mut String, value: View<'_>) {
         View::Null => out.push_str("null"),
         View::Bool(value) => out.push_str(if value { "true" } else { "false" }),
         View::Int(value) => push(out, format_args!("{value}")),
+        View::Huge(digits) => out.push_str(digits),
         View::Time(time) => write_time(out, time),
         View::Float(value) => write_float(out, value),
         View::Text(text) => write_text(out, text),
@@ -35,7 +36,7 @@ pub(super) fn write_json(out: &mut String, value: View<'_>) {
         }
         structure => {
             // Fields that a user lacks are left out; those that a map lacks are null.
-            let has_nulls = matches!(structure, View::Entity(_));
+            let has_nulls = matches!(structure, View::Entity(_) | View::Object(_));
             out.push('{');
             let begin = out.len();
             structure.all_fields(|name, value| {

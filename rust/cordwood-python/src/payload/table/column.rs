@@ -1,11 +1,11 @@
-//! Arrow columns made from the values of entities, row by row. Independent of Python.
+//! Arrow columns made from values, row by row. Independent of Python.
 
 use std::ffi::CString;
 use std::sync::Arc;
 
 use super::json::{write_base64, write_json};
 use super::names::Names;
-use super::seen::{Kind, Kinds, Node};
+use super::seen::{Kind, Kinds};
 use super::view::View;
 use crate::arrow::bits::Bits;
 use crate::arrow::{Array, DataType, Field, Memory};
@@ -76,8 +76,8 @@ impl Type {
             }
         };
         Field {
-            // A column whose name contains a NUL is not made here.
-            name: CString::new(name).unwrap_or_default().into(),
+            // A name ends at a NUL in Arrow's interface.
+            name: CString::new(name.replace('\0', "\\x00")).unwrap_or_default().into(),
             data_type,
             is_nullable: true,
             children,
@@ -91,8 +91,6 @@ impl Type {
 pub(super) struct Column {
     /// The kinds of values that it can contain.
     possible: Kinds,
-    /// The kinds of values that are known already.
-    known: Kinds,
     len: usize,
     /// How many values are not null.
     valid_count: usize,
@@ -133,17 +131,10 @@ enum Values {
 pub(super) struct Misfit;
 
 impl Column {
-    /// A column of this type. `seen` has the kinds seen in it, if it is to report new ones.
-    pub(super) fn new(kind: &Type, seen: Option<&Node>) -> Self {
-        let nothing = Node::default();
-        let known = match (kind, seen) {
-            (_, None) => Kinds::ALL,
-            (Type::Json, Some(node)) => node.kinds.without_nested(),
-            (_, Some(node)) => node.kinds,
-        };
+    /// A column of this type.
+    pub(super) fn new(kind: &Type) -> Self {
         Column {
             possible: kind.kinds(),
-            known,
             len: 0,
             valid_count: 0,
             validity: Bits::default(),
@@ -161,22 +152,13 @@ impl Column {
                 },
                 Type::List(item) => Values::List {
                     ends: vec![0],
-                    item: Box::new(Column::new(
-                        item,
-                        seen.map(|node| node.item.as_deref().unwrap_or(&nothing)),
-                    )),
+                    item: Box::new(Column::new(item)),
                     count: 0,
                 },
-                Type::Struct(fields) => {
-                    // Structures of any other kind all have the same fields.
-                    let seen = seen.filter(|node| node.kinds.has(Kind::Object));
-                    let field =
-                        |(name, kind)| Column::new(kind, seen.map(|node| node.fields.get(name).unwrap_or(&nothing)));
-                    Values::Struct {
-                        columns: fields.names.iter().zip(&fields.types).map(field).collect(),
-                        fields: Arc::clone(fields),
-                    }
-                }
+                Type::Struct(fields) => Values::Struct {
+                    columns: fields.types.iter().map(Column::new).collect(),
+                    fields: Arc::clone(fields),
+                },
             },
         }
     }
@@ -207,11 +189,9 @@ impl Column {
         }
     }
 
-    /// Sets the value at an index after all those that have one. Sets `is_new` if the value may be
-    /// of a new kind.
-    pub(super) fn set(&mut self, index: usize, value: View<'_>, is_new: &mut bool) -> Result<(), Misfit> {
+    /// Sets the value at an index after all those that have one.
+    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<(), Misfit> {
         let Some(kind) = Kind::of(value) else { return Ok(()) };
-        *is_new |= !self.known.has(kind);
         if !self.possible.has(kind) {
             return Err(Misfit);
         }
@@ -248,7 +228,7 @@ impl Column {
             (Values::List { ends, item, count }, list) if list.is_list() => {
                 let mut fits = Ok(());
                 list.all_items(|value| {
-                    fits = item.set(*count, value, is_new);
+                    fits = item.set(*count, value);
                     *count += 1;
                     fits.is_ok()
                 });
@@ -261,12 +241,10 @@ impl Column {
                 value.all_fields(|name, value| {
                     fits = fields.names.find(name, hint).ok_or(Misfit).and_then(|number| {
                         hint = number + 1;
-                        columns[number].set(index, value, is_new)
+                        columns[number].set(index, value)
                     });
                     fits.is_ok()
                 });
-                // A field that the column lacks may be new to the learner.
-                *is_new |= fits.is_err();
                 fits?;
             }
             _ => return Err(Misfit),

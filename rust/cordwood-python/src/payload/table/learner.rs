@@ -1,4 +1,4 @@
-//! The class that learns the columns of a table of entities.
+//! The class that learns the columns of a table.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,41 +6,50 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::seen::{Learner, Limits, Node, Nodes};
-use super::view::Row;
-use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
+use super::view::Payload;
+use super::{LEFT_OUT_MAX, payload_of};
 use crate::reader::record_batch::RecordBatch;
 
-/// Learns the columns of a table of entities, as `cordwood._tables.learner.Columns` does with rows.
+/// Learns the columns of a table, as `cordwood._tables.learner.Columns` does with rows.
 ///
 /// Args:
+///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
 ///     column_count_max: The maximum number of columns, including fields in columns.
 ///     field_count_max: The maximum number of fields in a column.
 ///     level_count_max: The maximum number of levels of lists and structures in a column.
 ///     other_count: The number of the table's other columns.
 #[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct EntityLearner {
-    pub(super) learner: Mutex<Learner>,
+pub(crate) struct TableLearner {
+    payload: Payload,
+    learner: Mutex<Learner>,
 }
 
 #[pymethods]
-impl EntityLearner {
+impl TableLearner {
     #[new]
-    #[pyo3(signature = (*, column_count_max, field_count_max, level_count_max, other_count))]
-    fn new(column_count_max: usize, field_count_max: usize, level_count_max: usize, other_count: usize) -> Self {
+    #[pyo3(signature = (payload, *, column_count_max, field_count_max, level_count_max, other_count))]
+    fn new(
+        payload: &str,
+        column_count_max: usize,
+        field_count_max: usize,
+        level_count_max: usize,
+        other_count: usize,
+    ) -> PyResult<Self> {
         let limits = Limits {
             columns: column_count_max,
             fields: field_count_max,
             levels: level_count_max,
         };
-        EntityLearner {
+        Ok(TableLearner {
+            payload: payload_of(payload)?,
             learner: Mutex::new(Learner::new(limits, other_count)),
-        }
+        })
     }
 
     /// Learns from records.
     ///
-    /// It stops at a record after which there are too many columns, and at one with a property
-    /// whose name is `origin`.
+    /// It stops at a record after which there are too many columns, and at one whose row has a
+    /// column `origin`.
     ///
     /// Args:
     ///     batch: The records.
@@ -48,44 +57,41 @@ impl EntityLearner {
     ///     origin: The name of the table's other column, if it has one.
     ///
     /// Returns:
-    ///     The index of the record to continue with; the indices of the records that were left out,
-    ///     each with the error or with the reserved name of a property; and `"columns"` or
-    ///     `"origin"` if one of these made it stop.
+    ///     The index of the record to continue with; the indices of the records that cannot be
+    ///     read, or not completely; and `"columns"` or `"origin"` if one of these made it stop.
     #[pyo3(signature = (batch, begin, origin, /))]
-    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn learn(
         &self,
         py: Python<'_>,
         batch: &Bound<'_, RecordBatch>,
         begin: usize,
         origin: Option<&str>,
-    ) -> PyResult<(usize, Vec<(usize, Py<PyAny>)>, Option<&'static str>)> {
+    ) -> (usize, Vec<usize>, Option<&'static str>) {
         let batch = batch.get().shared();
-        let (next, left_out, stop) = py.detach(|| {
+        py.detach(|| {
             let records = batch.records();
             let mut learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut left_out = LeftOut::new();
+            let mut left_out = Vec::new();
             let mut next = begin;
             while let Some(record) = records.get(next)
                 && left_out.len() < LEFT_OUT_MAX
             {
-                match decode(record) {
-                    Ok(entity) => {
-                        let is_origin = |property: &cordwood_payload::Property<'_>| Some(property.name) == origin;
-                        if origin.is_some() && entity.properties.iter().any(is_origin) {
-                            return (next, left_out, Some("origin"));
-                        }
-                        if !learner.add(&Row::new(&entity)) {
-                            return (next, left_out, Some("columns"));
-                        }
+                let (stop, has_fault) = self.payload.with_row(record, |row| {
+                    if origin.is_some() && !row.all_cells(|name, _| Some(name) != origin) {
+                        return Some("origin");
                     }
-                    Err(fault) => left_out.push((next, fault)),
+                    (!learner.add(row)).then_some("columns")
+                });
+                if let Some(Some(stop)) = stop {
+                    return (next, left_out, Some(stop));
+                }
+                if has_fault {
+                    left_out.push(next);
                 }
                 next += 1;
             }
             (next, left_out, None)
-        });
-        Ok((next, left_out_objects(py, left_out)?, stop))
+        })
     }
 
     /// The learned columns.

@@ -1,4 +1,4 @@
-//! Which columns a table of entities has: the rules of `Columns` in
+//! Which columns a table has: the rules of `Columns` in
 //! `python/cordwood/_tables/learner.py`, which is the naive counterpart and makes types from the
 //! kinds found here. Independent of Python and of Arrow.
 
@@ -22,8 +22,8 @@ pub(super) struct Nodes {
 }
 
 /// The kinds of values, by the names that `Columns` uses for them.
-pub(super) const KINDS: [&str; 13] = [
-    "bool", "int", "large", "float", "text", "bytes", "time", "list", "object", "key", "place", "user", "json",
+pub(super) const KINDS: [&str; 14] = [
+    "bool", "int", "large", "huge", "float", "text", "bytes", "time", "list", "object", "key", "place", "user", "json",
 ];
 
 /// A set of kinds: one bit for each, by its index in [`KINDS`].
@@ -41,21 +41,6 @@ impl Kinds {
     pub(super) fn has(self, kind: Kind) -> bool {
         self.0 >> kind as u16 & 1 == 1
     }
-
-    /// Whether values of these kinds have no common type, so that the column is JSON whichever
-    /// values follow, as `_common` in `learner.py` defines it.
-    fn conflict(self) -> bool {
-        let united = [
-            Kinds::of(&[Kind::Int, Kind::Large]),
-            Kinds::of(&[Kind::Int, Kind::Float]),
-        ];
-        self.0.count_ones() > 1 && !united.iter().any(|kinds| kinds.0 == self.0)
-    }
-
-    /// Without the kinds whose values contain others, from which more may be learned.
-    pub(super) fn without_nested(self) -> Kinds {
-        Kinds(self.0 & !(1 << Kind::List as u16 | 1 << Kind::Object as u16))
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +48,7 @@ pub(super) enum Kind {
     Bool,
     Int,
     Large,
+    Huge,
     Float,
     Text,
     Bytes,
@@ -86,6 +72,7 @@ impl Kind {
             View::Bool(_) => Kind::Bool,
             View::Int(value) if value.unsigned_abs() <= EXACT_MAX => Kind::Int,
             View::Int(_) => Kind::Large,
+            View::Huge(_) => Kind::Huge,
             View::Time(_) => Kind::Time,
             View::Float(_) => Kind::Float,
             View::Text(_) | View::Base64(_) => Kind::Text,
@@ -93,8 +80,8 @@ impl Kind {
             View::Point(..) => Kind::Place,
             View::User(_) => Kind::User,
             View::Key(_) => Kind::Key,
-            View::Entity(_) | View::Element(_) | View::Other(_) | View::Data(_) => Kind::Object,
-            View::Array(_) | View::Path(_) | View::Others(_) => Kind::List,
+            View::Entity(_) | View::Element(_) | View::Other(_) | View::Data(_) | View::Object(_) => Kind::Object,
+            View::Array(_) | View::Path(_) | View::Others(_) | View::Values(_) => Kind::List,
         })
     }
 }
@@ -108,17 +95,13 @@ impl Node {
             .filter_map(move |(number, name)| (seen >> number & 1 == 1).then_some(name))
     }
 
-    /// Returns whether this is the first value of its kind.
-    fn see(&mut self, kind: Kind) -> bool {
-        let is_first = !self.kinds.has(kind);
+    fn see(&mut self, kind: Kind) {
         self.kinds.0 |= 1 << kind as u16;
-        is_first
     }
 
     /// Learns the values in a list or an object. Returns whether there is room for it.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
-            room.is_new |= self.item.is_none();
             let item = self.item.get_or_insert_default();
             return value.all_items(|value| item.learn_one(value, level_count, room));
         }
@@ -144,26 +127,14 @@ impl Node {
         if is_nested && level_count == 1 {
             kind = Kind::Json;
         }
-        room.is_new |= self.see(kind);
-        let was_new = room.is_new;
-        if is_nested && level_count > 1 && !self.learn(value, level_count - 1, room) {
-            return false;
-        }
-        if self.kinds.conflict() {
-            // This changes no type.
-            room.is_new = was_new;
-        }
-        true
+        self.see(kind);
+        !is_nested || level_count == 1 || self.learn(value, level_count - 1, room)
     }
 }
 
 impl Nodes {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.names.iter().zip(&self.nodes)
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&Node> {
-        self.nodes.get(self.names.find(name, 0)?)
     }
 }
 
@@ -186,15 +157,12 @@ struct Room {
     field_count: usize,
     /// Fields of this column.
     own_count: usize,
-    /// Whether a kind was seen for the first time.
-    is_new: bool,
 }
 
 impl Room {
     /// Takes the room for one more field, and returns whether there was any. The field counts even
     /// if there was none.
     fn take(&mut self) -> bool {
-        self.is_new = true;
         self.own_count += 1;
         self.field_count += 1;
         self.own_count <= self.limits.fields && self.column_count + self.field_count <= self.limits.columns
@@ -211,8 +179,6 @@ pub(super) struct Learner {
     /// at such a column.
     pub(super) field_counts: Vec<Option<usize>>,
     field_count: usize,
-    /// Whether a row contained a kind of value that no earlier row did.
-    pub(super) is_new: bool,
 }
 
 impl Learner {
@@ -223,14 +189,13 @@ impl Learner {
             columns: Nodes::default(),
             field_counts: Vec::new(),
             field_count: 0,
-            is_new: false,
         }
     }
 
     /// Learns from a row. Returns whether the number of columns is within the limit.
     pub(super) fn add(&mut self, row: &Row<'_>) -> bool {
         let mut hint = 0;
-        row.cells(|name, value| {
+        row.all_cells(|name, value| {
             hint = self.add_cell(name, value, hint) + 1;
             true
         });
@@ -239,10 +204,9 @@ impl Learner {
 
     /// Learns from one value of a row. Returns the number of the column, which is looked for at
     /// `hint` first.
-    pub(super) fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
+    fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;
         let number = names.find(name, hint).unwrap_or_else(|| {
-            self.is_new = true;
             nodes.push(Node::default());
             self.field_counts.push(Some(0));
             names.add(name)
@@ -251,24 +215,18 @@ impl Learner {
             return number;
         };
         let root = &mut nodes[number];
-        self.is_new |= root.see(kind);
+        root.see(kind);
         if matches!(kind, Kind::List | Kind::Object) {
             let mut room = Room {
                 limits: self.limits,
                 column_count: names.len() + self.other_count,
                 field_count: self.field_count,
                 own_count,
-                is_new: self.is_new,
             };
             let has_room = root.learn(value, self.limits.levels, &mut room);
             self.field_counts[number] = has_room.then_some(room.own_count);
             self.field_count = room.field_count;
-            // In a column that is JSON anyway, the contents of its values change no type.
-            if !root.kinds.conflict() {
-                self.is_new = room.is_new;
-            }
             if !has_room {
-                self.is_new = true;
                 self.field_count -= room.own_count;
                 root.item = None;
                 root.fields = Nodes::default();

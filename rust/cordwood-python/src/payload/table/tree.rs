@@ -1,0 +1,311 @@
+//! JSON text as a tree of values. Independent of Python. `python/cordwood/payload/_json_parser.py`
+//! has the same rules, and the errors: it decodes each record again that is refused here.
+
+use std::borrow::Cow;
+
+/// A value. Text without escapes is borrowed from the record.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value<'v> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// The digits of an integer of more than 64 bits.
+    Huge(&'v str),
+    Float(f64),
+    Text(Cow<'v, str>),
+    Array(Vec<Value<'v>>),
+    Object(Vec<Item<'v>>),
+}
+
+/// A value in an object, and its name.
+pub(super) type Item<'v> = (Cow<'v, str>, Value<'v>);
+
+/// What to do with text that some programs write, and most do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rules {
+    /// Two values of one name, a number beyond the range of a double, and an integer of more than
+    /// [`DIGITS_MAX`] digits are refused.
+    Document,
+    /// The last of several values of one name counts, such a number is infinite, and such an
+    /// integer is text: the values of a run.
+    Run,
+}
+
+/// The most levels of arrays and objects.
+const LEVELS_MAX: usize = 100;
+
+/// The most digits of an integer, as in Python: the time to convert more is quadratic.
+const DIGITS_MAX: usize = 4_300;
+
+/// The text is refused.
+#[derive(Debug)]
+pub(super) struct Refused;
+
+/// The value of JSON text. `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes them. A
+/// lone surrogate is its escape, six characters.
+pub(super) fn parse(text: &str, rules: Rules) -> Result<Value<'_>, Refused> {
+    let mut parser = Parser { text, at: 0, rules };
+    let value = parser.value(LEVELS_MAX)?;
+    parser.space();
+    if parser.at == text.len() {
+        Ok(value)
+    } else {
+        Err(Refused)
+    }
+}
+
+struct Parser<'v> {
+    text: &'v str,
+    at: usize,
+    rules: Rules,
+}
+
+impl<'v> Parser<'v> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Takes a byte after white space, if it is the next.
+    fn take(&mut self, byte: u8) -> bool {
+        self.space();
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn word(&mut self, word: &str, value: Value<'v>) -> Result<Value<'v>, Refused> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(Refused);
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn value(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
+        self.space();
+        match self.peek().ok_or(Refused)? {
+            b'"' => Ok(Value::Text(self.string()?)),
+            b'{' => self.object(level_count.checked_sub(1).ok_or(Refused)?),
+            b'[' => self.array(level_count.checked_sub(1).ok_or(Refused)?),
+            b'n' => self.word("null", Value::Null),
+            b't' => self.word("true", Value::Bool(true)),
+            b'f' => self.word("false", Value::Bool(false)),
+            b'N' => self.word("NaN", Value::Float(f64::NAN)),
+            b'I' => self.word("Infinity", Value::Float(f64::INFINITY)),
+            b'-' if self.text[self.at..].starts_with("-I") => self.word("-Infinity", Value::Float(f64::NEG_INFINITY)),
+            _ => self.number(),
+        }
+    }
+
+    fn array(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
+        self.at += 1;
+        let mut values = Vec::new();
+        if self.take(b']') {
+            return Ok(Value::Array(values));
+        }
+        loop {
+            let value = self.value(level_count)?;
+            // The length comes from the record.
+            values.try_reserve(1).map_err(|_| Refused)?;
+            values.push(value);
+            if self.take(b']') {
+                return Ok(Value::Array(values));
+            }
+            if !self.take(b',') {
+                return Err(Refused);
+            }
+        }
+    }
+
+    fn object(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
+        self.at += 1;
+        let mut items: Vec<Item<'v>> = Vec::new();
+        if self.take(b'}') {
+            return Ok(Value::Object(items));
+        }
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return Err(Refused);
+            }
+            let name = self.string()?;
+            if !self.take(b':') {
+                return Err(Refused);
+            }
+            let value = self.value(level_count)?;
+            items.try_reserve(1).map_err(|_| Refused)?;
+            items.push((name, value));
+            if self.take(b'}') {
+                break;
+            }
+            if !self.take(b',') {
+                return Err(Refused);
+            }
+        }
+        match self.rules {
+            _ if !has_twice(&items) => Ok(Value::Object(items)),
+            Rules::Document => Err(Refused),
+            Rules::Run => Ok(Value::Object(with_last(items))),
+        }
+    }
+
+    fn digits(&mut self) -> usize {
+        let begin = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        self.at - begin
+    }
+
+    fn number(&mut self) -> Result<Value<'v>, Refused> {
+        let begin = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        let is_zero = self.peek() == Some(b'0');
+        let digit_count = self.digits();
+        if digit_count == 0 || is_zero && digit_count > 1 {
+            return Err(Refused);
+        }
+        let mut is_int = true;
+        if self.peek() == Some(b'.') {
+            is_int = false;
+            self.at += 1;
+            if self.digits() == 0 {
+                return Err(Refused);
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            is_int = false;
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            if self.digits() == 0 {
+                return Err(Refused);
+            }
+        }
+        let text = &self.text[begin..self.at];
+        if !is_int {
+            let value: f64 = text.parse().map_err(|_| Refused)?;
+            return if value.is_finite() || self.rules == Rules::Run {
+                Ok(Value::Float(value))
+            } else {
+                Err(Refused)
+            };
+        }
+        match text.parse() {
+            Ok(value) => Ok(Value::Int(value)),
+            Err(_) if digit_count <= DIGITS_MAX => Ok(Value::Huge(text)),
+            Err(_) if self.rules == Rules::Run => Ok(Value::Text(text.into())),
+            Err(_) => Err(Refused),
+        }
+    }
+
+    fn string(&mut self) -> Result<Cow<'v, str>, Refused> {
+        self.at += 1;
+        let plain = self.plain()?;
+        if self.peek() == Some(b'"') {
+            self.at += 1;
+            return Ok(Cow::Borrowed(plain));
+        }
+        let mut text = String::new();
+        text.try_reserve(plain.len()).map_err(|_| Refused)?;
+        text.push_str(plain);
+        while self.peek() != Some(b'"') {
+            self.at += 1;
+            self.escape(&mut text)?;
+            text.push_str(self.plain()?);
+        }
+        self.at += 1;
+        Ok(Cow::Owned(text))
+    }
+
+    /// The text up to a quotation mark or a backslash. Control characters are refused.
+    fn plain(&mut self) -> Result<&'v str, Refused> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let len = rest
+            .iter()
+            .position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+            .ok_or(Refused)?;
+        if rest[len] < 0x20 {
+            return Err(Refused);
+        }
+        let plain = &self.text[self.at..self.at + len];
+        self.at += len;
+        Ok(plain)
+    }
+
+    fn escape(&mut self, text: &mut String) -> Result<(), Refused> {
+        let letter = self.peek().ok_or(Refused)?;
+        self.at += 1;
+        text.push(match letter {
+            b'"' | b'\\' | b'/' => char::from(letter),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.unicode(text),
+            _ => return Err(Refused),
+        });
+        Ok(())
+    }
+
+    fn unicode(&mut self, text: &mut String) -> Result<(), Refused> {
+        let first = self.hex(self.at).ok_or(Refused)?;
+        self.at += 4;
+        if (0xd800..0xdc00).contains(&first)
+            && self.text[self.at..].starts_with("\\u")
+            && let Some(second) = self.hex(self.at + 2)
+            && (0xdc00..0xe000).contains(&second)
+        {
+            self.at += 6;
+            let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+            text.extend(char::from_u32(code));
+        } else if let Some(character) = char::from_u32(first) {
+            text.push(character);
+        } else {
+            text.push_str(&format!("\\u{first:04x}"));
+        }
+        Ok(())
+    }
+
+    fn hex(&self, at: usize) -> Option<u32> {
+        let digits = self.text.as_bytes().get(at..at + 4)?;
+        digits
+            .iter()
+            .try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
+    }
+}
+
+/// Whether two items have one name.
+pub(super) fn has_twice(items: &[Item<'_>]) -> bool {
+    if items.len() <= 16 {
+        return (1..items.len()).any(|at| items[..at].iter().any(|(name, _)| *name == items[at].0));
+    }
+    let mut names: Vec<&str> = items.iter().map(|(name, _)| name.as_ref()).collect();
+    names.sort_unstable();
+    names.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// The items, each with the last value of its name, in the order in which the names first occur.
+fn with_last<'v>(items: Vec<Item<'v>>) -> Vec<Item<'v>> {
+    let mut numbers = std::collections::HashMap::new();
+    let mut kept: Vec<Item<'v>> = Vec::new();
+    for (name, value) in items {
+        match numbers.get(&name) {
+            Some(&number) => {
+                let (_, earlier): &mut Item<'v> = &mut kept[number];
+                *earlier = value;
+            }
+            None => {
+                numbers.insert(name.clone(), kept.len());
+                kept.push((name, value));
+            }
+        }
+    }
+    kept
+}
