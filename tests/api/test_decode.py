@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import shutil
 import struct
 import subprocess
 import sys
@@ -482,6 +483,37 @@ def test_a_value_that_cannot_be_read_is_left_out(tmp_path):
     scan = cordwood.scan(path, decode="wandb-history", on_corruption="salvage")
     assert pa.table(scan).to_pylist() == [{"a": 1}]
     assert [offset for offset, _ in scan.left_out[0]] == [7]
+
+
+def names_of(path):
+    table = pa.table(cordwood.scan(path, decode="write-batch"))
+    return list(zip(*(table.column(name).to_pylist() for name in ("key", "column_family_name")), strict=True))
+
+
+def test_the_names_of_column_families_are_those_of_rocksdb(tmp_path):
+    rocksdict = pytest.importorskip("rocksdict")
+    database = rocksdict.Rdict(str(tmp_path / "db"), rocksdict.Options(raw_mode=True))
+    users, units = (
+        database.create_column_family(name, rocksdict.Options(raw_mode=True)) for name in ("users", "ünits")
+    )
+    database[b"x"], users[b"u"], units[b"v"] = b"1", b"2", b"3"
+    database.drop_column_family("users")
+    shutil.copytree(tmp_path / "db", tmp_path / "copy")
+    [log] = [path for path in (tmp_path / "copy").glob("*.log") if path.stat().st_size]
+    expected = [(b"x", b"default"), (b"u", b"users"), (b"v", "ünits".encode())]
+    assert names_of(log) == expected
+    # A MANIFEST that is damaged after the names, or is no log, takes nothing away.
+    [manifest] = (tmp_path / "copy").glob("MANIFEST-*")
+    manifest.write_bytes(manifest.read_bytes()[:-1])
+    (tmp_path / "copy/MANIFEST-999999").write_bytes(b"this is no log, but text")
+    (tmp_path / "copy/MANIFEST-999998").mkdir()
+    assert names_of(log) == expected
+    manifest.unlink()
+    assert names_of(log) == [(key, None) for key, _ in expected]
+
+
+def test_a_database_of_leveldb_has_no_names_of_column_families():
+    assert {name for _, name in names_of(VECTORS / "leveldb/plyvel/000003.log")} == {None}
 
 
 def test_the_operations_before_a_fault_are_rows(tmp_path):

@@ -124,7 +124,9 @@ def test_options_of_csv_are_for_csv(log):
 def test_a_log_without_records(tmp_path):
     path = tmp_path / "log"
     path.touch()
-    operation = "offset,sequence,kind,column_family,key,end_key,value,xid,timestamp,write_unix_time\n"
+    operation = (
+        "offset,sequence,kind,column_family,column_family_name,key,end_key,value,xid,timestamp,write_unix_time\n"
+    )
     for payload, header in [
         ("raw", "offset,end_offset,data\n"),
         ("write-batch", operation),

@@ -7,6 +7,8 @@ import functools
 import importlib
 import io
 import operator
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -38,6 +40,8 @@ class Log(NamedTuple):
     cut: LeaveOut = lambda _record, _error: None
     """Gets each record of which only the beginning is in the rows, before they are made."""
     on_corruption: str = "skip"
+    path: str | None = None
+    """The path or URL of the log, if it has one."""
 
 
 class Rows(NamedTuple):
@@ -153,6 +157,7 @@ def operations(log: Log) -> Rows:
     from cordwood.payload.write_batch import attributes_of
 
     batch_of = write_batches(log.dialect, log.report)
+    names = _family_names(log.path) if log.path else {}
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         batch, error = batch_of(record.data)
@@ -169,9 +174,45 @@ def operations(log: Log) -> Rows:
         with contextlib.suppress(PayloadError):
             for operation in batch:
                 # Each row begins with the sequence number, or with `None` in its place.
-                yield {"offset": offset, "sequence": None, **attributes_of(operation)}
+                row = {"offset": offset, "sequence": None, **attributes_of(operation)}
+                name = names.get(operation.column_family)
+                yield row if name is None else {**dict.fromkeys(_UP_TO_NAME), **row, "column_family_name": name}
 
     return Rows(rows)
+
+
+_UP_TO_NAME = ("offset", "sequence", "kind", "column_family", "column_family_name")
+
+
+def _family_names(path: str) -> dict[int | None, bytes]:
+    """The names of the column families, from the MANIFESTs beside a log; none if there is only the default one."""
+    folder = os.path.dirname(path) or os.curdir  # noqa: PTH120 - pathlib is slow to import
+    names: dict[int | None, bytes] = {}
+    # A folder that cannot be listed, or a file that cannot be read, has no names.
+    with contextlib.suppress(OSError):
+        for file in sorted(os.listdir(folder)):  # noqa: PTH208
+            manifest = os.path.join(folder, file)  # noqa: PTH118
+            if re.fullmatch(r"MANIFEST-[0-9]+", file) and os.path.isfile(manifest):  # noqa: PTH113
+                with contextlib.suppress(cordwood.DialectError):
+                    names.update(_families_of(cordwood.Reader(manifest, on_corruption="salvage")))
+    return {0: b"default", **names} if names else {}
+
+
+def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The column families that the records of a MANIFEST add: their numbers and names."""
+    from cordwood.payload.version_edit import FieldKind, VersionEdit
+
+    for record in manifest:
+        # Most edits need not be decoded: they lack the tag that adds a column family.
+        if _ADDS_FAMILY in record:
+            with contextlib.suppress(PayloadError):
+                fields = {field.kind: field.value for field in VersionEdit(record)}
+                if FieldKind.COLUMN_FAMILY_ADD in fields:
+                    number = cast("int", fields.get(FieldKind.COLUMN_FAMILY, 0))
+                    yield number, cast("bytes", fields[FieldKind.COLUMN_FAMILY_ADD])
+
+
+_ADDS_FAMILY = b"\xc9\x01"
 
 
 def is_version_edit(record: bytes, _: str | None) -> bool:

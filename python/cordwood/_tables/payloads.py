@@ -160,6 +160,7 @@ _ALL = (
             "sequence": "uint",
             "kind": "text",
             "column_family": "uint",
+            "column_family_name": "bytes",
             "key": "bytes",
             "end_key": "bytes",
             "value": "bytes",

@@ -335,6 +335,7 @@ class _Log:
                 self.leave_out,
                 self.leave_out,
                 on_corruption=self._options["on_corruption"],
+                path=reader.path,
             )
         )
         rows: list[Row] = []

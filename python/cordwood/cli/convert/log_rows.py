@@ -85,6 +85,7 @@ class LogRows:
                 self._leave_out_value,
                 self._cut,
                 on_corruption=options.on_corruption,
+                path=reader.path,
             )
         )
         self._found = found
