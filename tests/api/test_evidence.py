@@ -60,7 +60,10 @@ def test_deleted_and_overwritten_keys_have_their_sequence_numbers(tmp_path):
         [put(b"a"), delete(b"b"), delete(b"unknown")],
         [delete(b"a"), put(b"b"), ("delete_range", {"key": b"c", "end_key": b"d"})],
     )
-    keys = cordwood.evidence(path).logs[0].keys
+    found = cordwood.evidence(path)
+    keys = found.logs[0].keys
+    assert "<bdi>unknown</bdi></code></td><td>6 at " in found.html
+    assert [found.html.count(text) for text in ("not in this log", "not looked for")] == [1, 1]
     assert [change[:1] + change[4:] for change in keys.deleted] == [
         (b"b", 5, second, 2, first),
         (b"unknown", 6, second, None, None),

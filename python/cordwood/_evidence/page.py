@@ -195,10 +195,11 @@ def _key_row(change: KeyChange) -> Sequence[str]:
         key += f" up to {_key(change.end_key)}"
     if change.column_family:
         key += f" in column family {change.column_family:,}"
+    absent = "not in this log" if change.end_key is None else "not looked for"
     return (
         key,
         f"{_number(change.sequence)} at {change.offset:,}",
-        "not in this log" if change.old_offset is None else _number(change.old_sequence),
+        absent if change.old_offset is None else _number(change.old_sequence),
         "" if change.old_offset is None else f"{change.old_offset:,}",
     )
 
