@@ -190,12 +190,13 @@ class _Folder:
             problems.append(Problem(ProblemKind.MANIFEST_MISSING, self._path(name)))
         elif name is not None:
             manifest = _Manifest(self._path(name))
-            if fault := manifest.fault(self._engine(manifest)):
+            engine = self._engine(manifest)
+            if fault := manifest.fault(engine):
                 problems.append(Problem(fault, self._path(name)))
                 # A list that is not whole shows neither which files are missing nor that another MANIFEST is older.
-                manifest = None
                 if fault in (ProblemKind.MANIFEST_DAMAGED, ProblemKind.MANIFEST_UNKNOWN):
-                    return Database(self.path, self._engine(None), name, None, None, tuple(problems))
+                    return Database(self.path, engine, name, None, None, tuple(problems))
+                manifest = None
         if not manifest:
             for newest in self.manifests:
                 manifest = _Manifest(self._path(newest))
@@ -211,6 +212,9 @@ class _Folder:
         return Database(self.path, engine, name, newest, count, tuple(problems))
 
     def _is_database(self) -> bool:
+        # Titan, beside RocksDB, keeps a MANIFEST of another kind.
+        if os.path.basename(os.path.abspath(self.path)) == "titandb":  # noqa: PTH100, PTH119
+            return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
         if self.marker or (self.current is not None and not self.current.startswith(_NETEASE)):
             return bool(self.marker or self.manifests or has_tables or has_logs)
@@ -248,7 +252,8 @@ class _Folder:
 
     def _table_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         suffixes = ("ldb", "sst")
-        if engine != Engine.LEVELDB or any(name.endswith(".sst") for name in self.names):
+        found_suffixes = {name[-3:] for name in self._matching(_TABLE)}
+        if engine != Engine.LEVELDB or found_suffixes == {"sst"}:
             suffixes = ("sst", "ldb")
         missing: dict[int, list[str]] = {}
         found: set[int] = set()
@@ -333,8 +338,8 @@ _CURRENT_TEXTS = {
     ProblemKind.MANIFEST_MISSING: "names {}, which is missing",
     ProblemKind.MANIFEST_EMPTY: "names {}, which has no usable edit",
     ProblemKind.MANIFEST_INCOMPLETE: "names {}, which lacks the next file, log or sequence number",
-    ProblemKind.MANIFEST_DAMAGED: "names {}, which is damaged: which tables there are is not known",
-    ProblemKind.MANIFEST_UNKNOWN: "names {}, which has edits of an unknown kind: which tables there are is not known",
+    ProblemKind.MANIFEST_DAMAGED: "names {}, which is damaged: its list of tables is not whole",
+    ProblemKind.MANIFEST_UNKNOWN: "names {}, which has edits of an unknown kind: its list of tables is not known",
 }
 
 

@@ -249,6 +249,22 @@ def test_a_database_that_netease_encrypted_is_not_judged(database):
     assert database_in(str(database)) is None
 
 
+def test_the_folder_of_titan_is_not_judged(database):
+    """Its MANIFEST has other edits."""
+    [manifest] = database.glob("MANIFEST-*")
+    manifest.write_bytes(reference.encode([b"\1\5other"]))
+    assert not database_in(str(database)).ok
+    assert database_in(str(database.rename(database.with_name("titandb")))) is None
+
+
+def test_a_database_that_leveldb_repaired_is_whole(database):
+    """It needs no log: all writes are in tables. Before, its MANIFEST was missing."""
+    next(database.glob("MANIFEST-*")).unlink()
+    plyvel.repair_db(str(database))
+    assert kinds(database) == []
+    assert keys_in_leveldb(database) == 2_001
+
+
 # RocksDB and Pebble ----------------------------------------------------------------------------
 
 
