@@ -441,9 +441,11 @@ def entity_rows() -> RowsOf:
 
 def is_object(record: bytes, _: str | None) -> bool:
     """Whether a record is a JSON object. Any digits would also be JSON."""
+    if record[:1] != b"{":
+        return False
     from cordwood.payload._json_parser import document
 
-    return record[:1] == b"{" and document(record) is not None
+    return document(record) is not None
 
 
 def documents(_: Log) -> Rows:
