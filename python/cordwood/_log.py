@@ -20,7 +20,7 @@ def log_skipped(region: SkippedRegion, path: str | None) -> None:
 def log_other_log(own: int, other: int, path: str | None) -> None:
     """Logs why no record of a file is returned: it was renamed, or recycled and not written to since."""
     _logger.warning(
-        "%s: all of it belongs to log %d, but log %d was expected, going by the file's name or an option; "
+        "%s: the whole file belongs to log %d; expected log %d (from the file's name or an option); "
         "log_number=%d reads it",
         path or "log",
         other,

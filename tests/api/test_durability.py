@@ -122,7 +122,7 @@ def test_options_that_make_no_sense(path, options):
 
 @pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_len": 1}, {"sync_interval": 1}, {"preallocate_len": 1}])
 def test_options_that_an_object_does_not_take(tmp_path, options):
-    with (tmp_path / "some.log").open("wb") as file, pytest.raises(ValueError, match="need a path"):
+    with (tmp_path / "some.log").open("wb") as file, pytest.raises(ValueError, match="require a path"):
         cordwood.Writer(file, "w", **options)
 
 
@@ -276,7 +276,7 @@ def test_an_append_whose_write_failed_is_not_in_the_log(path):
     """Records acknowledged earlier still are."""
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
-        with Limit(100), pytest.raises(OSError, match="nothing is known to be on the disk"):
+        with Limit(100), pytest.raises(OSError, match="no byte is known to be on the disk"):
             writer.append(PAYLOAD, sync=True)
         assert writer.tell() == 10
         assert writer.append(b"two", sync=True) == 10
@@ -321,7 +321,7 @@ def test_a_failed_sync_ends_all_work(tmp_path):
     try:
         writer = cordwood.Writer(path, "w")
         writer.append(b"one")
-        with pytest.raises(OSError, match="nothing is known to be on the disk") as caught:
+        with pytest.raises(OSError, match="no byte is known to be on the disk") as caught:
             writer.sync()
         assert caught.value.errno == errno.EINVAL
         for use in [lambda: writer.append(b"two"), lambda: writer.extend([b"two"]), writer.flush, writer.sync]:

@@ -314,7 +314,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(path, tmp_path, threads
         for _ in range(2):
             with pytest.raises(OSError, match="the file was cut while it was read: ") as caught:
                 found.extend(record for batch in batches for record in batch)
-            assert f"it had {path.stat().st_size} bytes, and now nothing follows offset {cut}" in str(caught.value)
+            assert f"it had {path.stat().st_size} bytes, and now has none after offset {cut}" in str(caught.value)
             error = caught.value
             assert (error.errno, error.filename, error.hint) == (errno.EIO, str(copy), "reopen")
         assert reader.outcome.kind == "unfinished"

@@ -174,7 +174,10 @@ def test_sources_that_salvage_refuses(tmp_path):
         (tmp_path / name).write_bytes(written([b"one"]))
     logs = [str(tmp_path / name) for name in ("000014.log", "a.log", "old/a.log")]
     [other, _, second, totals], status = cordwood("salvage", "--json", *logs, str(tmp_path / "new"))
-    for value, log, text in (other, logs[0], "all of it belongs to log 12"), (second, logs[2], "copy it on its own"):
+    for value, log, text in (
+        (other, logs[0], "the whole file belongs to log 12"),
+        (second, logs[2], "copy it on its own"),
+    ):
         check(value, fields("index"))
         assert value["source"] == log
         assert text in value["error"]

@@ -37,7 +37,7 @@ def read_from_pipe(pipe, log, *arguments):
         (["cat"], "", 3),
         (["convert"], "", 3),
         (["convert", "--to", "csv"], "offset,end_offset,data\n", 3),
-        (["verify"], "000009.log: 0 records; all of it belongs to log 6", 3),
+        (["verify"], "000009.log: 0 records; the whole file belongs to log 6", 3),
         (["stat"], "  records    0, 0 bytes\n", 0),
         (["map"], "no damage", 0),
     ],

@@ -40,7 +40,7 @@ def test_rows_of_several_logs(tables, capfd):
     with cordwood.open(path) as reader:
         end = list(reader.records())[1].end_offset
     assert capfd.readouterr().err == (
-        f"cordwood: {path}: stopped at offset {end}, after 2 rows, as --limit says; what follows was not read\n"
+        f"cordwood: {path}: stopped at offset {end}, after 2 rows, as --limit says; the rest was not read\n"
     )
     # The limit is for all logs together.
     assert converted(tables, "--limit", "6", "--columns", "acc,run_id").splitlines()[-2:] == [",a", "high,b"]
@@ -54,7 +54,7 @@ def test_one_row_of_each_run(tables, capfd):
     assert main(["convert", "--as", "wandb-summary", "--limit", "1", str(tables), str(to)]) == 0
     assert to.read_text() == "run_id\na\n"
     text = f"{tables / 'run-b.wandb'}: stopped before it was read, after 1 row, as --limit says"
-    assert capfd.readouterr().err == f"cordwood: {text}; what follows was not read\n"
+    assert capfd.readouterr().err == f"cordwood: {text}; the rest was not read\n"
 
 
 def test_files_of_one_run(tables, capfd):

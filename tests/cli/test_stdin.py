@@ -35,6 +35,6 @@ def test_a_pipe_that_does_not_block_is_refused(command, tmp_path):
     )
     os.close(outer)
     os.close(inner)
-    message = "cordwood: <stdin>: it is in non-blocking mode, where a read may find nothing before the end\n"
+    message = "cordwood: <stdin>: it is in non-blocking mode, where a read may return no bytes before the end\n"
     assert (done.returncode, done.stderr) == (1, message)
     assert not (tmp_path / "new").exists()

@@ -129,7 +129,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     renamed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     message = (
-        f"{renamed}: all of it belongs to log 6, but log 9 was expected, going by the file's name or an option; "
+        f"{renamed}: the whole file belongs to log 6; expected log 9 (from the file's name or an option); "
         "log_number=6 reads it"
     )
     with cordwood.open(renamed) as reader:
@@ -219,7 +219,7 @@ def test_a_replaced_log_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
-    text = "all of it belongs to log 6; the name says 9; to read it: --log-number 6\n"
+    text = "the whole file belongs to log 6; the name says 9; to read it: --log-number 6\n"
     for verb in "verify", "verify --json", "stat", "cat", "convert", "convert --to csv", "fragments", "map":
         done = console(*verb.split(), renamed)
         status = 3 if verb.split()[0] in {"verify", "cat", "convert"} else 0
@@ -229,7 +229,7 @@ def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> No
         done = console(*verb.split(), "--log-number", 6, renamed)
         assert (done.returncode, done.stderr) == (0, ""), verb
     first, *_, last = console("verify", renamed).stdout.splitlines()
-    assert first == f"{renamed}: 0 records; all of it belongs to log 6, and the name says 9"
+    assert first == f"{renamed}: 0 records; the whole file belongs to log 6, and the name says 9"
     assert last == "  to read it: --log-number 6"
     assert console("cat", "--dialect", "recyclable", "--log-number", 6, renamed).stdout == "one\ntwo\n"
     assert '"log_number":9,"other_log_number":6' in console("verify", "--json", renamed).stdout
@@ -241,7 +241,7 @@ def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> No
     assert not saved.exists()
     assert console("salvage", "--dialect", "recyclable", "--log-number", 6, renamed, saved).returncode == 0
     done = console("verify", "--dialect", "recyclable", "--log-number", 5, saved)
-    assert "0 records; all of it belongs to log 6, and --log-number says 5\n" in done.stdout
+    assert "0 records; the whole file belongs to log 6, and --log-number says 5\n" in done.stdout
 
     done = console("cat", "--dialect", "leveldb", "--log-number", "6", renamed)
     assert (done.returncode, done.stdout) == (2, "")

@@ -15,6 +15,7 @@ PACKAGE = Path(cordwood.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
+    "docs/format/implement.md",
     "docs/reference/arrow.md",
     "docs/reference/compat.md",
     "docs/reference/exports.md",

@@ -163,7 +163,7 @@ def _section(index: int, log: LogEvidence) -> str:
 
 def _state(report: Report) -> str:
     if report.ok and report.other_log_number is not None:
-        return f'<span class="bad">all of it belongs to log {report.other_log_number}</span>'
+        return f'<span class="bad">the whole file belongs to log {report.other_log_number}</span>'
     state = _STATES[rank(report)]
     return f'<span class="bad">{state}</span>' if state == "damaged" else state
 

@@ -192,7 +192,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
             try:
                 status = os.stat(full)  # noqa: PTH116
             except FileNotFoundError:
-                found.append((_file_in(folder, above, path, name, "link to nothing"), None))
+                found.append((_file_in(folder, above, path, name, "dangling link"), None))
                 continue
             except OSError:
                 found.append((_file_in(folder, above, path, name, None), None))

@@ -71,7 +71,7 @@ exit status:
      of several files failed, even if others are damaged
   2  the command line is wrong
   3  success, but damage was found or data was left out: stderr or the report
-     says what; an incomplete record at the end, as a crash leaves it, is
+     has the details; an incomplete record at the end, as a crash leaves it, is
      reported, but is not damage
   130 after Ctrl-C; 141 if the program that reads stdout has closed it
 

@@ -31,7 +31,7 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace a log that is there, once the new one is complete; any other file is refused",
+        help="replace an existing log once the new one is complete; refuse to replace any other file",
     )
 
 

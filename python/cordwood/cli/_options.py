@@ -94,7 +94,7 @@ def add_start_argument(parser: argparse.ArgumentParser) -> None:
         type=parse_len,
         default=0,
         metavar="OFFSET",
-        help=f"only what begins at this file offset or after it, {BYTES_HELP}",
+        help=f"only records that begin at this file offset or after it, {BYTES_HELP}",
     )
 
 
@@ -109,7 +109,9 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 def add_range_arguments(parser: argparse.ArgumentParser) -> None:
     """`--start` and `--end`."""
     add_start_argument(parser)
-    parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
+    parser.add_argument(
+        "--end", type=parse_len, metavar="OFFSET", help="only records that begin before this file offset"
+    )
 
 
 def add_record_len_max_argument(parser: argparse.ArgumentParser, what: str = "leave out a longer record") -> None:
@@ -176,8 +178,7 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
         type=_thread_count,
         default=processor_count(),
         metavar="COUNT",
-        help="read with about this many threads: several logs at a time, and several threads for a long one (default: "
-        "one for each core)",
+        help="about how many threads to use, across files and within long ones (default: one for each core)",
     )
 
 

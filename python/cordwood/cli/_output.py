@@ -166,7 +166,7 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
     if (path := local_path(source)) is None:
         return
     log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(path)  # noqa: PTH116
-    with contextlib.suppress(FileNotFoundError):  # A link to nothing.
+    with contextlib.suppress(FileNotFoundError):  # A dangling link.
         if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
             raise ValueError(f"{destination} is the log that is read, and would be overwritten")
 

@@ -32,8 +32,8 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("lines", "nul", "len", "raw"),
         default="lines",
-        help="a newline or a NUL after each record, or its 32-bit little-endian length before it, or "
-        "nothing (default: %(default)s)",
+        help="a newline or a NUL after each record, or its 32-bit little-endian length before it, or no "
+        "delimiter (default: %(default)s)",
     )
     parser.add_argument(
         "--json",
@@ -47,7 +47,8 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         dest="payload",
         choices=(*(name for name, payload in PAYLOADS.items() if payload.value), AUTO),
         help='decode each record, and print it as "value" in place of the data; the forms wandb-... print only '
-        "the records of a run that they apply to; auto: what the dialect and the first record show, reported on stderr",
+        "the records of a run that they apply to; auto: chosen by the dialect and the first record, and reported on "
+        "stderr",
     )
     add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
 

@@ -115,7 +115,7 @@ def _print_repaired(report: cordwood.Report) -> None:
         print_folded(f"  {place_text(region)} repaired, {reason_text(region)}")
 
 
-NO_DIALECT = "nothing shows its dialect, so it was read as leveldb: if it is another, name it with --dialect"
+NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
 """What is said of a damaged log whose dialect nothing shows."""
 
 
@@ -156,7 +156,7 @@ def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -
 def other_log_parts(own: int | None, number: int, *, is_named: bool) -> tuple[str, str, str]:
     """Why no record of such a file is returned, and what to do."""
     says = f"--log-number says {own}" if is_named else f"the name says {own}"
-    return f"all of it belongs to log {number}", says, f"to read it: --log-number {number}"
+    return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
 
 def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
@@ -209,12 +209,10 @@ def report_left_out(name: str, summary: LogSummary, options: argparse.Namespace)
 
 def _policy_note(policy: str, left_out_count: int) -> str:
     """How damage was treated, and what the policy "salvage" would add."""
-    note = f"read with the policy {policy}"
+    note = f"read with --on-corruption {policy}"
     if policy == "stop":
-        return f"{note}; --on-corruption salvage may return more records"
-    return (
-        f"{note}; --on-corruption salvage returns {quantity(left_out_count, 'more record')}" if left_out_count else note
-    )
+        return f"{note}; salvage may return more records"
+    return f"{note}; salvage returns {quantity(left_out_count, 'more record')}" if left_out_count else note
 
 
 def salvaged_text(count: int) -> str:

@@ -28,7 +28,7 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
         "--limit",
         type=_count,
         metavar="COUNT",
-        help=f"stop reading after this many {row}s; whether what follows is damaged is not known",
+        help=f"stop reading after this many {row}s; the rest is not checked for damage",
     )
     parser.add_argument(
         "--columns", type=_names, metavar="NAME,...", help=f"only these {column}, in this order, separated by commas"
@@ -176,7 +176,7 @@ class Selection:
             place = "before it was read" if offset is None else f"at offset {offset}"
             complain(
                 f"{display_name(name)}: stopped {place}, after {quantity(self._count, noun)}, as --limit says; "
-                "what follows was not read"
+                "the rest was not read"
             )
         self._is_reported = True
 

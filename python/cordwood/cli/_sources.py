@@ -45,7 +45,7 @@ def stdin() -> BufferedReader:
         raise
     # Many readers, Python's among them, take a read that found nothing yet for the end.
     if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
-        text = "it is in non-blocking mode, where a read may find nothing before the end"
+        text = "it is in non-blocking mode, where a read may return no bytes before the end"
         raise OSError(errno.EAGAIN, text, name)
     return cast("BufferedReader", sys.stdin.buffer)
 

@@ -1,7 +1,7 @@
 """Print the records of logs.
 
-Damage is reported on stderr, and what comes after it is still printed; the exit status is then 3, as it is if all of a
-file belongs to another log, whose records are not printed. If a file grows meanwhile, it is printed up to about the
+Damage is reported on stderr, and the records after it are still printed; the exit status is then 3, as it is if all of
+a file belongs to another log, whose records are not printed. If a file grows meanwhile, it is printed up to about the
 length that it had at the start. On a terminal, control characters are escaped, except with --format raw.
 """
 

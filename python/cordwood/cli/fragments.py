@@ -1,7 +1,7 @@
-"""List the fragments of logs, with what is wrong with them.
+"""List the fragments of logs, with their faults.
 
-One line for each fragment, and for each part of a block that is not one; together they cover the whole file. For what
-the reader skips, the line ends with the reason. The payload length is the one that the header states, right or wrong,
+One line for each fragment, and for each part of a block that is not one; together they cover the whole file. Where the
+reader skips it, the line ends with the reason. The payload length is the one that the header states, right or wrong,
 and the checksum is that of the header, without its mask: --json also has the computed one, and more. Exit status 3 if
 there is damage.
 
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `fragments`."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    parser.add_argument("--damaged", action="store_true", help="only what is damaged")
+    parser.add_argument("--damaged", action="store_true", help="only damaged entries")
     parser.add_argument(
         "--bytes", metavar="FOLDER", help="also write the bytes of each skipped region to a new file in this folder"
     )

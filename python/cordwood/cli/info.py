@@ -1,9 +1,9 @@
 """Describe files and folders in a few lines.
 
-For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records contain,
-how many there are, when they were logged, how much is damaged, and the commands that show more. Among several logs, the
-first ten runs have a line each. All logs are read. Exit status 3 if one is damaged, if the engine of a database would
-refuse it or lose data because files are missing, or if an export is not complete.
+For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, the contents of their
+records, how many there are, when they were logged, how much is damaged, and the commands that show more. Among several
+logs, the first ten runs have a line each. All logs are read. Exit status 3 if one is damaged, if the engine of a
+database would refuse it or lose data because files are missing, or if an export is not complete.
 """
 
 from __future__ import annotations

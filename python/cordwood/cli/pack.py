@@ -1,10 +1,10 @@
 """Copy closed logs to packed logs, which are shorter, or back.
 
-In a packed log, many records share a fragment, and are compressed together. cordwood reads it without an option, and
-nothing else does, so do not pack the log of a database that is still to be opened.
+In a packed log, many records share a fragment, and are compressed together. cordwood reads it without an option, and no
+other program does, so do not pack the log of a database that is still to be opened.
 
 The copy contains all records, or it is not made: if a log is damaged, ends in an incomplete record, or has zeros other
-than padding at its end, nothing is written, and the exit status is 3. `cordwood salvage` copies such a log. The new log
+than padding at its end, no log is written, and the exit status is 3. `cordwood salvage` copies such a log. The new log
 is on the disk before it gets its name, so a file with that name is complete, also with --overwrite. The old one is not
 changed.
 

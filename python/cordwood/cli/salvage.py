@@ -1,12 +1,12 @@
-"""Write everything that can be read from damaged logs to new logs.
+"""Write all readable records of damaged logs to new logs.
 
 The source is not changed. The new log is on the disk before it gets its name, so a file with that name is complete,
 also with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
 damage was found in it.
 
-The new log keeps the dialect of the source, its log number, and what the engine wrote for its own use. What cannot be
-kept is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new log the name
-of the old one, in another folder: under the name of another log, they would find no record in it.
+The new log keeps the dialect of the source, its log number, and the engine's metadata. Lost properties are reported.
+RocksDB and Pebble look for the number of a log in the name of its file, so give the new log the name of the old one, in
+another folder: under the name of another log, they would find no record in it.
 
 Two or more logs, a pattern, and all logs in a folder are salvaged to a folder, which is created if it does not exist;
 so is a single log if DESTINATION is a folder or ends in a slash. They keep their
@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repair-bit-flips",
         action="store_true",
-        help="also write records whose damage one flipped bit explains, with that bit flipped back; such a record is "
-        "what the checksum says, if one bit was flipped",
+        help="also write records whose damage one flipped bit explains, with that bit flipped back; such a "
+        "record is valid by its checksum, if one bit was flipped",
     )
     parser.add_argument(
         "--json",
@@ -134,7 +134,7 @@ def _print_report(name: str, destination: str, report: cordwood.Report, options:
     print_report(name, report, summary, options, sha256=None)
     if report.repaired_count:
         repaired = quantity(report.repaired_count, "record")
-        print_folded(f"  {repaired} repaired: what the checksum says, if one bit was flipped")
+        print_folded(f"  {repaired} repaired: valid by checksum, if one bit was flipped")
     print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
 
 

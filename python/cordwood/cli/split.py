@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> Status:
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(
                 f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its beginning, "
-                "since only what comes before says where it ends"
+                "since only the part before says where it ends"
             )
         for part in parts:
             if options.json:

@@ -1,4 +1,4 @@
-"""Count what is in logs.
+"""Count the records, fragments and bytes of logs.
 
 Exit status 3 if one is damaged: `cordwood verify` says where.
 

@@ -1,15 +1,15 @@
-"""Check logs and say what is wrong with them.
+"""Check logs and report their damage.
 
 One line for each log, and below it one for each region that is damaged, incomplete or left over from another log, and
-for zeros, up to 1,000. What is no loss is not listed: the header of a file, what an engine wrote for its own use.
+for zeros, up to 1,000. Regions without user data are not listed: the header of a file, an engine's metadata.
 --json lists all of it.
 
-Exit status 3 if a log is damaged, or if all of the file belongs to another log, as after it was renamed. An incomplete
-record at the end is what a crash leaves. Zeros before more records, or at the end, are space that was never written,
-padding, or data that was lost: LevelDB silently skips them. Neither is damage, but with --strict the exit status is
-then 3. Zeros that fill the block of the last record, in a file of whole blocks, are taken for padding.
+Exit status 3 if a log is damaged, or if all of the file belongs to another log, as after it was renamed. A crash leaves
+an incomplete record at the end. Zeros before more records, or at the end, are space that was never written, padding, or
+data that was lost: LevelDB silently skips them. Neither is damage, but with --strict the exit status is then 3. Zeros
+that fill the block of the last record, in a file of whole blocks, are taken for padding.
 
-After damage, records in the same block are found and counted, too: what is listed is the damage itself. LevelDB drops
+After damage, records in the same block are found and counted, too: the list shows the damage itself. LevelDB drops
 these records, and so do cat and convert, unless --on-corruption says otherwise; a line says how many there are.
 
 With --as write-batch, the log is read again, and the sequence numbers that no batch in it has are listed. They may be

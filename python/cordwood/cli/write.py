@@ -1,7 +1,7 @@
 """Write the records on stdin to a log.
 
 Records are written to the file as they arrive, unless --flush says otherwise. A log that cannot be written is an
-error, as is a destination that exists, unless --append or --overwrite says what to do with it. If writing to a file
+error, as is a destination that exists, unless --append or --overwrite is given. If writing to a file
 fails, stderr says how many of the records on stdin are in the log, and where it ends.
 """
 
@@ -40,20 +40,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("lines", "nul", "len"),
         default="lines",
-        help="what ends a record: a newline, a NUL, or its 32-bit little-endian length before it "
+        help="the end of a record: a newline, a NUL, or its 32-bit little-endian length before it "
         "(default: %(default)s)",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--append", dest="mode", action="store_const", const="a", help="append to the log; begin it if there is none"
     )
-    mode.add_argument("--overwrite", dest="mode", action="store_const", const="w", help="replace what is there")
+    mode.add_argument("--overwrite", dest="mode", action="store_const", const="w", help="replace an existing file")
     parser.set_defaults(mode="x")
     add_dialect_argument(
         parser,
         "how the log is laid out (default: leveldb; with --append, as the log is)",
-        "which log it is, in the dialects rocksdb, pebble and recyclable: the number goes into each fragment, and the "
-        "log is never appended to (default: fragments without a number, whatever the file's name)",
+        "the number of the log, in the dialects rocksdb, pebble and recyclable: it goes into each fragment, and the "
+        "log is never appended to (default: fragments without a number, for any file name)",
     )
     parser.add_argument(
         "--on-torn-tail",
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> Status:
     if to_stdout and (options.json or options.mode == "a" or options.sync not in {None, "never"}):
         raise ValueError("stdout takes records only: no --json, --append or --sync with -")
     if options.on_torn_tail != "refuse" and options.mode != "a":
-        raise ValueError("--on-torn-tail is for the end of a log that is there, with --append")
+        raise ValueError("--on-torn-tail applies only to an existing log: add --append")
     # If it cannot be read, no log is created.
     records = stdin()
     with contextlib.suppress(FileNotFoundError):

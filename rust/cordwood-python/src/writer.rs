@@ -754,8 +754,8 @@ impl Writer {
     }
 }
 
-const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; \
-     flush() and sync() work for an object";
+const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len require a path; \
+     for an object, call flush() or sync()";
 
 /// Whether this is a single record or a string: iterating over it would yield numbers or
 /// characters.

@@ -177,7 +177,7 @@ impl fmt::Display for Cut {
         let Cut { file_len, end } = self;
         write!(
             f,
-            "the file was cut while it was read: it had {file_len} bytes, and now nothing follows offset {end}"
+            "the file was cut while it was read: it had {file_len} bytes, and now has none after offset {end}"
         )
     }
 }
@@ -432,7 +432,7 @@ impl fmt::Display for WriteFailure {
             write!(f, "the partial record could not be cut off: {undo_error}; ")?;
         }
         match self.durable_offset {
-            0 => write!(f, "nothing is known to be on the disk")?,
+            0 => write!(f, "no byte is known to be on the disk")?,
             offset => write!(f, "everything before offset {offset} is on the disk")?,
         }
         if self.is_undone {

@@ -277,7 +277,7 @@ fn a_writer_has_the_errors_of_a_log_file() {
             assert!(!failure.is_undone);
             assert_eq!((error.path.as_deref(), error.hint), (None, Some(Hint::Reopen)));
             let earlier = ["", "an earlier write failed; "][number];
-            let expected = format!("{text}{earlier}nothing is known to be on the disk, and later records may be lost");
+            let expected = format!("{text}{earlier}no byte is known to be on the disk, and later records may be lost");
             if cfg!(unix) || fails().raw_os_error().is_none() {
                 assert_eq!(error.to_string(), expected);
             }

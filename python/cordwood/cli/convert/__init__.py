@@ -3,15 +3,15 @@
 The form follows from the extension of the destination: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
 destination, the table goes to stdout, as NDJSON or in the form that --to names.
 
-What a row is, by --as:
+The rows, by --as:
 PAYLOADS
 
 Bytes that are UTF-8 are text in NDJSON and CSV, others {"base64": "..."}, as are all bytes of entities. In CSV,
 --encoding chooses one form for all. Where columns are not known beforehand, such as those of entities and of wandb, the
 log is read twice, except for NDJSON: first to find them.
 A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
-Arrow; anything else is JSON. Converting needs a few tens of MiB of memory, more for very long records or thousands of
-columns.
+Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, more for very long records or thousands
+of columns.
 
 Several logs, or all logs in a folder, make one table, with the columns of all of them. Its first column says which log
 a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__ if
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="payload",
         choices=(*PAYLOADS, AUTO),
-        help="what a record is (default: raw)",
+        help="the kind of the records (default: raw)",
     )
     parser.add_argument(
         "--encoding",
@@ -99,8 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--escape-formulas",
         action="store_true",
-        help="in CSV: put a ' before what a spreadsheet takes for a formula: text that begins with =, +, -, @, one of "
-        "these in full width, a tab, a carriage return or a newline",
+        help="in CSV: put a ' before text that a spreadsheet takes for a formula: text that begins with =, +, -, @, "
+        "one of these in full width, a tab, a carriage return or a newline",
     )
     parser.add_argument(
         "--overwrite",

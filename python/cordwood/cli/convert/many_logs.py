@@ -140,7 +140,7 @@ class Logs:
         else:
             tally = self._for_each(write)
             if not tally.log_count:
-                raise Failure("nothing was converted: there is no table")
+                raise Failure("no log was converted: there is no table")
             self.selection.check_names()
             status = tally.status
         return status

@@ -1,4 +1,4 @@
-"""Draw logs: their blocks in rows, what they hold, and where the damage is.
+"""Draw logs block by block, and mark the damage.
 
 A row is one block, or several blocks of a long log. Damage is marked in the row and in the margin, and listed below.
 Exit status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
@@ -44,10 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--svg",
         metavar="FILE",
-        help="write the pictures to this new file, for a browser, where each fragment says what it is; - for stdout",
+        help="write the pictures to this new file, for a browser, which shows the kind and the place of "
+        "each fragment; - for stdout",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="with --svg: replace what is there, unless it is a log"
+        "--overwrite", action="store_true", help="with --svg: replace an existing file, unless it is a log"
     )
 
 

@@ -235,7 +235,7 @@ impl fmt::Display for Reason {
             Reason::TooLargeRest => write!(f, "the rest of a record longer than the limit"),
             Reason::ZeroFill => write!(f, "zeros up to the end of the block"),
             Reason::NonzeroTrailer => write!(f, "a block trailer that is not zero"),
-            Reason::EmptyFirst => write!(f, "an empty first fragment that nothing continues"),
+            Reason::EmptyFirst => write!(f, "an empty first fragment without a continuation"),
             Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
             Reason::FileHeader => write!(f, "the file header"),
             Reason::UnknownVersion { version } => {
