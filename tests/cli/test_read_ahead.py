@@ -179,7 +179,7 @@ def test_the_progress_is_that_of_the_file_whose_turn_it_is():
     results(files, read, shown=bar)
     first = [done_len for name, done_len in shown if name == files[0].name]
     assert len(first) > 1
-    assert 0 < sum(first) <= 70
+    assert sum(first) == 70
     assert all(done_len % 7 == 0 for done_len in first)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cordwood._inputs.expand import Input, is_one_file
-from cordwood._native import detect
 from cordwood._remote import local_path
 
 if TYPE_CHECKING:
@@ -99,9 +98,6 @@ def copied(
         destination = os.path.join(folder, file.relative)  # noqa: PTH118
         if os.path.lexists(destination):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-        if not options.get("dialect"):
-            # No folder is created for a file that is not a log.
-            detect(file.name)
         created.extend(make_folder(os.path.dirname(destination), file.name))  # noqa: PTH120
         return copy(file.name, destination, **options | {"progress": progress})
 
