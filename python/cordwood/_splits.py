@@ -124,8 +124,11 @@ def plan_splits(
     Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
+    def planned_of(file: Input, *_: object) -> tuple[int, LogFormat | None]:
+        return _planned(file, named)
+
     def splits_of(file: Input) -> list[Split]:
-        planned = result_of(file, lambda *_: _planned(file, named), dialect=named and named.dialect)
+        planned = result_of(file, planned_of, dialect=named and named.dialect)
         if isinstance(planned, Exception):
             raise planned
         if isinstance(planned, str):

@@ -197,3 +197,25 @@ def test_a_caller_that_stops_early_waits_only_for_the_files_that_were_begun():
     next(files)
     files.close()
     assert len(begun) <= 3
+
+
+def test_a_system_without_more_threads_reads_each_file_once(monkeypatch):
+    start = threading.Thread.start
+    started, finished = [], []
+
+    def start_one(thread):
+        started.append(thread)
+        if len(started) > 1:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def read(file, _threads, progress):
+        time.sleep(0.02)
+        progress(1)
+        finished.append(file)
+        return file
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    files = named(*[LEN_MIN] * 9)
+    assert results(files, read, 4) == files
+    assert sorted(finished) == files

@@ -1,6 +1,10 @@
 """The files that names, folders, patterns and URLs stand for.
 
 * `expand` lists the files,
-* `kind` decides which files are no logs, and names what they are,
-* `exports` compares a folder with the lists of files that a Datastore or Firestore export has.
+* `identity` decides which names are those of one file,
+* `kind` decides which files are no logs, and names their formats,
+* `exports` compares a folder with the lists of files that a Datastore or Firestore export has,
+* `each` reads several files at a time,
+* `many` makes functions for one log take many,
+* `destinations` decides where the copies of many logs go.
 """

@@ -107,8 +107,13 @@ def each(
             for file in files:
                 # More than there are threads, so that no thread is idle while a result is printed.
                 while waiting and len(begun) < 2 * threads:
-                    job = _Job()
-                    begun.append((waiting[0], job, pool.submit(result, waiting.popleft(), job)))
+                    job, next_file = _Job(), waiting.popleft()
+                    try:
+                        begun.append((next_file, job, pool.submit(result, next_file, job)))
+                    except RuntimeError:
+                        # The system has no more threads: this file and all after it are read when their turn comes.
+                        job.is_cancelled = True
+                        waiting.clear()
                 with shown(file.name) as progress:
                     if not (begun and begun[0][0] is file):
                         found = result(file, progress)

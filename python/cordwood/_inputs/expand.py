@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from cordwood._identity import Identity, file_identity, identity_of
+from cordwood._inputs.identity import Identity, file_identity, identity_of
 from cordwood._inputs.kind import EMPTY, METADATA, NO_FILE, is_of_export
 from cordwood._remote import is_listed, is_url, listed
 

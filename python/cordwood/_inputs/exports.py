@@ -13,8 +13,8 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from cordwood._identity import Identity
 from cordwood._inputs.expand import Input
+from cordwood._inputs.identity import Identity
 from cordwood._inputs.kind import EMPTY, LIST_SUFFIX, METADATA, is_of_export
 from cordwood._native import Reader, detect
 from cordwood.errors import CordwoodError, DialectError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from os import PathLike, fsdecode
 from os.path import basename
@@ -15,7 +15,6 @@ from cordwood._splits import Split, part_of
 if TYPE_CHECKING:
     from cordwood._inputs.each import Progress, Read
     from cordwood._inputs.expand import Input
-    from cordwood.types import Report
 
 __all__ = ["Results", "for_many", "is_buffer", "logs_of", "named_files", "results_of", "salvage", "stat", "verify"]
 
@@ -89,7 +88,7 @@ def _is_ok(result: Any) -> bool:
     return result.ok if hasattr(result, "ok") else not result.damaged_len
 
 
-def files_of(source: object) -> list[Input] | None:
+def files_of(source: Any) -> list[Input] | None:
     """The files, if `source` stands for many logs; `None` if it is one log, or cannot be read at all."""
     if isinstance(source, bytes | Split):
         return None
@@ -99,19 +98,15 @@ def files_of(source: object) -> list[Input] | None:
     if _is_path(source):
         name = fsdecode(source)
         return None if is_one_file([name]) else expand([name])
-    if (
-        not isinstance(source, Iterable)
-        or hasattr(source, "read")
-        or is_buffer(source)
-        or source_of(source) is not None
-    ):
+    is_one = hasattr(source, "read") or is_buffer(source) or source_of(source) is not None
+    if is_one or not hasattr(source, "__iter__"):
         return None
     return expand(_name_or_input(item) for item in source)
 
 
 def _is_path(source: object) -> TypeGuard[str | PathLike[str]]:
     # The path of a `UPath` is one on its file system.
-    return isinstance(source, str | PathLike) and not hasattr(source, "fs")
+    return not hasattr(source, "fs") and isinstance(source, str | PathLike)
 
 
 def is_buffer(source: object) -> bool:
@@ -178,11 +173,15 @@ def logs_of(sources: object) -> tuple[list[tuple[object, Split | None]], bool]:
             found.append((file.source, None))
         elif not file.is_in_folder:
             found.append((file.name, None))
-        elif isinstance(kind := result_of(file, lambda *_: None), Exception):
+        elif isinstance(kind := result_of(file, _no_result), Exception):
             raise kind
         elif kind is None:
             found.append((file.name, None))
     return found, True
+
+
+def _no_result(*_: object) -> None:
+    """The result for a file of which only the kind is asked for."""
 
 
 def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
@@ -221,6 +220,10 @@ def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable
     return function
 
 
+def _not_shown(_done_len: int) -> None:
+    """The progress of files, if nobody asks for it."""
+
+
 def results_of(
     files: list[Input],
     read: Read[T],
@@ -242,7 +245,10 @@ def results_of(
     errors: dict[str | Split, Exception] = {}
     others: dict[str | Split, str] = {}
     named = None if dialect == "auto" else dialect
-    shown = lambda _: nullcontext(progress or (lambda _: None))  # noqa: E731 - the same for all files
+
+    def shown(_name: str) -> AbstractContextManager[Progress]:
+        return nullcontext(progress or _not_shown)
+
     for file, found in each(files, read, threads, dialect=named, shown=shown):
         name = file.source or file.name
         if isinstance(found, Exception):
@@ -254,24 +260,21 @@ def results_of(
     return Results(results, errors, others)
 
 
-def _salvage(source: Any, destination: Any, **options: Any) -> Report | Results[Report]:
-    if isinstance(source, Split):
-        raise TypeError("a Split is a part of a log: pass its path")
-    source = list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
-    if (files := files_of(source)) is None:
-        report: Report = _native.salvage(source, destination, **options)
-        return report
-    from cordwood._inputs.destinations import copied
-
-    names = [source] if _is_path(source) else source
-    return copied(
-        _native.salvage, [fsdecode(name) for name in names if _is_path(name)], files, fsdecode(destination), options
-    )
-
-
 if TYPE_CHECKING:
     from cordwood._native import salvage, stat, verify
 else:
+
+    def salvage(source, destination, **options):
+        if isinstance(source, Split):
+            raise TypeError("a Split is a part of a log: pass its path")
+        source = list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
+        if (files := files_of(source)) is None:
+            return _native.salvage(source, destination, **options)
+        from cordwood._inputs.destinations import copied
+
+        names = [fsdecode(name) for name in ([source] if _is_path(source) else source) if _is_path(name)]
+        return copied(_native.salvage, names, files, fsdecode(destination), options)
+
     verify = for_many(_native.verify, "threads", "progress", "start")
     stat = for_many(_native.stat, "threads", "progress", "start")
-    salvage = _named_like(_native.salvage, _salvage)
+    salvage = _named_like(_native.salvage, salvage)

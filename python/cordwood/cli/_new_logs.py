@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Self
 
 import cordwood
-from cordwood._identity import identity_of
 from cordwood._inputs.destinations import destinations, make_folder
 from cordwood._inputs.expand import Input
+from cordwood._inputs.identity import identity_of
 from cordwood._inputs.kind import may_be_log
 from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import check_destination, unfinished

@@ -31,8 +31,8 @@ import os
 import sys
 
 import cordwood
-from cordwood._identity import identity_of
 from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.identity import identity_of
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_by_content
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._folders import report_exports
