@@ -174,6 +174,15 @@ def test_the_description_of_a_run(end, state, code, tmp_path):
     assert wandb.run(records)["exit_code"] is None
 
 
+def test_records_of_the_environment_each_state_a_part_and_the_last_record_of_the_run_all():
+    parts = [{"program": "a.py", "args": ["-x"], "host": "h"}, {"git": {"commit": "c0"}}, {"executable": "/py"}]
+    runs = [{"run_id": "r", "notes": "one", "tags": ["a"]}, {"run_id": "r"}]
+    records = [message_of(environment=part) for part in parts] + [message_of(run=run) for run in runs]
+    found = wandb.run(records)
+    assert (found["command"], found["host"], found["git_commit"]) == ("/py a.py -x", "h", "c0")
+    assert (found["id"], found["notes"], found["tags"]) == ("r", None, [])
+
+
 def test_a_module_as_the_program_of_a_run():
     record = message_of(environment={"program": "-m pkg.train", "args": ["a b"]})
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
