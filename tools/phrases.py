@@ -79,7 +79,7 @@ CONSTRUCTIONS = {
 }
 # For each 1,000 words; a file may have a few more.
 LIMIT = 1.5
-FILE_LIMIT = 35
+FILE_LIMIT = 6
 FILE_LIMIT_MIN = 5
 
 # The changelog is history.

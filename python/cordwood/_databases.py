@@ -220,11 +220,11 @@ class _Folder:
             return bool(self.marker or self.manifests or has_tables or has_logs)
         if self.current is not None or not self.manifests:
             return False
-        # A folder of copied or salvaged logs is not a database. One that never had a CURRENT contains nothing.
+        # A folder of copied or salvaged logs is not a database. One that never had a CURRENT is empty.
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """What is wrong with `CURRENT`, and the name of the MANIFEST that it or the marker names."""
+        """The fault of `CURRENT`, and the name of the MANIFEST that it or the marker names."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:

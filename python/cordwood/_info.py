@@ -22,7 +22,7 @@ FOLDERS = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""The name of a folder in which a log contains this, and what the others in it may contain."""
+"""The name of a folder in which a log contains this, and the possible contents of the others."""
 
 
 def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, threads: int = 1) -> Info:
@@ -70,7 +70,7 @@ class Content:
     """The logs of a source, together.
 
     Attributes:
-        undetected: The paths of damaged logs whose dialect nothing shows.
+        undetected: The paths of damaged logs whose dialect cannot be detected.
     """
 
     def __init__(self) -> None:

@@ -252,8 +252,8 @@ def follow(
 def set_read_ahead(length: int) -> None:
     """Limits how much of each remote file is requested before it is needed, in this process.
 
-    It applies to files that are opened afterwards: URLs, and whatever else is read in ranges. A lower limit needs less
-    memory, where many are read at a time, and more requests.
+    It applies to files that are opened afterwards: URLs, and other sources that are read in ranges. A lower limit needs
+    less memory, where many are read at a time, and more requests.
 
     Args:
         length: Bytes, at least 131,072: four blocks. The default is 64 MiB.

@@ -99,7 +99,7 @@ def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> 
 
 
 def ranges_of_url(url: str, file_len: int | None = None) -> RangeReadable:
-    """The file that a URL names, as ranges. Nothing is requested, nor is its length if that is given.
+    """The file that a URL names, as ranges. No byte is requested, nor is its length if that is given.
 
     Raises:
         ModuleNotFoundError: A package that reads such a URL is not installed.

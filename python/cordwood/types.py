@@ -867,7 +867,7 @@ class Database(NamedTuple):
         engine: The engine, by the files in the folder.
         manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names; `None` if they name none.
         newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
-            nothing is wrong with `manifest`: the others are then not read.
+            `manifest` has no fault: the others are then not read.
         table_count: How many tables the MANIFEST lists: `manifest` or, if it is unusable, `newest_manifest`. `None` if
             it is not known.
         problems: The faults, and the peculiarities worth knowing.
@@ -968,7 +968,7 @@ class Run(NamedTuple):
 
 
 class Info(NamedTuple):
-    """A file or a folder in a few numbers: what `cordwood.info` returns.
+    """A file or a folder in a few numbers: the result of `cordwood.info`.
 
     Attributes:
         path: The file, folder, pattern or URL; several are separated by spaces.
@@ -996,7 +996,7 @@ class Info(NamedTuple):
             the name, and the number in the log.
         other_file_count_by_format: How many files in a folder are not logs, by their format.
         failures: The files that could not be read: the path, and the exception.
-        report: What `cordwood.verify` returns, if the source is a single log.
+        report: The result of `cordwood.verify`, if the source is a single log.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""`cordwood.evidence`: what logs contain and where they are damaged, as one value that is a page and JSON.
+"""`cordwood.evidence`: the contents and the damage of logs, as one value that is a page and JSON.
 
 The code that reads logs and makes the page is imported with the first evidence.
 """
@@ -72,11 +72,11 @@ class RegionEvidence(NamedTuple):
 
 
 class LogEvidence(NamedTuple):
-    """What was found in a log.
+    """The findings in a log.
 
     Attributes:
         path: The path or URL.
-        report: What `verify` returned.
+        report: The report of `verify`.
         modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`; `None` for a URL.
         sha256: The SHA-256 of the file, in hexadecimal; `None` for a URL.
         is_changed: Whether the file changed while it was read. Then report and SHA-256 may be of different states.
@@ -96,7 +96,7 @@ class LogEvidence(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What was found in logs: what `cordwood.evidence` returns. A notebook shows it as a page.
+    """The findings in logs: the result of `cordwood.evidence`. A notebook shows it as a page.
 
     Attributes:
         logs: The logs: the damaged ones first, then the incomplete ones. Regions, keys and pictures are there for the
@@ -161,7 +161,7 @@ def evidence(
     log_number: int | None = None,
     command: str | None = None,
 ) -> Evidence:
-    """Reads logs and keeps what was found, for a report that can be filed: a page, or JSON.
+    """Reads logs and keeps the findings, for a report that can be filed: a page, or JSON.
 
     For each log: size, time of modification, SHA-256, dialect, counts, a picture, the damaged regions with the reason,
     the place, the flipped bit and the first bytes, and, for a log of write batches, the keys that are deleted or

@@ -71,7 +71,7 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
 
 
 def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], command: str | None) -> Evidence:
-    """The evidence, from what `each` returned for the files."""
+    """The evidence, from the results of `each` for the files."""
     logs: list[LogEvidence] = []
     failed: list[tuple[str, str]] = []
     other_files: list[tuple[str, str]] = []

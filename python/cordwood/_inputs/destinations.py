@@ -21,7 +21,7 @@ T = TypeVar("T")
 def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
     """The new log for each source. Its folder is not created here.
 
-    Whether the destination is a folder depends on what is named, not on how many logs that turns out to be.
+    Whether the destination is a folder depends on the names, not on how many logs they turn out to be.
 
     Raises:
         ValueError: Several logs would go to one file, or into the folder that they are from.
@@ -42,7 +42,7 @@ def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> N
     """Checks that a folder can get the new files: it is a folder or does not exist, and is not in one that is read.
 
     Raises:
-        ValueError: It cannot, and `why` says what needs a folder.
+        ValueError: It cannot, and `why` says why a folder is needed.
     """
     if not folder:
         raise ValueError("the name of the folder is empty")
@@ -60,7 +60,7 @@ def make_folder(path: str, source: str) -> list[str]:
     """Creates a folder and those above it. Returns those that did not exist, the topmost first.
 
     They are as open to others as the folder of `source`, the log that is copied to it: a private folder protects the
-    logs in it, whatever their own modes.
+    logs in it, with any modes of their own.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
@@ -72,7 +72,7 @@ def make_folder(path: str, source: str) -> list[str]:
         above = os.path.dirname(above)  # noqa: PTH120 - pathlib is slow to import
     for folder in missing:
         with contextlib.suppress(FileExistsError):
-            # Without the bits for the owner, nothing could be written there.
+            # Without the bits for the owner, no file could be written there.
             os.mkdir(folder, mode | 0o700)  # noqa: PTH102
     return missing
 

@@ -132,7 +132,7 @@ _MAGIC = frozenset("*?[")
 
 
 def _matches(pattern: str) -> list[str]:
-    """What a pattern matches, in sorted order."""
+    """The paths that a pattern matches, in sorted order."""
     return sorted(set(_unsorted_matches(pattern)))
 
 

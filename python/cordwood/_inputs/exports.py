@@ -34,14 +34,15 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
     """The files in a folder, compared with the metadata of the exports among them.
 
     A file that is listed must be there, and must be a log: it is like one that the command line names. Those that are
-    missing are added, each with an error. A list that cannot be read has an error, too: it cannot show what is missing.
+    missing are added, each with an error. A list that cannot be read has an error, too: it cannot show which files are
+    missing.
     """
     files: list[tuple[Input, Identity | None]] = []
     # For each listed file, by its real path: the index of the list, and the path as it is reported.
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
         judged, names = _judged(file)
-        # A link is in another folder than what it lists.
+        # A link is in another folder than the files it lists.
         metadata = os.path.realpath(file.name) if os.path.islink(file.name) else file.name  # noqa: PTH114
         for name in names:
             path = os.path.join(os.path.dirname(metadata), name)  # noqa: PTH118, PTH120
@@ -73,7 +74,7 @@ def _missing(path: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """A file in a folder, with what is known about it if it is metadata, and the paths that it lists."""
+    """A file in a folder, with its contents if it is metadata, and the paths that it lists."""
     if not is_of_export(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -93,7 +94,7 @@ def listed_files(path: str) -> list[str] | None:
     """The paths of the files named in the metadata of an export, relative to its folder.
 
     Returns:
-        The paths; `None` if the file is a log of something else.
+        The paths; `None` if the file is a log of another kind.
 
     Raises:
         OSError: The file cannot be read.
@@ -174,7 +175,7 @@ def _export(path: str, files: Sequence[str], stated: tuple[int, int] | None = No
 
 
 def overall_message(path: str) -> bytes | None:
-    """The message in `*.overall_export_metadata`; `None` if the log is something else, damaged or too long.
+    """The message in `*.overall_export_metadata`; `None` if the log is of another kind, damaged or too long.
 
     Raises:
         OSError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""What a file is: which files are no logs, and what the name of a log says about it."""
+"""The kinds of files: which are not logs, and the meaning of a log's name."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NO_FILE = "pipe, socket or device"
 """It is opened only if it is named directly: opening it may take forever."""
 
 NO_FRAGMENT = "no valid fragment"
-"""A file in a folder that may be a log, but in which nothing can be read, and whose name is not that of a log."""
+"""A file in a folder that may be a log, but has no readable fragment, and whose name is not that of a log."""
 
 ONLY_ZEROS = "only zeros"
-"""Such a file that contains nothing else."""
+"""Such a file that contains only zeros."""
 
 LIST_SUFFIX = ".export_metadata"
 """The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
@@ -44,7 +44,7 @@ def without_fragment(file: Input) -> str | None:
     """`NO_FRAGMENT` or `ONLY_ZEROS`, if a file in a folder has no valid fragment, nor the name of a log.
 
     Raises:
-        DialectError: It is known to be something else.
+        DialectError: It is known to be of another format.
     """
     name = file.name
     if not file.is_in_folder or file.error or is_log_name(name):
@@ -70,13 +70,13 @@ def may_be_log(path: str) -> bool:
     """Whether a file is a log, maybe a damaged one, or empty.
 
     Raises:
-        DialectError: It is known to be something else.
+        DialectError: It is known to be of another format.
     """
     return detect(path) is not None or not os.path.getsize(path) or may_be_damaged_log(path)  # noqa: PTH202
 
 
 def may_be_damaged_log(path: str) -> bool:
-    """Whether a file that nothing was detected in may be a log.
+    """Whether a file without a detected dialect may be a log.
 
     It has the name of a log, its only record is incomplete, or one bit is wrong.
     """

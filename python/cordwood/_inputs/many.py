@@ -26,7 +26,7 @@ _THREADS_MAX = 256
 
 
 class Results(Mapping[str | Split, T], Generic[T]):
-    """The results for many logs: what `verify`, `stat`, `map` and `salvage` return for a folder, a pattern or a list.
+    """The results of `verify`, `stat`, `map` and `salvage` for a folder, a pattern or a list.
 
     A mapping from the path or the URL of each log, or from the `Split`, to its result, in the order of the logs: for
     `verify`, to a `Report`. Files that could not be read, and files in folders that are not logs, are not among its

@@ -1,6 +1,6 @@
 """Tables of the contents of records, for `cordwood convert` and `scan(decode=)`.
 
-* `payloads` lists what records can contain,
+* `payloads` lists the kinds of records,
 * `decoders` turns records into rows,
 * `schema` defines the types that a column can have,
 * `learner` learns the columns of rows, where they are not known beforehand,

@@ -25,7 +25,7 @@ _CLASSES: dict[ColumnType, _Classes] = {
     "bytes": (bytes,),
     "time": (datetime,),
 }
-"""What a column of a type that was found can have."""
+"""The values that a column of a type that was found can have."""
 
 
 def utf8(text: str) -> str:
@@ -70,13 +70,13 @@ class Arrays:
         }[found]()
 
     def maker(self, path: str, kind: Any, found: Any = None) -> Make:  # noqa: PLR0911 - one for each type
-        """Returns what makes the arrays of a column, of its items or of a field.
+        """Returns the maker of the arrays of a column, of its items or of a field.
 
         Args:
             path: Its name in messages: `a.b` is a field of `a`, and `a[]` are its items.
             kind: Its Arrow type.
-            found: The `ColumnType`, if it was found and not given. The column then accepts only what would not have
-                changed its type.
+            found: The `ColumnType`, if it was found and not given. The column then accepts only values that would not
+                have changed its type.
         """
         types = self._pa.types
         if types.is_struct(kind):
@@ -139,7 +139,7 @@ class Arrays:
         try:
             return self._pa.array(values, kind)
         except MemoryError:
-            # One of Arrow's exceptions is a `MemoryError`, too. It says nothing about the values.
+            # One of Arrow's exceptions is a `MemoryError`, too. It is not about the values.
             raise
         except errors:
             for value in values:

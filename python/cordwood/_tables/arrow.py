@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cordwood._tables.native import NativeBatches, Records
     from cordwood._tables.payloads import Payload
 
-# With fewer, the table would need more room for what Parquet records about each column of each row group.
+# With fewer, the table would need more room for Parquet's metadata about each column of each row group.
 _CELL_COUNT_MAX = 1 << 22
 
 
@@ -106,7 +106,7 @@ class Batches:
             name, index = min((name, index) for index, row in enumerate(rows) for name in new & row.keys())
             raise _at(new_column(name), offsets, index)
         if not self._makers:
-            # Without an array, nothing else says how many rows there are.
+            # Only an array says how many rows there are.
             return self._pa.RecordBatch.from_struct_array(self._pa.array([{}] * len(rows), self._pa.struct([])))
         nulls: dict[Any, Any] = {}
         arrays: list[Any] = []

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from cordwood.payload import WriteBatch
 
 Row: TypeAlias = dict[str, Any]
-"""Values by the names of their columns: Python's built-in types, or anything that the payload's `to_json` accepts."""
+"""Values by the names of their columns: Python's built-in types, or other values that the payload's `to_json`
+accepts."""
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
 """Turns a record into rows. There may be many more than fit in memory: a record of a few MiB can contain millions."""
@@ -30,11 +31,11 @@ LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
 
 
 class Log(NamedTuple):
-    """What the decoders of a log may need."""
+    """The facts that the decoders of a log may need."""
 
     dialect: str | None
     report: Callable[[str], None]
-    """Gets what is uncertain."""
+    """Gets the uncertain points."""
     leave_out: LeaveOut = lambda _record, _error: None
     """Gets each value that is left out of a row."""
     cut: LeaveOut = lambda _record, _error: None
@@ -64,14 +65,14 @@ def with_salvaged(rows: Rows) -> Rows:
 
 
 def json_values() -> ToJson:
-    """What turns Python's built-in values into JSON."""
+    """The function that turns Python's built-in values into JSON."""
     from cordwood._jsonable import jsonable
 
     return jsonable
 
 
 def dicts(module: str) -> Callable[[Log], Rows]:
-    """One row for a record: what `to_dict` of a module of `cordwood.payload` returns."""
+    """One row for a record: the result of `to_dict` of a module of `cordwood.payload`."""
 
     def rows(log: Log) -> Rows:
         to_dict = dict_values(module)(log)
@@ -91,7 +92,7 @@ def raw(_: Log) -> Rows:
 
 
 ReadBatch: TypeAlias = "tuple[WriteBatch, PayloadError | None]"
-"""A write batch, and what is wrong after its first operations."""
+"""A write batch, and the fault after its first operations."""
 
 
 def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], ReadBatch]:
@@ -326,7 +327,7 @@ def final(kind: str) -> Callable[[Log], Rows]:
 
 
 def change_values(kind: str) -> Callable[[Log], ValueOf]:
-    """What a record changes in the `"summary"` or the `"config"`."""
+    """The changes of a record to the `"summary"` or the `"config"`."""
 
     def values(_: Log) -> ValueOf:
         from cordwood._jsonable import jsonable
@@ -409,7 +410,7 @@ def entity_columns() -> Mapping[str, ColumnType]:
 
 
 def entity_json() -> ToJson:
-    """What turns the values of entities into JSON."""
+    """The function that turns the values of entities into JSON."""
     from cordwood.payload.entity import to_json
 
     return to_json

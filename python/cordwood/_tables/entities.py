@@ -54,7 +54,7 @@ def _id_or_name(last: int | str | None, around: str = "") -> dict[str, int | str
 
 def _fields_of(value: object) -> Mapping[str, Any] | None:
     if isinstance(value, Entity):
-        # Firestore's maps have a key that says nothing.
+        # Firestore's maps have a key without a meaning.
         return value.properties if value.key in (None, Key("", ())) else {"__key__": value.key, **value.properties}
     if isinstance(value, Key):
         return {**value._asdict(), "path": [{"kind": kind, **_id_or_name(last)} for kind, last in value.path]}

@@ -40,7 +40,7 @@ _KINDS: dict[type, str] = {
 
 
 class _Node:
-    """What was seen in a column, in the items of its lists, or in a field of its structures."""
+    """The kinds of values seen in a column, in the items of its lists, or in a field of its structures."""
 
     __slots__ = ("fields", "item", "seen")
 
@@ -57,7 +57,7 @@ class _Node:
 
 
 _Found: TypeAlias = tuple[list[str], Any, dict[str, Any]]
-"""What was seen, also in items and in fields: the content of a `_Node`."""
+"""The kinds seen, also in items and in fields: the content of a `_Node`."""
 
 
 def _node_of(found: _Found) -> _Node:
@@ -74,15 +74,15 @@ class Columns:
 
     A column in which all values are of one type has that type. Integers and floating-point numbers together are
     floating-point, unless an integer is too large for that. Lists are lists of one such type, and objects are
-    structures of all the fields that they have. Anything else is JSON text. It keeps numbers, text and bytes apart, but
-    not what JSON cannot represent: times and NaN are text there.
+    structures of all the fields that they have. All other values are JSON text. It keeps numbers, text and bytes apart,
+    but not values that JSON cannot represent: times and NaN are text there.
     """
 
     def __init__(self, shapes: Shapes | None = None) -> None:
         self._shapes = shapes or Shapes()
         self._fields_of, self._fixed = self._shapes
         self._roots: dict[str, _Node] = {}
-        # The number of fields of each column that has any. Nothing more is learned about columns that have too many.
+        # The number of fields of each column that has any. The learner stops looking at columns that have too many.
         self._field_counts: dict[str, int] = {}
         self._field_count = 0
         self._overfull: set[str] = set()
@@ -108,7 +108,7 @@ class Columns:
             raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
 
     def _learn(self, name: str, node: _Node, value: Any, level_count: int) -> bool:
-        """Learns what is in a list or an object. Returns whether there is room for it in this column."""
+        """Learns the values in a list or an object. Returns whether there is room for it in this column."""
         fields = self._fields_of(value)
         if fields is None:
             if node.item is None:
@@ -139,7 +139,7 @@ class Columns:
         return True
 
     def load(self, columns: Mapping[str, _Found | None]) -> None:
-        """Takes over what was learned elsewhere. A column that is `None` has too many fields."""
+        """Takes over the kinds learned elsewhere. A column that is `None` has too many fields."""
         self._roots = {name: _Node() if node is None else _node_of(node) for name, node in columns.items()}
         self._overfull = {name for name, node in columns.items() if node is None}
 

@@ -99,7 +99,7 @@ class NativeColumns(Columns):
 
 
 class _Capsules:
-    """What pyarrow accepts as a table. It would take a named tuple for a list of arrays."""
+    """A value that pyarrow accepts as a table. It would take a named tuple for a list of arrays."""
 
     def __init__(self, capsules: tuple[object, object]) -> None:
         self._capsules = capsules
@@ -143,7 +143,7 @@ class NativeBatches:
             MisfitError: A value does not fit its column, or is in none.
         """
         if self._builder is None:
-            # What all rows begin with is not in the records.
+            # The first columns of all rows are not in the records.
             columns = [(name, kind) for name, kind in self._columns.items() if name not in records.first]
             self._builder = TableBuilder(
                 self._payload.name, columns, row_count_max=ROW_COUNT_MAX, cell_count_max=self._cell_count_max

@@ -1,4 +1,4 @@
-"""What records contain: an entry for each name that `--as` of the command and `decode=` of `scan` accept.
+"""The contents of records: an entry for each name that `--as` of the command and `decode=` of `scan` accept.
 
 The functions of an entry are in `decoders`, which imports the decoders when they are needed.
 """
@@ -27,9 +27,9 @@ class Kind(NamedTuple):
 
     name: str
     title: str
-    """What one record is."""
+    """The name of one record."""
     plural: str
-    """What several are."""
+    """The name of several."""
     best: str
     """The payload that shows most of it."""
     fits: Callable[[bytes, str | None], object] = lambda _record, _dialect: False
@@ -46,11 +46,11 @@ class Kind(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """What the records of a log are decoded as."""
+    """The kind that the records of a log are decoded as."""
 
     name: str
     help: str
-    """What a row is, and its most important columns."""
+    """A description of a row, and its most important columns."""
     kind: Kind | None
     """The kind of records that it is about; `None` for all."""
     rows: Callable[[Log], Rows]
@@ -68,7 +68,7 @@ class Payload(NamedTuple):
     is_native: bool = False
     """Whether the native module makes columns from records, without rows."""
     is_part: bool = False
-    """Whether records of its kind that have nothing for it are skipped."""
+    """Whether records of its kind that have no values for it are skipped."""
     to_json: Callable[[], ToJson] = decoders.json_values
     """Returns the function that turns a value of a row into JSON."""
     shapes: Callable[[], Shapes] = Shapes
@@ -91,7 +91,7 @@ class Payload(NamedTuple):
         return first | found | first
 
     def rows_of(self, log: Log) -> Rows:
-        """What makes the rows of a log, with the columns that `known_columns` adds.
+        """The function that makes the rows of a log, with the columns that `known_columns` adds.
 
         Raises:
             ModuleNotFoundError: It needs a package that is not installed; the message says which extra has it.
@@ -347,7 +347,7 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
 def origin_of(path: str, column: str, *, is_escaped: bool = True) -> str:
     r"""The value of an `origin` column: the path, or the ID of a run, from the name that wandb gives its file.
 
-    A name need not be valid text. What is not has the form `\udcff`, or, unless it `is_escaped`, is a lone surrogate.
+    A name need not be valid text. Other bytes have the form `\udcff`, or, unless it `is_escaped`, is a lone surrogate.
     """
     name = os.path.basename(path)  # noqa: PTH119 - pathlib is slow to import
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", name)):

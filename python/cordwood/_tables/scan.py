@@ -1,4 +1,4 @@
-"""What `scan` returns with `decode=`: the same rows and columns as in the tables of `cordwood convert`.
+"""The result of `scan` with `decode=`: the same rows and columns as in the tables of `cordwood convert`.
 
 The other modules are imported when a scan is made: this one is part of `import cordwood`.
 """
@@ -33,7 +33,7 @@ _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
 
 
 class DecodedScan:
-    """The decoded records of logs as a table, for everything that reads Arrow: what `scan` returns with `decode=`.
+    """The decoded records of logs as a table, for everything that reads Arrow: the result of `scan` with `decode=`.
 
     Its rows and columns are those of `cordwood convert --as`. It is made by pyarrow, which must be installed. Where the
     columns differ from log to log, the sources are read once to find them, when they are first needed.
@@ -98,7 +98,7 @@ class DecodedScan:
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
-        """What was not returned: a tuple of `SkippedRegion` for each source, in their order.
+        """The skipped regions: a tuple of `SkippedRegion` for each source, in their order.
 
         This covers the reading that began last, up to its position; empty if none has begun.
         """
@@ -106,7 +106,7 @@ class DecodedScan:
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """Which records are not what `decode` says: for each source, their file offsets and what is wrong.
+        """The records that are not of the kind that `decode` names: for each source, their file offsets and faults.
 
         This covers the reading that began last, up to its position; empty if none has begun. The first 1,000 of each
         source are listed. A value that cannot be read is left out of its row, and is also listed. With
@@ -116,7 +116,7 @@ class DecodedScan:
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found and nothing was left out.
+        """Whether no damage was found and no record was left out.
 
         This covers the reading that began last, up to its position.
         """
@@ -319,7 +319,7 @@ class _Log:
             )
 
     def _first(self, reader: Reader) -> dict[str, str | None]:
-        """What each row begins with."""
+        """The first columns of each row."""
         from cordwood._tables.payloads import origin_of
 
         return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}

@@ -93,7 +93,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action="version", version=f"cordwood {cordwood.__version__}")
-    # Without `prog`, argparse would format the usage here, and import what only help needs.
+    # Without `prog`, argparse would format the usage here, and import modules that only help needs.
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
     parser.is_verb = False
     for verb in verbs:
@@ -162,7 +162,7 @@ def _is_option(word: str) -> bool:
 
 
 class _Parser(argparse.ArgumentParser):
-    # What a verb does not know is reported by the verb, with its own usage.
+    # Options that a verb does not know are reported by the verb, with its own usage.
     is_verb = True
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads
@@ -247,12 +247,12 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         _open_closed_streams()
         open_stdout()
-        # A path need not be valid text: what cannot be shown is escaped.
+        # A path need not be valid text: characters that cannot be shown are escaped.
         for stream in sys.stdout, sys.stderr:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         if not arguments:
-            # Nothing was done, and a script that relies on this is wrong.
+            # The command had no effect, and a script that relies on this is wrong.
             make_parser().print_help(sys.stderr)
             return Status.USAGE
         if arguments[0] == "help":

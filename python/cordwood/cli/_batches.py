@@ -1,4 +1,4 @@
-"""What `verify --as write-batch` adds to a report: batches that cannot be decoded, and missing sequence numbers."""
+"""The lines that `verify --as write-batch` adds: batches that cannot be decoded, and missing sequence numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Batches(NamedTuple):
-    """What the batches of a log show."""
+    """The findings in the batches of a log."""
 
     numbers: SequenceNumbers
     fault_count: int
@@ -31,7 +31,7 @@ class Batches(NamedTuple):
     faults: list[str]
     """The first of them."""
     notes: list[str]
-    """What is uncertain."""
+    """The uncertain points."""
 
     def fields(self) -> dict[str, Any]:
         """The same as JSON."""

@@ -40,7 +40,7 @@ def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) ->
 
 
 def print_database_lines(database: Database, *, indent: int = 2) -> None:
-    """Prints what is known of a database, in lines with labels."""
+    """Prints the known facts about a database, in lines with labels."""
     for label, text, is_fault in database_lines(database):
         print_folded(f"{'':{indent}}{label:9}{text}", indent=indent + 9, is_damage=is_fault)
 

@@ -1,4 +1,4 @@
-"""How records are separated in a stream: what `--format` names."""
+"""How records are separated in a stream: the forms that `--format` names."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Status(IntEnum):
     """The exit statuses."""
 
     CLEAN = 0
-    """Nothing is wrong."""
+    """There is no fault."""
     FAILURE = 1
     """It could not be done."""
     USAGE = 2
@@ -48,7 +48,7 @@ before_message: Callable[[], None] | None = None
 
 
 def complain(message: object, *, place: str | None = None, advice: str | None = None) -> None:
-    """Reports something on stderr. An error comes with its file, or else its `place`, and what to do about it."""
+    """Reports a message on stderr. An error comes with its file, or else its `place`, and advice."""
     if isinstance(message, OSError) and message.strerror:
         text = f"{_file_of(message)}{reason_of(message)}{advice or _advice(message)}"
     elif isinstance(message, cordwood.CordwoodError):
@@ -60,7 +60,7 @@ def complain(message: object, *, place: str | None = None, advice: str | None = 
     lines = [f"cordwood: {escaped(text)}"]
     if hint := hint_of(message):
         lines.append(f"  {hint}")
-    # On a terminal, what was printed before comes first. If flushing fails, that is reported when it is tried again.
+    # On a terminal, earlier output comes first. If flushing fails, that is reported when it is tried again.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:
@@ -85,13 +85,13 @@ _HINTS = {
 
 
 def hint_of(error: object) -> str | None:
-    """What may help after an error, in the words of the command. Where the command cannot help, `None`."""
+    """Advice after an error, in the words of the command. Where the command cannot help, `None`."""
     hint = getattr(error, "hint", None)
     return _HINTS.get(hint) if hint else None
 
 
 def reason_of(error: OSError) -> str:
-    """What the operating system says, and, for a link that leads nowhere, where it points: the file named is there."""
+    """The message of the operating system, and, for a dangling link, where it points: the file named is there."""
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         with contextlib.suppress(OSError, ValueError):
@@ -110,7 +110,7 @@ def _advice(error: OSError) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """The word that may have been meant, as the end of a message; nothing if none of the known words is close."""
+    """The word that may have been meant, as the end of a message; empty if none of the known words is close."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -75,10 +75,11 @@ class NewLogs:
             copy: Writes a new log to a path. It reports its progress to its second argument.
 
         Returns:
-            The path of the new log, and what `copy` returned.
+            The path of the new log, and the result of `copy`.
         """
         overwrite = self._options.overwrite
-        # No folder is created for what is not a log. What can be read only once is not checked in advance.
+        # No folder is created for a file that is not a log. A source that can be read only once is not checked in
+        # advance.
         if not (self._options.dialect or is_stream(name)):
             cordwood.detect(name)
         destination = self._destinations[name]
@@ -105,16 +106,16 @@ class NewLogs:
 
 
 def new_log_fields(path: str) -> dict[str, object]:
-    """What JSON says about a new log."""
+    """The JSON about a new log."""
     length = os.path.getsize(path)  # noqa: PTH202 - pathlib is slow to import
     return {"destination": path, "destination_len": length, "destination_sha256": sha256_of(path, length)}
 
 
 def _check_replaced(destination: str) -> None:
-    """Checks that what `--overwrite` would replace is a log, maybe a damaged one, or empty.
+    """Checks that the file that `--overwrite` would replace is a log, maybe a damaged one, or empty.
 
     Raises:
-        SourceFailure: It is something else, which nobody can have meant.
+        SourceFailure: It is of another kind, which nobody can have meant.
     """
     what = ""
     try:

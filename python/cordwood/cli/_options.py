@@ -13,12 +13,12 @@ from cordwood.typing import DialectName
 
 
 def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """`-q`, for verbs that may take long. `more` names what else is then not printed."""
+    """`-q`, for verbs that may take long. `more` names the other lines that are then not printed."""
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
 
 
 ONLY_DAMAGED = ", no lines for logs without damage, and no totals: silence is success"
-"""What `-q` means for verbs whose output is a report."""
+"""The meaning of `-q` for verbs whose output is a report."""
 
 
 def add_source_arguments(
@@ -138,7 +138,7 @@ def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def check_range(options: argparse.Namespace) -> None:
-    """Checks that there can be anything between `--start` and `--end`.
+    """Checks that there can be a record between `--start` and `--end`.
 
     Raises:
         ValueError: There cannot.

@@ -29,7 +29,7 @@ class Output(Protocol):
         ...
 
     def flush(self) -> None:
-        """Passes on what was written."""
+        """Passes on the written text."""
 
 
 STDOUT = "<stdout>"
@@ -39,13 +39,13 @@ STDOUT = "<stdout>"
 class _Stdout(io.BufferedWriter):
     """A buffer before stdout. `write` takes all of the data or raises an error, as `flush` does, that names stdout.
 
-    Once Ctrl-C has ended one of them, which may have waited for the reader of a full pipe, nothing more is written:
-    whoever closes a table, for example, would wait again.
+    Once Ctrl-C has ended one of them, which may have waited for the reader of a full pipe, no more is written: whoever
+    closes a table, for example, would wait again.
     """
 
     def __init__(self, old: io.TextIOWrapper) -> None:
         super().__init__(open(old.fileno(), "wb", buffering=0, closefd=False))  # noqa: SIM115
-        # It may close the descriptor when nothing refers to it.
+        # It may close the descriptor when no object refers to it.
         self._old = old
         self._is_interrupted = False
 
@@ -82,7 +82,7 @@ def open_stdout() -> None:
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
-    # What a notebook or a test has in its place may not write to a descriptor.
+    # The substitute of a notebook or a test may not write to a descriptor.
     if not is_text_of_bytes or isinstance(old.buffer, _Stdout):
         return
     with contextlib.suppress(io.UnsupportedOperation):
@@ -97,7 +97,7 @@ def open_stdout() -> None:
 
 
 def drop_pending() -> None:
-    """Drops what has been printed and is still in a buffer.
+    """Drops printed text that is still in a buffer.
 
     Python flushes stdout and stderr when it exits, which would wait for the reader of a full pipe. A stream whose file
     object is closed is not flushed; its descriptor stays open, for the stream that replaces it.
@@ -105,7 +105,7 @@ def drop_pending() -> None:
     for name in "stdout", "stderr":
         old = getattr(sys, name)
         raw = getattr(getattr(old, "buffer", None), "raw", None)
-        # What a notebook or a test has in its place is left alone.
+        # The substitute of a notebook or a test is left alone.
         if isinstance(old, io.TextIOWrapper) and isinstance(raw, io.FileIO) and not raw.closefd:
             new = open(raw.fileno(), "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
             setattr(sys, name, new)
@@ -135,7 +135,7 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(text: str) -> bytes:
-    """JSON as it is printed, in UTF-8. What a path has that is not valid text is escaped.
+    """JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
 
     So are DEL and the C1 controls: JSON allows them in a string, and a terminal to which the line comes through a pipe
     would obey them.
@@ -175,7 +175,7 @@ def check_no_log(destination: str, what: str, advice: str = "") -> None:
     """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
 
     Raises:
-        ValueError: It is one, or may be one: a flipped bit explains why nothing at its beginning is valid, its only
+        ValueError: It is one, or may be one: a flipped bit explains why its first fragment is not valid, its only
             record is incomplete, or it has the name of a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
@@ -194,7 +194,7 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
     """The file to be written, which gets its name once it is complete; for `-`, stdout.
 
     Only those who can read all the `sources` can read a new file. With `overwrite`, an existing file is replaced, and
-    keeps its mode; what is not a regular file, such as a pipe, is written to.
+    keeps its mode; other files than regular ones, such as pipes, are written to.
     """
     if name == "-":
         yield stdout()
@@ -216,12 +216,12 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
 def _mode_of(sources: Iterable[Input]) -> int:
     """The mode of a new file that is made from these, before the system clears the bits of the umask.
 
-    It is that of a single file, as with `cp`; of several, what all of them allow.
+    It is that of a single file, as with `cp`; of several, the permissions that all of them have.
     """
     allowed: int | None = None
     for source in sources:
         if source.name != "-" and not source.format and (path := local_path(source.name)) is not None:
-            # What cannot be read is reported elsewhere.
+            # An unreadable file is reported elsewhere.
             with contextlib.suppress(OSError, ValueError):
                 mode = os.stat(path).st_mode & _PERMISSIONS  # noqa: PTH116
                 allowed = mode if allowed is None else allowed & mode
@@ -254,7 +254,7 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
                 os.rmdir(folder)  # noqa: PTH106
             except OSError:
                 # A signal has interrupted `cordwood.salvage`, whose temporary file is there. A folder is listed only
-                # then: it takes memory, and a lack of memory may be why there is something to remove.
+                # then: it takes memory, and a lack of memory may be why there is a file to remove.
                 for file in os.listdir(folder):  # noqa: PTH208
                     os.unlink(os.path.join(folder, file))  # noqa: PTH108, PTH118
                 os.rmdir(folder)  # noqa: PTH106
@@ -278,7 +278,7 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
 
 
 def _rename_to_new(old: str, new: str) -> None:
-    """Renames a file, or, where the file system has links, gives it a second name. Nothing may have the new name."""
+    """Renames a file, or, where the file system has links, gives it a second name. No file may have the new name."""
     try:
         # A link fails if the name exists; a rename would replace the existing file.
         os.link(old, new)
@@ -294,7 +294,7 @@ def _rename_to_new(old: str, new: str) -> None:
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
     """Makes SIGTERM and SIGHUP call `remove` before they end the process, which they otherwise do at once.
 
-    They raise no exception: that could come while a context manager is being left, and skip what it does then. A signal
+    They raise no exception: that could come while a context manager is being left, and skip its last steps. A signal
     that is ignored, as after `nohup`, or that a program which calls `main` handles itself, is left alone.
     """
     import signal

@@ -27,9 +27,9 @@ def report_engine(name: str, text: str) -> None:
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """What a record is, if not what `--as` says, and the option for it; `None` if it is unknown or ambiguous.
+    """The kind of a record that is not of the one `--as` names, and its option; `None` if unknown or ambiguous.
 
-    The dialect of some logs decides their kind, whatever else a record may be decoded as.
+    The dialect of some logs decides their kind, even if a record may be decoded as another.
     """
     wanted = payload.kind
     if wanted and dialect in wanted.dialects:
@@ -43,10 +43,10 @@ def _advice(kind: Kind) -> str:
 
 
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
-    """The `other_kind` of `for_each_source`; `None` if every log contains what `--as` names.
+    """The `other_kind` of `for_each_source`; `None` if every log contains the kind that `--as` names.
 
-    Once the limit of rows is reached, no log is opened. A database has write batches in one file and version
-    edits in another, and nothing is wrong with either.
+    Once the limit of rows is reached, no log is opened. A database has write batches in one file and version edits in
+    another, and neither is a fault.
     """
     if options.payload == AUTO:
         return lambda _: None
@@ -73,7 +73,8 @@ def is_manifest(name: str, kind: Kind | None) -> bool:
 LOST_EDITS = (
     "records were lost: its live files and column families may be wrong, and a database opened with it may lose more"
 )
-"""What damage to a MANIFEST means: its records say which files and column families were added, and which removed."""
+"""The meaning of damage to a MANIFEST: its records say which files and column families were added, and which
+removed."""
 
 
 def hint_at_payload(options: argparse.Namespace) -> None:
@@ -84,7 +85,7 @@ def hint_at_payload(options: argparse.Namespace) -> None:
         # Opening a pipe again would wait for another writer.
         if not os.path.isfile(file.name):  # noqa: PTH113 - pathlib is slow to import
             continue
-        # What cannot be read has been reported.
+        # An unreadable log has been reported.
         with contextlib.suppress(OSError, cordwood.CordwoodError):
             with cordwood.Reader(file.name, on_corruption="skip", **reading_options(options)) as reader:
                 first = next(reader.records(), None)
@@ -96,7 +97,7 @@ def hint_at_payload(options: argparse.Namespace) -> None:
 
 
 def report_payload(name: str, payload: Payload | None, *, has_records: bool = True) -> None:
-    """Reports what the records of a log are taken to be."""
+    """Reports the kind that the records of a log are taken for."""
     why = "its first record does not have exactly one known form" if has_records else "there are no records"
     text = f"read with --as {payload.name}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")

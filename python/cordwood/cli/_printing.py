@@ -93,7 +93,7 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 def print_held_back(selection: Selection) -> None:
-    """Prints the records that have nothing in the wanted columns."""
+    """Prints the records that have no value in the wanted columns."""
     for _ in selection.held_back():
         stdout().write(b"{}\n")
 
@@ -127,7 +127,7 @@ class DataPrinter:
         self._out.write(framed([record.data], self._format))
 
     def close(self) -> None:
-        """There is nothing left to report."""
+        """There is no more to report."""
 
 
 class JsonPrinter:
@@ -187,7 +187,7 @@ class JsonPrinter:
             self.status = Status.DAMAGE
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first errors; only the very first if the record is known to be something else."""
+        """Reports the first errors; only the very first if the record is known to be of another kind."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -208,7 +208,7 @@ class JsonPrinter:
 def printer(
     options: argparse.Namespace, name: str, dialect: str | None, selection: Selection
 ) -> JsonPrinter | DataPrinter:
-    """Returns what prints the records of a source one by one."""
+    """Returns the function that prints the records of a source one by one."""
     if options.json or options.payload:
         return JsonPrinter(options, name, dialect, selection)
     return DataPrinter(options, selection)

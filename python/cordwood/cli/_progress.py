@@ -17,7 +17,7 @@ class ProgressBar:
     """A bar on stderr with rate and time left, once the work takes longer than a second.
 
     It is shown only on a terminal, and only if tqdm is installed (the extra `cli`), but not if records are printed on
-    the terminal: they show the progress. It leaves nothing on the terminal, however the work ends, and gives way to
+    the terminal: they show the progress. It leaves no line on the terminal, however the work ends, and gives way to
     messages.
     """
 
@@ -36,7 +36,7 @@ class ProgressBar:
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )
-        # Room for what the terminal itself prints on Ctrl-C.
+        # Room for the characters that the terminal itself prints on Ctrl-C.
         if self._bar.ncols:
             self._bar.ncols = max(self._bar.ncols - 3, 1)
 

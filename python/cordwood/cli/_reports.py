@@ -1,4 +1,4 @@
-"""How verbs print what was found in a log: on stdout, on stderr, and as JSON."""
+"""How verbs print the findings in a log: on stdout, on stderr, and as JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def state_of_log(
 
 
 def zeros_text(region: cordwood.SkippedRegion) -> str:
-    """What is said of zeros that a record follows."""
+    """The text about zeros that a record follows."""
     return f"at {region.offset:,}: {zeros_inside_text(region.length)}"
 
 
@@ -116,12 +116,12 @@ def _print_repaired(report: cordwood.Report) -> None:
 
 
 NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
-"""What is said of a damaged log whose dialect nothing shows."""
+"""The text about a damaged log whose dialect could not be detected."""
 
 
 def _report_skipped(name: str, summary: LogSummary) -> None:
-    """Reports the regions that contain something that was not returned, and the zeros at the end."""
-    # There may be 100,000: what is the same for each is looked up once.
+    """Reports the regions that contain data that was not returned, and the zeros at the end."""
+    # There may be 100,000: the common parts are looked up once.
     info, unknown_version = cordwood.Severity.INFO, cordwood.Reason.UNKNOWN_VERSION
     zeros = {region.offset for region in summary.zeros_inside}
     count, rest_len = 0, 0
@@ -154,13 +154,13 @@ def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -
 
 
 def other_log_parts(own: int | None, number: int, *, is_named: bool) -> tuple[str, str, str]:
-    """Why no record of such a file is returned, and what to do."""
+    """Why no record of such a file is returned, and the advice."""
     says = f"--log-number says {own}" if is_named else f"the name says {own}"
     return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
 
 def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
-    """Reports such a file on stderr. With `None` there is nothing to report."""
+    """Reports such a file on stderr. With `None` there is no message."""
     if number is not None:
         complain(other_log_text(name, own, number, is_named=options.log_number is not None))
 
@@ -191,7 +191,7 @@ _HASHED_LEN = 1 << 20
 
 
 def report_left_out(name: str, summary: LogSummary, options: argparse.Namespace) -> Status:
-    """Reports what a verb left out of a log, and what would return more.
+    """Reports the records that a verb left out of a log, and the option that would return more.
 
     The status is `DAMAGE` also if all of the file was left out because it belongs to another log.
     """
@@ -200,7 +200,7 @@ def report_left_out(name: str, summary: LogSummary, options: argparse.Namespace)
         complain(f"{display_name(name)}: {NO_DIALECT}")
     if not summary.ok:
         complain(f"{display_name(name)}: {_policy_note(options.on_corruption, summary.left_out_count)}")
-    # Nothing is wrong with a range that contains only an older log.
+    # A range that contains only an older log is not a fault.
     if summary.other_log_number is not None and not (summary.record_count or options.start):
         report_other_log(name, summary.log.log_number, summary.other_log_number, options)
         return Status.DAMAGE
@@ -208,7 +208,7 @@ def report_left_out(name: str, summary: LogSummary, options: argparse.Namespace)
 
 
 def _policy_note(policy: str, left_out_count: int) -> str:
-    """How damage was treated, and what the policy "salvage" would add."""
+    """How damage was treated, and how many records the policy "salvage" would add."""
     note = f"read with --on-corruption {policy}"
     if policy == "stop":
         return f"{note}; salvage may return more records"
@@ -216,7 +216,7 @@ def _policy_note(policy: str, left_out_count: int) -> str:
 
 
 def salvaged_text(count: int) -> str:
-    """What is said of the records that were found after damage in their block."""
+    """The text about records that were found after damage in their block."""
     if count == 1:
         return "1 record follows damage in its block: LevelDB's rule drops it"
     return f"{count:,} records follow damage in their blocks: LevelDB's rule drops them"
@@ -237,10 +237,10 @@ def print_report(
 
     Args:
         name: The name of the log.
-        report: What `verify` or `salvage` returned.
-        summary: What the report says.
+        report: The report of `verify` or `salvage`.
+        summary: The contents of the report.
         options: Only `json` and `log_number` are used.
-        sha256: The SHA-256 of what was read, for JSON.
+        sha256: The SHA-256 of the bytes that were read, for JSON.
         names_other_log: Whether to say that all of the file belongs to another log.
         must_be_complete: Whether an incomplete record at the end, or zeros, are an error.
         fields: Further fields for the end of the JSON object.
@@ -294,7 +294,7 @@ def _print_text(
         content = quantity(last_zeros.length, "byte") if last_zeros and last_zeros.is_all else f"{records}, {payload}"
         print(f"{display_name(name)}: {state}, {content}")
     else:
-        # Not "ok": it may be a log that was renamed, in which readers find nothing.
+        # Not "ok": it may be a log that was renamed, in which readers find no record.
         state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, is_named=is_named)
         print(f"{display_name(name)}: {state}{records}; {why}, and {says}")

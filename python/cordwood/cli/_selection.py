@@ -104,7 +104,7 @@ class Selection:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit is reached: then nothing more needs to be read."""
+        """Whether the limit is reached: then no more needs to be read."""
         return self._limit is not None and self._count >= self._limit
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:

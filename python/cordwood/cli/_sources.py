@@ -43,7 +43,7 @@ def stdin() -> BufferedReader:
     except OSError as error:
         error.filename = name
         raise
-    # Many readers, Python's among them, take a read that found nothing yet for the end.
+    # Many readers, Python's among them, take a read that returned no bytes yet for the end.
     if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
         text = "it is in non-blocking mode, where a read may return no bytes before the end"
         raise OSError(errno.EAGAIN, text, name)
@@ -51,7 +51,7 @@ def stdin() -> BufferedReader:
 
 
 def stdin_or_path(name: str) -> Source:
-    """What to pass to a reader for a source that the user named."""
+    """The argument of a reader for a source that the user named."""
     if name != "-":
         return name
     # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
@@ -83,7 +83,7 @@ def source_name(name: str) -> str:
 
 
 def display_name(name: str) -> str:
-    """The name of a source in lines for people: what is not printable is escaped."""
+    """The name of a source in lines for people: other characters than printable ones are escaped."""
     return escaped(source_name(name))
 
 

@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 
 class Tally:
-    """What became of the sources of a verb.
+    """The results of the sources of a verb.
 
     Attributes:
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of those are damaged.
         only_other_count: How many of the damaged ones are so only because all of the file belongs to another log.
         failed_count: Sources that could not be read.
-        others: How many files in folders are not logs, by what they are.
-        other_files: The name of each of those files, and what it is.
-        other_kinds: Logs in folders that contain something other than what was requested, by what that is.
+        others: How many files in folders are not logs, by format.
+        other_files: The name of each of those files, and its format.
+        other_kinds: Logs in folders that contain other records than requested, by kind.
         status: The exit status: the worst of all, and a failure is worse than damage.
     """
 
@@ -139,10 +139,10 @@ def for_each_source(
 
     Args:
         names: Files, patterns and folders.
-        work: What to do with a file.
-        files: What `inputs_of` returned for the names, if it has been called.
+        work: The function for a file.
+        files: The result of `inputs_of` for the names, if it has been called.
         dialect: The value of `--dialect`.
-        other_kind: Returns what a log in a folder contains if that is not what was requested: the log is then left out,
+        other_kind: Returns the kind of a log in a folder if another one was requested: the log is then left out,
             and reported. `None` if it is to be read.
         as_json: As for `take_results`.
         tally: As for `take_results`.
@@ -188,13 +188,13 @@ def take_results(
     as_json: bool = False,
     tally: Tally | None = None,
 ) -> Tally:
-    """Takes what `each` returned for the sources, and counts them. Files in folders that are not logs are counted.
+    """Takes the results of `each` for the sources, and counts them. Files in folders that are not logs are counted.
 
     Args:
         names: Files, patterns and folders.
-        results: What `each` returned.
+        results: The results of `each`.
         take: Prints the result for a file of this name, and returns its status; `None` if it was left out.
-        other_kinds: The logs that were left out, by what they contain.
+        other_kinds: The logs that were left out, by kind.
         as_json: A source that fails also has an object: its `source`, and the `error`.
         tally: Where to count, if the caller prints how many files are not logs. Otherwise that is reported on stderr.
     """
@@ -231,7 +231,7 @@ def take_results(
 
 
 def check_url(name: str) -> None:
-    """Checks that a source, if it is a URL, can be read. Nothing is requested.
+    """Checks that a source, if it is a URL, can be read. No byte is requested.
 
     Raises:
         SourceFailure: Its protocol is not known, or the package that reads it is not installed.

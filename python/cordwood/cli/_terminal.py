@@ -1,4 +1,4 @@
-"""What fits on a terminal: the width of lines, and colours."""
+"""The limits of a terminal: the width of lines, and colours."""
 
 from __future__ import annotations
 

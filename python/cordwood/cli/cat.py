@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _file_len(name: str) -> float:
-    """The length of a file at first: what is printed may be appended to it, as in `cat log | write --append log`.
+    """The length of a file at first: the output may be appended to it, as in `cat log | write --append log`.
 
     It is not an `end` for the reader: only at the end of a file are stale bytes known to be left by a recycled log.
     """

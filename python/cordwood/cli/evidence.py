@@ -1,4 +1,4 @@
-"""Write a page about logs that can be filed: what they contain, and where they are damaged.
+"""Write a page about logs that can be filed: their contents, and where they are damaged.
 
 The page is one HTML file that needs no other file, no script and no network. It can be printed, and is light or dark as
 the browser is. DESTINATION ends in .html, or in .json for the same as JSON.

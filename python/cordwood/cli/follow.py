@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> Status:
             try:
                 record = next(records)
             except StopIteration:
-                # What looks damaged is read again before it is reported, even after the timeout: otherwise it
+                # Apparent damage is read again before it is reported, even after the timeout: otherwise it
                 # never would be.
                 if follower.waiting and follower.waiting.reason == cordwood.WaitReason.SUSPECT:
                     time.sleep(follower.delay)
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> Status:
                 complain(error)
                 status = Status.DAMAGE
                 continue
-            # Before the first record, there is nothing from which the dialect could be detected.
+            # Before the first record, the dialect cannot be detected.
             print_record = print_record or printer(options, options.source, follower.dialect, selection)
             print_record(record)
             status = max(status, print_record.status)
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> Status:
                 selection.report_stop(options.source, record.end_offset, "record")
                 break
     end_selection(selection)
-    # Damage or a record says more than what the beginning of the file looks like.
+    # Damage or a record is better evidence than the beginning of the file.
     return status if is_log or print_record or status else Status.FAILURE
 
 
@@ -108,14 +108,14 @@ _MAY_BECOME_LOGS = {
     "text": "the file is text",
     "unknown": "the file is in an unknown format, without a valid fragment or the header of a log",
 }
-"""What is said of a file without a signature, by the format in the error: more of it may be written."""
+"""The text about a file without a signature, by the format in the error: more of it may be written."""
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
-    """Whether what is in the file so far may be the beginning of a log; if it is something else, reports it.
+    """Whether the bytes in the file so far may be the beginning of a log; if they are of another format, reports it.
 
-    A follower waits for more: only a file with the signature of another format is an error. It also waits at what
-    another log has left in the file; if the file was renamed, it would wait forever, silently.
+    A follower waits for more: only a file with the signature of another format is an error. It also waits at the rest
+    of another log in the file; if the file was renamed, it would wait forever, silently.
     """
     if not os.path.isfile(options.source):  # noqa: PTH113 - pathlib is slow to import
         return True

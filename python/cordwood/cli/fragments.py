@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> Status:
         regions: list[Region] = []
         with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **log_options(options))
-            # What cannot be read has no heading.
+            # An unreadable file has no heading.
             first = list(islice(fragments, 1))
             has_heading = options.json
             if not (options.damaged or has_heading):

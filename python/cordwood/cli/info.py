@@ -44,7 +44,7 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""What the records of a log contain, by the names of their kinds where there is one."""
+"""The contents of a log's records, by the names of their kinds where there is one."""
 
 RUNS_MAX = 10
 """At most this many runs have a line each."""
@@ -195,7 +195,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _held(payloads: Mapping[str, int], log_count: int) -> str:
-    """What the records contain, and, for several logs, in how many logs they do."""
+    """The contents of the records, and, for several logs, in how many logs they are."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)
@@ -215,7 +215,7 @@ def _print_runs(runs: Sequence[Run]) -> None:
 
 
 def _live_files_text(manifests: Sequence[str]) -> str:
-    """What damage to a MANIFEST means, as `LOST_EDITS` says it."""
+    """The meaning of damage to a MANIFEST, in the words of `LOST_EDITS`."""
     which = display_name(manifests[0]) if len(manifests) == 1 else f"{len(manifests):,} MANIFEST files"
     whose = "its" if len(manifests) == 1 else "their"
     return f"records of {which} were lost: {whose} live files and column families may be wrong"
@@ -255,7 +255,7 @@ def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
 
 
 def _commands(info: Info) -> list[str]:
-    """The commands that show more: where the damage is, and what the records contain."""
+    """The commands that show more: where the damage is, and the contents of the records."""
     path = _shell_word(info.path)
     if info.misnamed_logs and is_one_file([info.path]):
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]

@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> Status:
             if error.format in get_args(DialectName):
                 # In a folder, it would be counted as a file that is not a log.
                 raise SourceFailure(error.message) from error
-            # What --dialect names is the new log.
+            # --dialect names that of the new log.
             error.hint = None
             raise
         tally.add_sums(report, 0)

@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _print_report(name: str, destination: str, report: cordwood.Report, options: argparse.Namespace) -> None:
-    """Prints what is in the old log, and what the new one contains, on stdout."""
+    """Prints the contents of the old log and of the new one on stdout."""
     summary = summary_of_report(report)
     if options.json:
         fields = {**new_log_fields(destination), **_repair_fields(report), "not_kept": report.not_kept}
@@ -139,7 +139,7 @@ def _print_report(name: str, destination: str, report: cordwood.Report, options:
 
 
 def _repair_fields(report: cordwood.Report) -> dict[str, object]:
-    """What JSON says about what was repaired."""
+    """The JSON about the repairs."""
     return {
         "repaired_count": report.repaired_count,
         "repaired": [region_fields(region) for region in report.repaired],

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> Status:
         if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **log_options(options))
-        # Nothing else makes a range longer than --len in whole blocks.
+        # Only this makes a range longer than --len in whole blocks.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(
                 f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its beginning, "

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Status:
-    """Counts what is in each source."""
+    """Counts the contents of each source."""
     tally = Tally()
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:
-    """Prints the counts in four lines, and what else there is to say."""
+    """Prints the counts in four lines, and further notes."""
     file_len = "not read to its end" if stat.file_len is None else quantity(stat.file_len, "byte")
     blocks = "" if stat.block_count is None else f" in {quantity(stat.block_count, 'block')}"
     zeros = zeros_at_end(stat.outcome, has_records=stat.record_count > 0)

@@ -80,13 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Read(NamedTuple):
-    """What was read from a log."""
+    """The results of reading a log."""
 
     report: cordwood.Report
     sha256: str | None
-    """The SHA-256 of what was read, for JSON."""
+    """The SHA-256 of the bytes that were read, for JSON."""
     batches: Batches | None
-    """With `--as write-batch`, what its write batches show."""
+    """With `--as write-batch`, the findings in its write batches."""
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> Status:
 
     def read(file: Input, threads: int, progress: Progress) -> _Read:
         name = file.name
-        # What the batches show needs a second reading.
+        # The findings in the batches need a second reading.
         with reopenable(name) if options.payload else nullcontext() as again:
             report: cordwood.Report = _native.verify(
                 again.open() if again else stdin_or_path(name),

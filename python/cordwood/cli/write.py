@@ -141,7 +141,7 @@ def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.N
 def _report_written(options: argparse.Namespace, begin: int) -> None:
     """Reports how many records were written after the file offset `begin` before the failure, by reading the log.
 
-    What a failed call has written is not known otherwise.
+    The length that a failed call has written is not known otherwise.
     """
     if not os.path.isfile(options.destination):  # noqa: PTH113 - pathlib is slow to import
         return

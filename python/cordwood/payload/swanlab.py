@@ -1,4 +1,4 @@
-"""The records of `.swanlab` files: what a run of SwanLab has logged. SwanLab need not be installed.
+"""The records of `.swanlab` files: the logged data of a run of SwanLab. SwanLab need not be installed.
 
 Releases before 0.8 wrote JSON, later ones protocol buffers; both are read.
 

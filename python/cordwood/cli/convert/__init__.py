@@ -221,7 +221,7 @@ def _kind_of(name: str, reader: cordwood.Reader) -> tuple[Kind | None, bool]:
 
 
 def _payload_of_all(options: argparse.Namespace) -> str:
-    """What the records of all logs are.
+    """The kind of the records of all logs.
 
     Raises:
         Failure: It is not the same in all of them.
@@ -231,14 +231,14 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     # The first log of each kind.
     firsts: dict[Kind | None, str] = {}
     for file in options.files:
-        # What cannot be read is reported later.
+        # An unreadable log is reported later.
         with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
             if file.not_decoded or file.error:
                 continue
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
                 kind, has_records = _kind_of(file.name, reader)
-                # A log without records may be anything.
+                # A log without records may be of any kind.
                 if kind or has_records:
                     firsts.setdefault(kind, file.name)
     if len(firsts) > 1:

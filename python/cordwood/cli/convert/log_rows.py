@@ -31,7 +31,7 @@ BATCH_LEN = 4 << 20
 
 
 class Read(NamedTuple):
-    """What was read from a log."""
+    """The results of reading a log."""
 
     record_count: int
     """How many records."""
@@ -40,7 +40,7 @@ class Read(NamedTuple):
 
 
 _IN_ALL = {"record": "left out in all", "value": "left out in all", "fault": "in all"}
-"""What is left out of a table, and how its total is reported."""
+"""The records left out of a table, and how their total is reported."""
 
 
 class LogRows:
@@ -50,9 +50,9 @@ class LogRows:
         source: The name of the log.
         reader: Where the records come from.
         selection: How many rows are wanted, and which of their columns.
-        read: What was read, known after the last row.
+        read: The results, known after the last row.
         end: Where reading stopped because there were enough rows; `None` if it did not.
-        is_other_kind: Whether it was reported that the log contains something else.
+        is_other_kind: Whether it was reported that the log contains another kind.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class LogRows:
         first: Row | None = None,
         is_native: bool = False,
     ) -> None:
-        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with.
+        """In a first pass, `found` learns the columns of all rows. Each row begins with `first`.
 
-        If `is_native`, what learns and what writes accepts records, and they are not turned into rows here.
+        If `is_native`, the learner and the writer accept records, which are not turned into rows here.
         """
         self.source = source
         self._name = display_name(source)
@@ -98,12 +98,12 @@ class LogRows:
         self._reported_max = dict.fromkeys(_IN_ALL, REPORTED_MAX)
 
     def summary(self) -> LogSummary:
-        """What was found in the log: after the last row."""
+        """The findings in the log: after the last row."""
         return summary_of_reader(self.reader, self.read.record_count)
 
     @property
     def status(self) -> Status:
-        """Whether anything was left out."""
+        """Whether a record was left out."""
         return Status.DAMAGE if self.is_other_kind or any(self._left_out.values()) else Status.CLEAN
 
     def __iter__(self) -> Iterator[Any]:
@@ -187,7 +187,7 @@ class LogRows:
                 for name in first:
                     if name in row:
                         raise _has_column(name)
-                row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
+                row = {**first, **row}  # noqa: PLW2901 - the same, with its first columns
             if found is not None:
                 try:
                     found.add(selection.in_columns(row))
@@ -239,7 +239,7 @@ def _no_columns(error: TooManyColumnsError) -> Failure:
 
 
 def report_damage(options: argparse.Namespace, log_rows: LogRows, summary: LogSummary) -> Status:
-    """Reports what was skipped in a log, and what would return more of it."""
+    """Reports the skipped regions of a log, and the option that would return more of it."""
     status = report_left_out(log_rows.source, summary, options)
     is_lost = max(status, log_rows.status) == Status.DAMAGE and not log_rows.is_other_kind
     if options.payload == "live-files" and is_lost:

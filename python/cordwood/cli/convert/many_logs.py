@@ -62,13 +62,13 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
 
 
 class _First(NamedTuple):
-    """What a first reading found in a log."""
+    """The findings of a first reading of a log."""
 
     end: int
-    """How far the log was read: what was appended since stays out of the table."""
+    """How far the log was read: records appended since stay out of the table."""
     read: Read
     summary: LogSummary
-    """What is torn at that end is damage in the middle to a reader that ends there."""
+    """A torn record at that end is damage in the middle to a reader that ends there."""
 
 
 class Logs:
@@ -77,7 +77,7 @@ class Logs:
     Attributes:
         origin: The column that says which log a row is from.
         selection: Which rows and columns are wanted.
-        firsts: What a first reading found, by the names of the logs that could be read.
+        firsts: The findings of a first reading, by the names of the logs that could be read.
     """
 
     def __init__(self, options: argparse.Namespace, form: str) -> None:
@@ -110,7 +110,7 @@ class Logs:
         return status
 
     def write(self, form: str, columns: dict[str, ColumnType], *, is_native: bool) -> Status:
-        """Writes the table, limited to what a first reading found, if there was one."""
+        """Writes the table, limited to the findings of a first reading, if there was one."""
         options = self._options
         self.selection = selection_of(options, self._origins)
         with new_file(options.destination, options.files, overwrite=options.overwrite) as file:
@@ -135,7 +135,7 @@ class Logs:
             return self._write_log(table, name, is_native=is_native)
 
         if self.firsts:
-            # What cannot be read has been reported.
+            # An unreadable log has been reported.
             status = max(self._if_more_is_wanted(name, write) for name in self.firsts)
         else:
             tally = self._for_each(write)

@@ -30,7 +30,7 @@ def convert_once(options: argparse.Namespace, form: str, known: dict[str, Column
 
 
 def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
-    """Finds the columns, and writes the table of what was read to find them: what was appended since stays out."""
+    """Finds the columns, and writes the table of the records that were read to find them: later ones stay out."""
     selection = selection_of(options)
     found = columns_to_learn(options.payload, selection)
     with reader_of(options, source.open(), options.end) as reader:
@@ -39,7 +39,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
         )
         for _ in first:
             pass
-        # What was torn here is reported as such.
+        # A torn record here is reported as such.
         end, summary = reader.tell(), first.summary()
     selection.check_names()
     columns = columns_found(options.payload, found, form)

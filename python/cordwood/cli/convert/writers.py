@@ -49,7 +49,7 @@ BINARY_FORMATS = ("parquet", "arrow")
 
 
 def check_installed(form: str) -> None:
-    """Checks that what the form needs is installed, and loads it.
+    """Checks that the package that the form needs is installed, and loads it.
 
     A library for which there is not enough memory may end the process: here, there is no unfinished table yet.
 
@@ -107,7 +107,7 @@ class _Ndjson:
 
 
 class _Csv:
-    """Comma-separated values as PostgreSQL writes them: nothing between two commas is no value, `""` is empty text.
+    """Comma-separated values as PostgreSQL writes them: an empty field is no value, `""` is empty text.
 
     (The module `csv` can write that only from Python 3.12 on.) The time that a row takes depends on the values in it,
     not on the number of columns.
@@ -207,7 +207,8 @@ class _Csv:
 _PIECES_MAX = 1 << 12
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What spreadsheets take for the beginning of a formula. The last four are the full-width forms of the first four."""
+"""The characters that spreadsheets take for the beginning of a formula. The last four are the full-width forms of the
+first four."""
 
 _PLAIN = re.compile(r'[^",\r\n\s](?:[^",\r\n]*[^",\r\n\s])?')
 

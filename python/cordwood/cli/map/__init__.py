@@ -134,7 +134,7 @@ def _print_text(name: str, cells: Cells, columns: int) -> None:
 
 
 def _notes(cells: Cells) -> list[str]:
-    """What is said of the records after damage, and of zeros."""
+    """The text about the records after damage, and about zeros."""
     notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))

@@ -115,6 +115,6 @@ def _region(region: Region, *, color: bool) -> str:
 
 
 def _fit(title: str, *, unicode: bool) -> str:
-    """The title without what would move the cursor or what the terminal cannot show."""
+    """The title without characters that would move the cursor or that the terminal cannot show."""
     shown = "".join(character if character.isprintable() else "?" for character in title)
     return shown if unicode else shown.encode("ascii", "replace").decode("ascii")
