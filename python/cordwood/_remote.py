@@ -116,8 +116,10 @@ def is_listed(name: str) -> bool:
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
-def listed(url: str) -> list[tuple[str, int]]:
-    """The URLs of the files in a folder or that a pattern matches, in sorted order, and their lengths in bytes.
+def listed(url: str) -> list[tuple[str, str, int]]:
+    """The files in a folder or that a pattern matches, in sorted order: URL, path below the folder, length in bytes.
+
+    The folder of a pattern is the last one without a `*`. No path leads out of the folder.
 
     Raises:
         OSError: They cannot be listed, or there are none.
@@ -137,7 +139,12 @@ def listed(url: str) -> list[tuple[str, int]]:
         raise _os_error(error, url) from error
     if not found:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    return sorted((fs.unstrip_protocol(name), info["size"] or 0) for name, info in found.items())
+    folder_len = len(path.partition("*")[0].rpartition("/")[0] if "*" in path else path)
+    files: list[tuple[str, str, int]] = []
+    for name, info in sorted(found.items()):
+        parts = [part for part in name[folder_len:].split("/") if part not in ("", ".", "..")]
+        files.append((fs.unstrip_protocol(name), "/".join(parts), info["size"] or 0))
+    return files
 
 
 def _filesystem_of(url: str) -> tuple[Any, str]:

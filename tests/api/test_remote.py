@@ -322,6 +322,19 @@ def test_a_folder_and_a_pattern_in_a_store(url, names, counted):
     assert {split.path.partition("logs/")[2] for split in cordwood.plan_splits(url, 1 << 20)} == set(names)
 
 
+def test_salvage_of_a_store_keeps_the_paths_of_the_logs_and_stays_in_the_folder(counted, tmp_path):
+    fsspec.filesystem("counted").pipe_file("counted://logs/../../out.log", counted)
+    for url, names in (
+        ("counted://logs/", ["1.log", "2.log", "out.log", "sub/3.log"]),
+        ("counted://logs/*/*.log", ["sub/3.log"]),
+    ):
+        new = tmp_path / str(len(names)) / "new"
+        assert cordwood.salvage(url, new).ok
+        files = [path for path in tmp_path.joinpath(str(len(names))).rglob("*") if path.is_file()]
+        assert sorted(str(path.relative_to(new)) for path in files) == names
+        assert {path.read_bytes() for path in files} == {counted}
+
+
 def test_a_pattern_in_a_store_that_matches_no_file(counted):
     reports = cordwood.verify("counted://logs/*.wandb")
     assert [type(error) for error in reports.errors.values()] == [FileNotFoundError]

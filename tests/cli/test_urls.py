@@ -204,3 +204,14 @@ def test_a_url_is_only_read(arguments):
     status, _, err = run(*arguments.split(), "memory://a.log")
     why = "only a file on this machine can be followed" if arguments == "follow" else "URLs can only be read"
     assert (status, f"is a URL, and {why}" in err) == (2, True), err
+
+
+def test_a_folder_and_a_pattern_on_a_file_system_are_many_logs(path, capsys):
+    path.with_name("notes").write_bytes(b"a text")
+    folder = f"file://{path.parent}/"
+    assert main(["verify", folder]) == 3
+    assert "total: 1 log, 1 damaged, 0 failed" in (of_folder := capsys.readouterr().out)
+    assert "1 file is not a log: text" in of_folder
+    assert main(["verify", folder + "*.log"]) == 3
+    assert "total: 1 log, 1 damaged, 0 failed" in capsys.readouterr().out
+    assert main(["verify", folder + "*.wandb"]) == 1

@@ -109,7 +109,6 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
 
 def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
     """The files in a folder on a file system of fsspec, or those that a pattern matches."""
-    above = url[: url.index("*")].rpartition("/")[0] + "/" if "*" in url else url
     try:
         files = listed(url)
     except OSError as error:
@@ -118,8 +117,7 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         # Reading it raises the same.
         yield Input(url, ""), url
     else:
-        for name, file_len in files:
-            relative = name.removeprefix(above)
+        for name, relative, file_len in files:
             yield Input(name, relative, is_in_folder=url.endswith("/"), file_len=file_len), identity_of(name)
 
 
