@@ -207,7 +207,7 @@ def test_a_url_is_only_read(arguments):
 
 
 def test_a_folder_and_a_pattern_on_a_file_system_are_many_logs(path, capsys):
-    path.with_name("notes").write_bytes(b"a text")
+    path.with_name("notes").write_bytes(b"a text, and no log")
     folder = f"file://{path.parent}/"
     assert main(["verify", folder]) == 3
     assert "total: 1 log, 1 damaged, 0 failed" in (of_folder := capsys.readouterr().out)
