@@ -466,7 +466,7 @@ def test_a_replaced_file_stays_until_the_new_one_is_whole(tmp_path):
     convert("--overwrite", path, link)
     assert table.read_text().splitlines()[1:] == ["0,10,one", '10,18,"{""base64"":""/w==""}"']
     assert (link.is_symlink(), table.stat().st_mode & 0o777) == (True, 0o640)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "link.csv", "log"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "link.csv", "log", "note"]
     done = subprocess.run([*COMMAND, "--overwrite", "--to", "csv", path, path], capture_output=True, check=False)
     assert (done.returncode, b"is the log that is read" in done.stderr) == (2, True)
 

@@ -78,6 +78,9 @@ class Columns:
     but not values that JSON cannot represent: times and NaN are text there.
     """
 
+    takes_records = False
+    """Whether it learns from records, and not from rows."""
+
     def __init__(self, shapes: Shapes | None = None) -> None:
         self._shapes = shapes or Shapes()
         self._fields_of, self._fixed = self._shapes

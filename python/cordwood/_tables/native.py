@@ -63,6 +63,8 @@ def _leave_out(payload: Payload, records: Records, index: int) -> None:
 class NativeColumns(Columns):
     """Learns the columns of a table from records."""
 
+    takes_records = True
+
     def __init__(self, payload: Payload, origin: str | None) -> None:
         """`origin` is a further column of the table."""
         super().__init__(payload.shapes())

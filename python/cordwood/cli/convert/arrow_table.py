@@ -24,6 +24,8 @@ class ArrowTable:
     both. A stream is written in the main thread, since Ctrl-C ends no other one that waits for the reader of a pipe.
     """
 
+    takes_records = True
+
     def __init__(
         self,
         form: str,

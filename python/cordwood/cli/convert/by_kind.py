@@ -34,7 +34,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     if stream := first_stream(options.files):
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")
     logs, found = Logs(options, form), _KindColumns()
-    status = logs.find(found, is_native=False)
+    status = logs.find(found)
     if not logs.firsts:
         return status
     first = next(iter(logs.firsts))
@@ -47,7 +47,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
             file = stack.enter_context(new_file(path, options.files, overwrite=options.overwrite))
             types = {logs.origin: "text", **columns_found(options.payload, columns, form)}
             tables[kind] = stack.enter_context(contextlib.closing(open_table(options, form, file, types)))
-        written = logs.write_to(_KindTables(tables), is_native=False)
+        written = logs.write_to(_KindTables(tables))
     return status or written
 
 
@@ -75,6 +75,8 @@ class _KindColumns(Columns):
 
 class _KindTables:
     """Writes each row to the table of its kind."""
+
+    takes_records = False
 
     def __init__(self, tables: dict[str | None, Table]) -> None:
         self._tables = tables

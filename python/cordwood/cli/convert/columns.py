@@ -32,7 +32,7 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
 
 def columns_to_learn(payload: str, selection: Selection, origin: str | None = None) -> Columns:
     """Learns the columns; `origin` is a further column of the table."""
-    if not takes_records(payload, selection):
+    if not PAYLOADS[payload].is_native or selection.is_active:
         from cordwood._tables.learner import Columns
 
         return Columns(PAYLOADS[payload].shapes())
@@ -41,21 +41,11 @@ def columns_to_learn(payload: str, selection: Selection, origin: str | None = No
     return NativeColumns(PAYLOADS[payload], origin)
 
 
-def takes_records(payload: str, selection: Selection) -> bool:
-    """Whether the native module accepts records: a selection needs rows in Python."""
-    return PAYLOADS[payload].is_native and not selection.is_active
-
-
 def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
     """All columns of a table, after the first pass."""
     found.finish()
     report_conflicts(found, form)
     return PAYLOADS[payload].all_columns(found.types())
-
-
-def is_native_table(payload: str, selection: Selection, form: str) -> bool:
-    """Whether the native module makes the table."""
-    return form in BINARY_FORMATS and takes_records(payload, selection)
 
 
 def report_conflicts(found: Columns, form: str) -> None:

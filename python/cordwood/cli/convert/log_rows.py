@@ -23,6 +23,7 @@ from cordwood.errors import PayloadError
 if TYPE_CHECKING:
     from cordwood._tables.learner import Columns
     from cordwood._tables.native import NativeColumns, Records
+    from cordwood.cli.convert.writers import Table
 
 
 # A batch of rows has this many rows, or is made from this many bytes of records, or from a single longer one.
@@ -61,14 +62,14 @@ class LogRows:
         source: str,
         reader: cordwood.Reader,
         selection: Selection,
-        found: Columns | None = None,
         *,
+        found: Columns | None = None,
+        table: Table | None = None,
         first: Row | None = None,
-        is_native: bool = False,
     ) -> None:
-        """In a first pass, `found` learns the columns of all rows. Each row begins with `first`.
+        """In a first pass, `found` learns the columns of all rows; otherwise the rows are for `table`.
 
-        If `is_native`, the learner and the writer accept records, which are not turned into rows here.
+        Each row begins with `first`.
         """
         self.source = source
         self._name = display_name(source)
@@ -89,7 +90,9 @@ class LogRows:
             )
         )
         self._found = found
-        self._is_native = is_native
+        # A selection needs rows.
+        user = found or table
+        self._is_native = bool(user and user.takes_records and self._payload.is_native and not selection.is_active)
         self._is_reporting = found is None
         # Otherwise, rows are passed on unchanged.
         self._is_selecting = bool(self._first or found is not None or selection.is_active)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
 from cordwood._summary import LogSummary
@@ -23,10 +23,8 @@ from cordwood.cli._tally import Tally, for_each_source
 from cordwood.cli.convert.columns import (
     columns_found,
     columns_to_learn,
-    is_native_table,
     origin_value,
     selection_of,
-    takes_records,
 )
 from cordwood.cli.convert.log_rows import LogRows, Read, report_damage
 from cordwood.cli.convert.one_log import write_held_back, write_rows
@@ -43,20 +41,17 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
     """Writes the table. Where the columns are not `known`, the logs are read twice: first to find them."""
     logs = Logs(options, form)
     if known is not None:
-        return logs.write(form, known, is_native=False)
-    # A first reading makes rows only for a selection, which looks at single columns.
-    is_native = takes_records(options.payload, logs.selection)
+        return logs.write(form, known)
     if stream := first_stream(options.files):
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
         )
     found = columns_to_learn(options.payload, logs.selection, logs.origin)
-    status = logs.find(found, is_native=is_native)
+    status = logs.find(found)
     if not logs.firsts:
         return status
     columns = columns_found(options.payload, found, form)
-    is_native = is_native_table(options.payload, logs.selection, form)
-    written = logs.write(form, columns, is_native=is_native)
+    written = logs.write(form, columns)
     # A log that could not be read is worse than a damaged one.
     return status or written
 
@@ -93,12 +88,12 @@ class Logs:
         # Pairs of files with the same `run_id`, the earlier one first.
         self._twice: list[tuple[str, str]] = []
 
-    def find(self, found: Columns, *, is_native: bool) -> Status:
+    def find(self, found: Columns) -> Status:
         """Reads the logs for their columns."""
 
         def find(name: str) -> Status:
             with reader_of(self._options, stdin_or_path(name), self._options.end) as reader:
-                log_rows = self._rows_of(name, reader, found, is_native=is_native)
+                log_rows = self._rows_of(name, reader, found=found)
                 for _ in log_rows:
                     pass
                 self.firsts[name] = _First(reader.tell(), log_rows.read, log_rows.summary())
@@ -109,14 +104,14 @@ class Logs:
             self.selection.check_names()
         return status
 
-    def write(self, form: str, columns: dict[str, ColumnType], *, is_native: bool) -> Status:
+    def write(self, form: str, columns: dict[str, ColumnType]) -> Status:
         """Writes the table, limited to the findings of a first reading, if there was one."""
         options = self._options
         self.selection = selection_of(options, self._origins)
         with new_file(options.destination, options.files, overwrite=options.overwrite) as file:
             columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
             with contextlib.closing(open_table(options, form, file, columns)) as table:
-                status = self.write_to(table, is_native=is_native)
+                status = self.write_to(table)
                 write_held_back(table, self.selection, options.sources[-1])
                 if self._twice and self._origins == ["run_id"]:
                     _report_files_of_one_run(self._twice)
@@ -124,7 +119,7 @@ class Logs:
                     self.selection.report_stop(self._unread, None, "row")
         return status
 
-    def write_to(self, table: Table, *, is_native: bool) -> Status:
+    def write_to(self, table: Table) -> Status:
         """Writes the rows of all logs, limited to those of a first reading, if there was one."""
         # The first file of each run.
         files: dict[str, str] = {}
@@ -132,7 +127,7 @@ class Logs:
         def write(name: str) -> Status:
             if (same := files.setdefault(origin_value(name, self.origin, self._form), name)) != name:
                 self._twice.append((same, name))
-            return self._write_log(table, name, is_native=is_native)
+            return self._write_log(table, name)
 
         if self.firsts:
             # An unreadable log has been reported.
@@ -145,13 +140,13 @@ class Logs:
             status = tally.status
         return status
 
-    def _write_log(self, table: Table, name: str, *, is_native: bool) -> Status:
+    def _write_log(self, table: Table, name: str) -> Status:
         first = self.firsts.get(name)
         with (
             reader_of(self._options, stdin_or_path(name), first.end if first else self._options.end) as reader,
             ProgressBar(name, prints_records=self._options.destination == "-") as progress,
         ):
-            log_rows = self._rows_of(name, reader, is_native=is_native)
+            log_rows = self._rows_of(name, reader, table=table)
             position = self._options.start
             for rows in log_rows:
                 write_rows(table, rows, name)
@@ -177,9 +172,9 @@ class Logs:
         self._unread = self._unread or name
         return Status.CLEAN
 
-    def _rows_of(self, name: str, reader: cordwood.Reader, found: Columns | None = None, *, is_native: bool) -> LogRows:
+    def _rows_of(self, name: str, reader: cordwood.Reader, **user: Any) -> LogRows:
         first: Row = {column: origin_value(name, column, self._form) for column in self._origins}
-        return LogRows(self._options, name, reader, self.selection, found, first=first, is_native=is_native)
+        return LogRows(self._options, name, reader, self.selection, first=first, **user)
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:

@@ -33,8 +33,11 @@ TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 class Table(Protocol):
     """A table that is being written."""
 
+    takes_records: bool
+    """Whether `write` also accepts `Records`."""
+
     def write(self, rows: Any) -> int:
-        """Writes some rows, and returns how many there are; a table that pyarrow writes also accepts `Records`.
+        """Writes some rows, and returns how many there are.
 
         Raises:
             Failure: This form cannot represent a value; the message says which, without the name of the log.
@@ -92,6 +95,8 @@ def open_table(options: argparse.Namespace, form: str, file: Output, columns: di
 class _Ndjson:
     """One JSON object per line."""
 
+    takes_records = False
+
     def __init__(self, file: Output, to_json: ToJson) -> None:
         self._file = file
         self._to_json = to_json
@@ -112,6 +117,8 @@ class _Csv:
     (The module `csv` can write that only from Python 3.12 on.) The time that a row takes depends on the values in it,
     not on the number of columns.
     """
+
+    takes_records = False
 
     def __init__(
         self,
