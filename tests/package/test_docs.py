@@ -19,9 +19,11 @@ PAGES = [
     "docs/reference/arrow.md",
     "docs/reference/compat.md",
     "docs/reference/exports.md",
+    "docs/guides/forensics.md",
     "docs/guides/own-log.md",
     "docs/guides/many-logs.md",
     "docs/guides/rescue.md",
+    "docs/guides/service.md",
     "docs/guides/tables.md",
     "docs/reference/payload.md",
     "docs/reference/remote.md",
@@ -130,3 +132,10 @@ def test_paths_of_documents_in_sources_exist():
             if "target" not in path.parts and path.suffix != ".pyc":
                 for name in re.findall(r"\bdocs/[\w./-]+\.(?:md|svg)\b", path.read_text(encoding="utf-8")):
                     assert (ROOT / name).is_file(), f"{path}: {name}"
+
+
+def test_the_index_lists_every_page():
+    docs = ROOT / "docs"
+    listed = set(re.findall(r"\]\(([\w/.-]+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
+    listed |= {f"cli/{name}" for name in re.findall(r"\]\(([\w-]+\.md)\)", (docs / "cli/index.md").read_text("utf-8"))}
+    assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - listed == {"index.md"}
