@@ -122,7 +122,7 @@ def test_overwrite_replaces_a_table(text, tmp_path):
     log.write_bytes(reference.encode([b"one"]))
     table.write_bytes(text)
     subprocess.run([sys.executable, "-m", "cordwood", "convert", "--overwrite", log, table], check=True)
-    assert table.read_text(encoding="ascii") == "offset,end_offset,data\n0,10,b25l\n"
+    assert table.read_text(encoding="ascii") == "offset,end_offset,data\n0,10,one\n"
 
 
 FLIPPED = bytearray(reference.encode([b"the only record"]))
