@@ -70,14 +70,14 @@ use crate::values::{Outcome, listed};
 ///         log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
 ///         the common part of these two; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`:
 ///         a run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
-///         `None`, or `"auto"`: detected from the beginning of the file. A `"leveldb"` or
-///         `"recyclable"` that was detected also knows RocksDB's metadata, which is damage if they
-///         are named: see `cordwood.types.DetectedDialect`.
+///         `None`, or `"auto"`: detected from the beginning of the file. RocksDB's metadata in a
+///         `"leveldb"` or `"recyclable"` log is read if the dialect was detected, and is damage if
+///         you name the dialect: see `cordwood.types.DetectedDialect`.
 ///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
 ///         bits of the number in the file's name. Fragments with another number are left over from
-///         an older log; if the whole file is, the logger `cordwood` gets a warning. Default:
-///         `None`: the number in the file's name, or, if it has none, that of the first valid
-///         fragment.
+///         an older log. If the whole file is left over, the logger `cordwood` gets a warning.
+///         Default: `None`: the number in the file's name, or, if it has none, that of the first
+///         valid fragment.
 ///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
 ///         stated at the beginning of the log.
 ///     on_corruption: The treatment of damage. `"raise"`: raise `CorruptionError`; the next step
@@ -94,8 +94,8 @@ use crate::values::{Outcome, listed};
 ///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
 ///     record_len_max: The longest record to accept, in bytes; a longer one is refused with
-///         `RecordTooLargeError`. Default: 1 GiB. The records of a compressed log may have, in
-///         total, 256 MiB plus 200 times the bytes read since the reader began or last sought; the
+///         `RecordTooLargeError`. Default: 1 GiB. In a compressed log, all records together may
+///         also have only 256 MiB + 200 * (bytes read since the reader began or last sought). The
 ///         record that would exceed this raises `RecordTooLargeError` under every policy, and is
 ///         neither skipped nor consumed. A value above the default replaces the 256 MiB.
 ///
