@@ -185,28 +185,33 @@ impl Head {
 /// the data begins. `None` if the lengths are not valid, or do not add up to the rest of the body.
 ///
 /// `offsets` must have room for one more entry than there are records.
+// Inlined, its loop would have too few registers.
+#[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
-    offsets.clear();
-    offsets.push(0);
+    offsets.resize(count + 1, 0);
+    offsets[0] = 0;
     let mut rest = body;
     // The lengths of at most `COUNT_MAX` records, none longer than 2^35 bytes. A sum that is too
     // large for a `usize` is not that of bytes in memory.
     let mut total = 0_u64;
-    while offsets.len() <= count {
-        if count - offsets.len() >= SHORT_COUNT
-            && let Some((lens, after)) = rest.split_first_chunk::<SHORT_COUNT>()
+    let mut index = 1;
+    while index <= count {
+        if let Some((lens, after)) = rest.split_first_chunk::<SHORT_COUNT>()
             && u64::from_le_bytes(*lens) & SHORT_MASK == 0
+            && let Some(places) = offsets[index..].first_chunk_mut::<SHORT_COUNT>()
         {
-            offsets.extend(lens.map(|len| {
+            for (place, &len) in places.iter_mut().zip(lens) {
                 total += u64::from(len);
-                total as usize
-            }));
+                *place = total as usize;
+            }
             rest = after;
+            index += SHORT_COUNT;
         } else {
             let len;
             (len, rest) = read_varint(rest)?;
             total += len;
-            offsets.push(total as usize);
+            offsets[index] = total as usize;
+            index += 1;
         }
     }
     (total == rest.len() as u64).then_some(body.len() - rest.len())

@@ -16,19 +16,20 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Appends `bytes` to `out`. If there are 16 to 32 of them, they are copied as two pieces of 16 that
-/// may overlap: a copy of a known length needs no call, which takes as long as the copy.
+/// Copies `bytes` to the beginning of `out`, which must not be shorter. If there are 16 to 32 of them,
+/// and room for 32, they are copied as two pieces of 16 that may overlap: a copy of a known length needs
+/// no call, which takes as long as the copy.
 #[inline(always)]
-pub(crate) fn append_short(out: &mut Vec<u8>, bytes: &[u8]) {
-    if let (Some(first), Some(last)) = (bytes.first_chunk::<16>(), bytes.last_chunk::<16>())
-        && bytes.len() <= 32
+pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
+    const HALF: usize = 16;
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<HALF>(), bytes.last_chunk::<HALF>())
+        && bytes.len() <= 2 * HALF
+        && let Some(room) = out.first_chunk_mut::<{ 2 * HALF }>()
     {
-        let last_begin = out.len() + bytes.len() - last.len();
-        out.extend_from_slice(first);
-        out.truncate(last_begin);
-        out.extend_from_slice(last);
+        room[..HALF].copy_from_slice(first);
+        room[bytes.len() - HALF..][..HALF].copy_from_slice(last);
     } else {
-        out.extend_from_slice(bytes);
+        out[..bytes.len()].copy_from_slice(bytes);
     }
 }
 
@@ -43,12 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_bytes_are_appended_as_they_are() {
+    fn bytes_are_copied_as_they_are_and_nothing_is_written_beyond_the_room() {
         let bytes: Vec<u8> = (1..=70).collect();
         for len in 0..=bytes.len() {
-            let mut out = b"before".to_vec();
-            append_short(&mut out, &bytes[..len]);
-            assert_eq!(out, [b"before", &bytes[..len]].concat());
+            for room in [0, 1, 31, 32, 100] {
+                let mut out = vec![0; len + room];
+                copy_short(&mut out, &bytes[..len]);
+                assert_eq!(out[..len], bytes[..len]);
+            }
         }
     }
 }

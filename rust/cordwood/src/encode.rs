@@ -294,7 +294,10 @@ impl Encoder {
             self.plain(Kind::Full, record, out);
             return record_offset;
         }
-        self.encode_otherwise(record, out)
+        match self.add_to_container(record) {
+            Some(record_offset) => record_offset,
+            None => self.encode_parts(record, out),
+        }
     }
 
     /// Whether the record fits in one LevelDB FULL fragment, as most do.
@@ -357,16 +360,7 @@ impl Encoder {
         Ok((count, Stopped::Full))
     }
 
-    /// [`encode`](Self::encode) at the end of a block, and in other dialects.
-    #[inline(never)]
-    fn encode_otherwise(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
-        match self.add_to_container(record) {
-            Some(record_offset) => record_offset,
-            None => self.encode_parts(record, out),
-        }
-    }
-
-    // Apart from the above, which is little work for most records of a packed log.
+    /// [`encode`](Self::encode) at the end of a block or of a container, and in other dialects.
     #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         let Ok(record_offset) = self.encode_in_pieces(record, out, |_| Ok::<(), Infallible>(()));

@@ -165,8 +165,8 @@ pub mod follow {
 pub mod read {
     pub use crate::decode::Pieces;
     pub use crate::reader::{
-        FileReader, Found, FoundRecord, IntoRecords, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource,
-        Source, StreamSource,
+        FileReader, Found, FoundRecord, IntoRecords, NextFound, OwnedRecord, RecordBatch, Records, SeekSource,
+        SliceSource, Source, StreamSource,
     };
     pub use crate::wal_metadata::{LogInfo, Predecessor};
 }

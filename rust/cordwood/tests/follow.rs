@@ -589,6 +589,36 @@ fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record() {
     assert!(matches!(&reported[4], Reported::Record(_, _, data) if data == b"behind"));
 }
 
+/// Records that are found together, of a plain and of a packed log, are returned without a look at the
+/// file: even if it is gone.
+#[test]
+fn a_follower_says_which_records_it_returns_without_the_file() {
+    for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
+        let (_folder, path) = folder();
+        let mut encoder = Encoder::with_format(0, dialect).unwrap();
+        let mut file = Vec::new();
+        for record in [b"one", b"two", b"xyz"] {
+            encoder.encode(record, &mut file);
+        }
+        encoder.finish(&mut file);
+        fs::write(&path, &file).unwrap();
+        let mut follower = follow(&path);
+        assert!(!follower.has_found());
+        if dialect == Dialect::PACKED {
+            assert!(matches!(follower.poll().unwrap(), Poll::Skipped(_)), "the mark");
+        }
+        let is_next = |follower: &mut Follower, expected: &[u8]| matches!(follower.peek().unwrap(), Poll::Record(record) if record.data == expected);
+        assert!(is_next(&mut follower, b"one"));
+        File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        for (expected, is_found) in [(b"one", true), (b"two", true), (b"xyz", false)] {
+            assert!(follower.has_found() && is_next(&mut follower, expected));
+            follower.advance();
+            assert_eq!(follower.has_found(), is_found);
+        }
+        assert!(matches!(follower.poll().unwrap(), Poll::Truncated { .. }));
+    }
+}
+
 #[test]
 fn truncation_is_reported_and_stays() {
     let (_folder, path) = folder();

@@ -628,10 +628,26 @@ fn read_trickle(file: &[u8], options: &ReadOptions, seed: u64, step_max: usize) 
     read_all(&mut trickle(file, options, seed, step_max))
 }
 
-/// The same as [`read_all`], through `found` and `advance`.
+fn event_of(record: read::FoundRecord<'_>) -> Found {
+    Found::Record {
+        offset: record.offset,
+        end_offset: record.end_offset,
+        data: record.pieces().collect::<Vec<_>>().concat(),
+        is_salvaged: record.is_salvaged,
+    }
+}
+
+/// The same as [`read_all`], through `found` and `advance`, or for every second record `next_found`.
 fn read_found<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {
+        if events.len() % 2 == 1
+            && let Some(next) = reader.next_found()
+        {
+            events.push(event_of(next.record()));
+            next.take();
+            continue;
+        }
         let event = match reader.found() {
             None => {
                 if !reader.find() {
@@ -640,12 +656,7 @@ fn read_found<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
                 continue;
             }
             Some(read::Found::End(end)) => return (events, end),
-            Some(read::Found::Record(record)) => Some(Found::Record {
-                offset: record.offset,
-                end_offset: record.end_offset,
-                data: record.pieces().collect::<Vec<_>>().concat(),
-                is_salvaged: record.is_salvaged,
-            }),
+            Some(read::Found::Record(record)) => Some(event_of(record)),
             Some(read::Found::Skipped(region)) => Some(Found::Skipped(region)),
             Some(read::Found::Failed(_)) => None,
         };

@@ -108,7 +108,12 @@ impl Open {
             return Taken::Pause;
         }
         let Open { follower, .. } = self;
-        match py.detach(|| follower.peek()) {
+        // Not released for each record: that would cost more than the record.
+        let polled = match follower.has_found() {
+            true => follower.peek(),
+            false => py.detach(|| follower.peek()),
+        };
+        match polled {
             Ok(Poll::Record(record)) => {
                 let made = try_bytes(py, record.data).and_then(|data| {
                     make(Record {

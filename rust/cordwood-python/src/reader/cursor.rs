@@ -158,9 +158,8 @@ impl Open {
         if self.pending.is_some() || self.is_elsewhere {
             return None;
         }
-        let Some(Found::Record(found)) = self.reader.found() else {
-            return None;
-        };
+        let next = self.reader.next_found()?;
+        let found = next.record();
         let data = match found.as_slice() {
             Some(data) => new_bytes(py, data)?,
             None => bytes_of_pieces(py, found.pieces())?,
@@ -174,9 +173,8 @@ impl Open {
         };
         match make(record) {
             Ok(made) => {
+                next.take();
                 self.position = end_offset;
-                // A record is no error.
-                let _ = self.reader.advance();
                 Some(made)
             }
             Err(error) => {

@@ -182,10 +182,11 @@ impl OpenLog {
             moved.map_err(|error| self.failed(plan, error))?;
             return Ok(rows.records.is_full(TARGET_LEN));
         }
-        while let Some(Found::Record(record)) = self.reader.found() {
+        while let Some(next) = self.reader.next_found() {
+            let record = next.record();
             rows.add(plan, record);
             self.position = record.end_offset;
-            let _ = self.reader.advance();
+            next.take();
             if rows.offsets.len() >= ROW_COUNT_MAX {
                 return Ok(true);
             }

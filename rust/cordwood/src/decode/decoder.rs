@@ -466,7 +466,7 @@ impl Decoder {
     /// bytes in between were never seen, so the result is [`Step::NeedMore`].
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
-        if let Some(span) = self.next_of_run().or_else(|| self.next_of_container()) {
+        if let Some(span) = self.next_of_several() {
             return Step::Record(span);
         }
         let step = self.look(window);
@@ -474,16 +474,23 @@ impl Decoder {
         step
     }
 
+    /// The next record of several that were found at once, in a run or in a container, if one is left.
+    #[inline]
+    pub(crate) fn next_of_several(&mut self) -> Option<RecordSpan> {
+        self.next_of_run().or_else(|| self.next_of_container())
+    }
+
+    /// The same without taking it.
+    #[inline]
+    pub(crate) fn peek_of_several(&self) -> Option<RecordSpan> {
+        self.peek_of_run().or_else(|| self.peek_of_container())
+    }
+
     /// Takes the record that [`look`](Self::look) has returned as `step`, if it is the first of several.
     #[inline]
     pub(crate) fn take_first(&mut self, step: Step) {
-        if !matches!(step, Step::Record(_)) {
-            return;
-        }
-        if let Some(first) = self.peek_of_run() {
-            self.take_of_run(first);
-        } else if self.peek_of_container().is_some() {
-            self.take_of_container(1);
+        if matches!(step, Step::Record(_)) {
+            self.next_of_several();
         }
     }
 }

@@ -99,8 +99,9 @@ impl Opened {
     /// Where a record is in the data.
     #[inline]
     fn place(&self, index: usize) -> Range<usize> {
-        let place = &self.offsets[index..][..2];
-        place[0]..place[1]
+        // In this order, one check shows the compiler that both are there.
+        let end = self.offsets[index + 1];
+        self.offsets[index]..end
     }
 
     /// The file offset after a record: that of the next one, or the end of the container.

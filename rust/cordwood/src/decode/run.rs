@@ -68,6 +68,22 @@ impl std::fmt::Debug for Run {
     }
 }
 
+impl RecordSpan {
+    /// The span of a record of a run.
+    #[inline]
+    pub(crate) fn of_run(offset: u64, end_offset: u64) -> Self {
+        RecordSpan {
+            offset,
+            end_offset,
+            data_at: DataAt::Window {
+                header_len: HEADER_LEN as u8,
+            },
+            // Salvaged parts are not searched for runs.
+            is_salvaged: false,
+        }
+    }
+}
+
 impl Decoder {
     /// Fast path of [`step`](Self::step): the next record of the run, if one is left.
     #[inline]
@@ -88,15 +104,7 @@ impl Decoder {
     #[inline]
     pub(crate) fn peek_of_run(&self) -> Option<RecordSpan> {
         let end_offset = self.run.next_end()?;
-        Some(RecordSpan {
-            offset: self.offset,
-            end_offset,
-            data_at: DataAt::Window {
-                header_len: HEADER_LEN as u8,
-            },
-            // Salvaged parts are not searched for runs.
-            is_salvaged: false,
-        })
+        Some(RecordSpan::of_run(self.offset, end_offset))
     }
 
     /// Looks for a run at the beginning of `bytes`, which are at `offset`, and returns its first

@@ -7,7 +7,7 @@ use super::{Encoder, Stopped, append_full};
 use crate::compression::{Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STATED_MAX, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
-use crate::copy::append_short;
+use crate::copy::copy_short;
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
@@ -19,7 +19,9 @@ pub(super) struct Packing {
     /// The lengths of the records. If the container is to be compressed, their data follows when it
     /// is closed.
     body: Vec<u8>,
+    /// The data of the records, and room for more, so that nothing grows when one is added.
     data: Vec<u8>,
+    data_len: usize,
     /// The bytes of the block in which it begins, from its beginning on.
     room: usize,
     limits: Limits,
@@ -50,6 +52,7 @@ impl Packing {
                 count: 0,
                 body: Vec::new(),
                 data: Vec::new(),
+                data_len: 0,
                 room: 0,
                 limits: Limits::default(),
                 compressor: Compressor::for_containers(format.is_zstd()),
@@ -66,7 +69,7 @@ impl Packing {
 
     /// How many bytes of data it has.
     pub(super) fn data_len(&self) -> usize {
-        if self.count == 0 { 0 } else { self.data.len() }
+        if self.count == 0 { 0 } else { self.data_len }
     }
 
     /// The most bytes that it needs in the file.
@@ -74,7 +77,7 @@ impl Packing {
         if self.count == 0 {
             return 0;
         }
-        let len = HEAD_LEN_MAX + self.body.len() + self.data.len();
+        let len = HEAD_LEN_MAX + self.body.len() + self.data_len;
         // One that is not compressed after all may be cut: at the end of the block in which it
         // begins, and of each block that it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
@@ -97,7 +100,17 @@ impl Packing {
     fn begin(&mut self, room: usize) {
         self.room = room;
         self.body.clear();
-        self.data.clear();
+        self.data_len = 0;
+        // The last record is added when the data is still shorter than the limit.
+        self.data.resize(self.data_len_max() + STORED_LEN_MAX, 0);
+    }
+
+    /// A container is closed at this length of data, in bytes.
+    fn data_len_max(&self) -> usize {
+        match self.codec {
+            Codec::Stored => STORED_LEN_MAX,
+            Codec::Zstd => ZSTD_LEN_MAX,
+        }
     }
 
     /// Adds the first record, which [fits](Self::has_room).
@@ -105,12 +118,12 @@ impl Packing {
         self.add(record);
         self.limits = match self.codec {
             Codec::Stored => Limits {
-                data_len: STORED_LEN_MAX,
+                data_len: self.data_len_max(),
                 body_len: self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
                 count: usize::MAX,
             },
             Codec::Zstd => Limits {
-                data_len: ZSTD_LEN_MAX,
+                data_len: self.data_len_max(),
                 body_len: usize::MAX,
                 // The offset of each record is in the block in which the container begins.
                 count: self.room - 1,
@@ -126,7 +139,7 @@ impl Packing {
             body_len,
             count,
         } = self.limits;
-        let end = self.data.len() + record.len();
+        let end = self.data_len + record.len();
         let is_within = Encoder::shares_container(record.len())
             && end < data_len
             && self.body.len() + end <= body_len
@@ -140,7 +153,8 @@ impl Packing {
     #[inline(always)]
     fn add(&mut self, record: &[u8]) {
         push_varint(record.len() as u64, &mut self.body);
-        append_short(&mut self.data, record);
+        copy_short(&mut self.data[self.data_len..], record);
+        self.data_len += record.len();
         self.count += 1;
     }
 
@@ -154,16 +168,13 @@ impl Packing {
             return HEADER_LEN + record_len <= self.room;
         }
         let head_len = HEADER_LEN + 1 + varint_len(self.count as u64 + 1);
-        let body_len = self.body.len() + varint_len(record_len as u64) + self.data.len() + record_len;
+        let body_len = self.body.len() + varint_len(record_len as u64) + self.data_len + record_len;
         head_len + body_len <= self.room
     }
 
     /// Whether it is closed before any further record. A stored one is not longer than its block.
     fn is_full(&self) -> bool {
-        match self.codec {
-            Codec::Stored => self.data.len() >= STORED_LEN_MAX,
-            Codec::Zstd => self.data.len() >= ZSTD_LEN_MAX || self.count >= self.room,
-        }
+        self.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.count >= self.room)
     }
 
     /// Compresses `body`, `count` records with `data_len` bytes of data, into `closed`, which becomes
@@ -187,23 +198,73 @@ impl Packing {
         self.closed.len() < len_before
     }
 
-    /// Adds `records` for as long as they are [within the limits](Self::add_within_limits). Returns the
-    /// first one that is not.
+    /// Adds `records` for as long as their lengths are one byte each and they are
+    /// [within the limits](Self::add_within_limits). Returns the first one that is not.
     fn add_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
         record_len_max: u64,
         added: &mut u64,
     ) -> Option<R> {
-        loop {
-            let record = records.next()?;
+        let limits = self.limits;
+        let mut taken = Taken::new(self);
+        let count_before = taken.count;
+        let stopped = loop {
+            let Some(record) = records.next() else {
+                break None;
+            };
             // Called only once: a second call could return other bytes.
             let bytes = record.as_ref();
-            if bytes.len() as u64 > record_len_max || !self.add_within_limits(bytes) {
-                return Some(record);
+            let end = taken.data_len + bytes.len();
+            let is_within = bytes.len() as u64 <= record_len_max.min(SHORT_LEN_MAX)
+                && end < limits.data_len
+                && taken.body.len() + end <= limits.body_len
+                && taken.count < limits.count
+                // Shows the compiler that nothing is allocated in the loop.
+                && taken.body.len() < taken.body.capacity();
+            if !is_within {
+                break Some(record);
             }
-            *added += 1;
+            taken.body.push(bytes.len() as u8);
+            copy_short(&mut taken.packing.data[taken.data_len..], bytes);
+            taken.data_len = end;
+            taken.count += 1;
+        };
+        *added += (taken.count - count_before) as u64;
+        stopped
+    }
+}
+
+/// The greatest length whose varint is one byte.
+const SHORT_LEN_MAX: u64 = 0x7f;
+
+/// What grows with each record of an open container, taken out of its place so that the compiler can
+/// keep it in registers. It is put back, also if `as_ref` panics.
+struct Taken<'a> {
+    body: Vec<u8>,
+    data_len: usize,
+    count: usize,
+    packing: &'a mut Packing,
+}
+
+impl<'a> Taken<'a> {
+    #[inline(always)]
+    fn new(packing: &'a mut Packing) -> Self {
+        Taken {
+            body: std::mem::take(&mut packing.body),
+            data_len: packing.data_len,
+            count: packing.count,
+            packing,
         }
+    }
+}
+
+impl Drop for Taken<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.packing.body = std::mem::take(&mut self.body);
+        self.packing.data_len = self.data_len;
+        self.packing.count = self.count;
     }
 }
 
@@ -264,7 +325,8 @@ impl Encoder {
 
     /// Adds a record to the open container, if there is one, and it certainly stays open. Returns
     /// the offset of the record if it was added.
-    #[inline]
+    // Inlined, as it is little work for most records of a packed log.
+    #[inline(always)]
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
         let packing = self.packing.as_mut()?;
         let offset = self.offset.wrapping_add(packing.count as u64);
@@ -338,7 +400,14 @@ impl Encoder {
         let count = std::mem::take(&mut packing.count);
         packing.limits = Limits::default();
         if packing.codec == Codec::Stored {
-            let Packing { body, data, closed, .. } = &mut **packing;
+            let Packing {
+                body,
+                data,
+                data_len,
+                closed,
+                ..
+            } = &mut **packing;
+            let data = &data[..*data_len];
             // It does not leave its block, so it is not cut.
             let len = if count == 1 {
                 append_full(Form::Plain, [data], out)
@@ -349,21 +418,23 @@ impl Encoder {
             };
             return self.advance(len);
         }
-        let data_len = packing.data.len();
-        packing.body.extend_from_slice(&packing.data);
+        let data_len = packing.data_len;
+        packing.body.extend_from_slice(&packing.data[..data_len]);
         let is_compressed = packing.compress(count, self.offset, data_len);
         if !is_compressed && count > 1 {
             packing.closed.clear();
             Head::encode(Codec::Stored, count, &mut packing.closed);
             packing.closed.extend_from_slice(&packing.body);
         }
-        let (form, payload) = match is_compressed || count > 1 {
-            true => (Form::Packed, &mut packing.closed),
-            false => (Form::Plain, &mut packing.data),
+        let (form, payload, len) = match is_compressed || count > 1 {
+            true => (Form::Packed, &mut packing.closed, None),
+            false => (Form::Plain, &mut packing.data, Some(data_len)),
         };
         // Taken out while it is read, and put back to reuse its memory.
         let bytes = std::mem::take(payload);
-        let Ok(()) = self.fragments(form, &bytes, out, |_| Ok::<(), Infallible>(()));
+        let Ok(()) = self.fragments(form, &bytes[..len.unwrap_or(bytes.len())], out, |_| {
+            Ok::<(), Infallible>(())
+        });
         let packing = self.packing.as_mut().expect(PACKS);
         match form {
             Form::Packed => packing.closed = bytes,

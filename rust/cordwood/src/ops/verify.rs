@@ -192,6 +192,11 @@ pub(super) fn report<S: Source>(
 ) -> Result<Report, Error> {
     let mut report = Report::new();
     loop {
+        // As in `stat`. Nothing is repaired in a run.
+        while let Some(span) = reader.next_of_run() {
+            report.record(span, reader.data_len(span));
+            on_step(reader, Step::Record(span))?;
+        }
         match reader.step() {
             Ok(Step::Record(span)) => {
                 report.record(span, reader.data_len(span));

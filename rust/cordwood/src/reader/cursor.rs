@@ -87,6 +87,46 @@ impl<'a> FoundRecord<'a> {
     }
 }
 
+/// The next record, which was found and not taken: see [`Reader::next_found`].
+#[derive(Debug)]
+pub struct NextFound<'a, S> {
+    reader: &'a mut Reader<S>,
+    span: RecordSpan,
+    origin: Origin,
+}
+
+/// Where a reader has a record that was found.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    Run,
+    Container,
+    Last,
+}
+
+impl<S: Source> NextFound<'_, S> {
+    /// The record.
+    #[inline(always)]
+    pub fn record(&self) -> FoundRecord<'_> {
+        // Apart, so that the compiler knows where the bytes of most records are.
+        match self.origin {
+            Origin::Run => self
+                .reader
+                .found_record(RecordSpan::of_run(self.span.offset, self.span.end_offset)),
+            Origin::Container | Origin::Last => self.reader.found_record(self.span),
+        }
+    }
+
+    /// Takes the record.
+    #[inline(always)]
+    pub fn take(self) {
+        match self.origin {
+            Origin::Run => self.reader.decoder.take_of_run(self.span),
+            Origin::Container => self.reader.decoder.take_of_container(1),
+            Origin::Last => self.reader.last = None,
+        }
+    }
+}
+
 impl<S: Source> Reader<S> {
     /// The next finding, if there is one: [`find`](Self::find) and
     /// [`read_more`](Self::read_more) find it, and [`advance`](Self::advance) takes it. Until then,
@@ -128,13 +168,17 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(records, [b"foo", b"foo"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    // Through memory, the result would cost as much as a short record.
-    #[inline(always)]
     pub fn found(&self) -> Option<Found<'_>> {
-        match self.decoder.peek_of_run() {
-            Some(span) => Some(Found::Record(self.found_record(span))),
-            None => self.found_last(),
+        if let Some(span) = self.decoder.peek_of_several() {
+            return Some(Found::Record(self.found_record(span)));
         }
+        Some(match self.last.as_ref()? {
+            Ok(Step::Record(span)) => Found::Record(self.found_record(*span)),
+            Ok(Step::Skipped(region)) => Found::Skipped(*region),
+            Ok(Step::End(end)) => Found::End(*end),
+            Ok(Step::NeedMore) => return None,
+            Err(error) => Found::Failed(error),
+        })
     }
 
     #[inline(always)]
@@ -149,23 +193,40 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// The next record, if it [has been found](Self::found), which the result can take. For a caller
+    /// that looks at each record once.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    ///
+    /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
+    /// assert!(reader.find());
+    /// for takes in [false, true] {
+    ///     let next = reader.next_found().unwrap();
+    ///     assert_eq!(next.record().as_slice(), Some(&b"foo"[..]));
+    ///     if takes {
+    ///         next.take();
+    ///     }
+    /// }
+    /// assert!(reader.next_found().is_none());
+    /// ```
+    // Through memory, the result would cost as much as a short record.
     #[inline(always)]
-    fn found_last(&self) -> Option<Found<'_>> {
-        Some(match self.last.as_ref() {
-            None => Found::Record(self.found_record(self.span_in_container()?)),
-            Some(Ok(Step::Record(span))) => Found::Record(self.found_record(*span)),
-            Some(Ok(Step::Skipped(region))) => Found::Skipped(*region),
-            Some(Ok(Step::End(end))) => Found::End(*end),
-            Some(Ok(Step::NeedMore)) => return None,
-            Some(Err(error)) => Found::Failed(error),
+    pub fn next_found(&mut self) -> Option<NextFound<'_, S>> {
+        let (span, origin) = if let Some(span) = self.decoder.peek_of_run() {
+            (span, Origin::Run)
+        } else if let Some(span) = self.decoder.peek_of_container() {
+            (span, Origin::Container)
+        } else if let Some(Ok(Step::Record(span))) = self.last {
+            (span, Origin::Last)
+        } else {
+            return None;
+        };
+        Some(NextFound {
+            reader: self,
+            span,
+            origin,
         })
-    }
-
-    // Inlined, it would make the loops over short records slower, which are in no container. If it
-    // returned the finding, that would be in memory for all records.
-    #[inline(never)]
-    fn span_in_container(&self) -> Option<RecordSpan> {
-        self.decoder.peek_of_container()
     }
 
     /// Takes the result of [`found`](Self::found), if there is one.
@@ -173,20 +234,8 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// The error that was found: those of [`next_event`](Self::next_event).
-    #[inline]
     pub fn advance(&mut self) -> Result<(), Error> {
-        match self.decoder.peek_of_run() {
-            Some(span) => {
-                self.decoder.take_of_run(span);
-                Ok(())
-            }
-            None => self.advance_last(),
-        }
-    }
-
-    #[inline(never)]
-    fn advance_last(&mut self) -> Result<(), Error> {
-        if self.decoder.next_of_container().is_some() {
+        if self.decoder.next_of_several().is_some() {
             return Ok(());
         }
         self.last.take().map_or(Ok(()), |last| last.map(drop))
@@ -215,7 +264,7 @@ impl<S: Source> Reader<S> {
     /// Whether the decoder has the next record, as one of several that it found at once.
     #[inline]
     fn has_several(&self) -> bool {
-        self.decoder.peek_of_run().is_some() || self.decoder.peek_of_container().is_some()
+        self.decoder.peek_of_several().is_some()
     }
 
     /// Reads once from the source, after [`find`](Self::find) has returned `false`. An error is

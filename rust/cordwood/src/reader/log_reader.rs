@@ -366,7 +366,7 @@ impl<S: Source> Reader<S> {
         while !self.find() {
             self.read_more();
         }
-        if let Some(span) = self.decoder.next_of_run().or_else(|| self.decoder.next_of_container()) {
+        if let Some(span) = self.decoder.next_of_several() {
             return Ok(Step::Record(span));
         }
         if let Some(Ok(Step::Record(span))) = self.last

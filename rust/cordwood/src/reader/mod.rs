@@ -15,7 +15,7 @@ mod record_batch;
 mod records;
 mod source;
 
-pub use cursor::{Found, FoundRecord};
+pub use cursor::{Found, FoundRecord, NextFound};
 pub use event::{Event, Record};
 #[cfg(feature = "fs")]
 pub use file_reader::FileReader;

@@ -225,7 +225,12 @@ impl Follower {
     ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
     ///   [`Reader::next_event`](crate::Reader::next_event).
+    #[inline]
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
+        if let Some(span) = self.next_found() {
+            self.advance();
+            return Ok(Poll::Record(self.record(span)));
+        }
         let reported = self.report()?;
         self.advance();
         Ok(self.answer(reported))
@@ -254,14 +259,42 @@ impl Follower {
     /// # Errors
     ///
     /// As [`poll`](Self::poll).
+    #[inline]
     pub fn peek(&mut self) -> Result<Poll<'_>, Error> {
+        if let Some(span) = self.next_found() {
+            return Ok(Poll::Record(self.record(span)));
+        }
         let reported = self.report()?;
         Ok(self.answer(reported))
     }
 
     /// Takes the record that [`peek`](Self::peek) has returned, if any.
+    #[inline]
     pub fn advance(&mut self) {
         self.found = None;
+    }
+
+    /// Whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record at once: it was
+    /// found together with the one before it, or has not been taken.
+    #[inline]
+    pub fn has_found(&self) -> bool {
+        self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
+    }
+
+    /// The next record, if it [has been found](Self::has_found).
+    #[inline]
+    fn next_found(&mut self) -> Option<RecordSpan> {
+        if self.found.is_none() && self.is_reading() {
+            let span = self.decoder.next_of_several()?;
+            self.moved(span.end_offset, Last::Event);
+            self.found = Some(span);
+        }
+        self.found
+    }
+
+    #[inline]
+    fn is_reading(&self) -> bool {
+        matches!(self.state, State::Reading)
     }
 
     /// The next event, as soon as there is one: waits while [`poll`](Self::poll) returns
@@ -293,19 +326,25 @@ impl Follower {
 
     fn answer(&self, reported: Reported) -> Poll<'_> {
         match reported {
-            Reported::Record(span) => Poll::Record(Record {
-                offset: span.offset,
-                end_offset: span.end_offset,
-                data: self.decoder.data(self.file.window(), span),
-                is_salvaged: span.is_salvaged,
-            }),
+            Reported::Record(span) => Poll::Record(self.record(span)),
             Reported::Skipped(region) => Poll::Skipped(region),
             Reported::Other(poll) => poll,
         }
     }
 
+    #[inline]
+    fn record(&self, span: RecordSpan) -> Record<'_> {
+        Record {
+            offset: span.offset,
+            end_offset: span.end_offset,
+            data: self.decoder.data(self.file.window(), span),
+            is_salvaged: span.is_salvaged,
+        }
+    }
+
+    #[inline(never)]
     fn report(&mut self) -> Result<Reported, Error> {
-        if let Some(span) = self.found {
+        if let Some(span) = self.next_found() {
             return Ok(Reported::Record(span));
         }
         self.unreported.is_probing = false;
@@ -533,6 +572,7 @@ impl Follower {
     }
 
     /// Sets the offset after an event that is reported now.
+    #[inline]
     fn moved(&mut self, position: u64, last: Last) {
         (self.position, self.last) = (position, last);
         self.unreported.retrying = None;
@@ -544,7 +584,7 @@ impl Follower {
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Failed> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true).map_err(Failed::Unidentified)?;
-            if matches!(self.state, State::Reading) {
+            if self.is_reading() {
                 self.restart_in(self.format);
                 return Ok(None);
             }
