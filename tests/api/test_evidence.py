@@ -1,4 +1,4 @@
-"""`cordwood.evidence`: the value, the page, and what hostile logs make of it."""
+"""`cordwood.evidence`: the value, the page, and hostile logs."""
 
 import hashlib
 import json
@@ -309,7 +309,7 @@ def test_files_that_are_no_logs_are_counted_by_kind(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
-def test_nothing_but_failures(name, tmp_path):
+def test_a_page_without_logs(name, tmp_path):
     (tmp_path / "text").write_bytes(b"a text of several lines\n" * 9)
     found = cordwood.evidence(tmp_path / name)
     assert (found.logs, len(found.failed)) == ((), 1)
