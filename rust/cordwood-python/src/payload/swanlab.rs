@@ -6,6 +6,9 @@ use pyo3::prelude::*;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
+/// The name, the step, the time and the number.
+type Scalar = (String, i64, Option<i64>, f64);
+
 /// A number that a run of SwanLab 0.8 or later has logged.
 ///
 /// Args:
@@ -20,7 +23,7 @@ use crate::values::error::payload_error;
 ///     TypeError: `record` is not bytes-like.
 #[pyfunction]
 #[pyo3(signature = (record, /))]
-pub(crate) fn decode_swanlab(record: &Bound<'_, PyAny>) -> PyResult<Option<(String, i64, Option<i64>, f64)>> {
+pub(crate) fn decode_swanlab(record: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     let bytes = bytes_of("record", record)?;
     let scalar = SwanlabScalar::decode(&bytes).map_err(|error| payload_error(record.py(), error))?;
     Ok(scalar.map(|scalar| (scalar.key.to_owned(), scalar.step, scalar.timestamp, scalar.value)))

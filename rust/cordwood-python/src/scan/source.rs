@@ -31,6 +31,9 @@ pub(super) enum Source {
     },
 }
 
+/// A source, or the object that may be one, and the `Split` of which it is or `None`.
+type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
+
 impl Source {
     /// Returns `None` if the object is not a source.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
@@ -70,10 +73,9 @@ impl Source {
 
     /// Returns one source, or several, each with the `Split` of which it is, if any, and whether
     /// `sources` stands for several.
-    pub(super) fn all_of<'py>(sources: &Bound<'py, PyAny>) -> PyResult<(Vec<(Self, Bound<'py, PyAny>)>, bool)> {
+    pub(super) fn all_of<'py>(sources: &Bound<'py, PyAny>) -> PyResult<(Vec<WithSplit<'py, Self>>, bool)> {
         let logs_of = imported!(sources.py(), "cordwood._inputs.many", "logs_of")?;
-        let (items, are_several): (Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, bool) =
-            logs_of.run((sources,))?.extract()?;
+        let (items, are_several): (Vec<WithSplit<'_, Bound<'_, PyAny>>>, bool) = logs_of.run((sources,))?.extract()?;
         let found = items.into_iter().map(|(item, split)| match Source::of(&item)? {
             Some(source) => Ok((source, split)),
             None => Err(PyTypeError::new_err(format!(
