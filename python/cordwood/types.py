@@ -1030,6 +1030,12 @@ class Info(NamedTuple):
         is_whole = all(database.ok for database in self.databases) and all(export.ok for export in self.exports)
         return is_whole and not (self.damaged_logs or self.failures)
 
+    def __repr__(self) -> str:
+        from cordwood._text import quantity
+
+        counts = quantity(self.log_count, "log"), quantity(self.record_count, "record")
+        return f"<cordwood.types.Info: {self.what}, {', '.join(counts)}; ok={self.ok}>"
+
     @property
     def first_time(self) -> float | None:
         """When the first step of the runs was logged: seconds of Unix time; `None` if no step has a time."""

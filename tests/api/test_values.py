@@ -22,7 +22,7 @@ from support import ROOT
 
 import cordwood
 from cordwood import payload, types
-from cordwood.payload import entity, version_edit
+from cordwood.payload import entity, version_edit, write_batch
 
 MODULES = [
     "cordwood",
@@ -66,6 +66,8 @@ ENTITY = entity.Entity(
     other_fields=(),
 )
 REPORT = cordwood.Report(dialect="leveldb", record_count=2, payload_len=6, file_len=40, outcome=CLEAN, len_by_reason={})
+PROBLEM = types.Problem(kind=types.ProblemKind.CURRENT_EMPTY, path="db/CURRENT")
+GAP = write_batch.SequenceGap(begin=4, end=6, after=b"k")
 CHANGE = cordwood.KeyChange(b"key", 3, None, 0, sequence=4, offset=20, old_sequence=2, old_offset=0)
 VALUES = {
     "BitFlip": FLIP,
@@ -75,9 +77,18 @@ VALUES = {
     "BlobFileGarbage": version_edit.BlobFileGarbage(file_number=1, blob_count=2, blob_len=3, custom_fields=()),
     "CompactPointer": version_edit.CompactPointer(level=1, key=KEY),
     "CustomField": CUSTOM,
+    "Database": types.Database(
+        path="db",
+        engine=types.Engine.LEVELDB,
+        manifest=None,
+        newest_manifest="MANIFEST-000002",
+        table_count=7,
+        problems=(PROBLEM,),
+    ),
     "DeletedFile": version_edit.DeletedFile(level=1, file_number=5),
     "Entity": ENTITY,
     "Evidence": cordwood.Evidence((cordwood.LogEvidence("some.log", REPORT),)),
+    "Export": types.Export(path="all.overall_export_metadata", files=("output-0",), file_len=107, stated_len=214),
     "Field": version_edit.Field(kind=version_edit.FieldKind.LOG_NUMBER, tag=2, value=4),
     "Fragment": cordwood.Fragment(
         offset=0,
@@ -91,6 +102,7 @@ VALUES = {
         reason=types.Reason.STALE,
     ),
     "GeoPoint": entity.GeoPoint(latitude=1.5, longitude=2.5),
+    "Info": cordwood.info(ROOT / "tests" / "vectors"),
     "InternalKey": KEY,
     "Key": entity.Key(app="s~app", path=(("Task", None),), namespace="n", database="d"),
     "DetectedDialect": cordwood.types.DetectedDialect("leveldb"),
@@ -139,7 +151,14 @@ VALUES = {
         not_kept=("bad_metadata",),
         path="some.log",
     ),
+    "Problem": PROBLEM,
     "RegionEvidence": cordwood.RegionEvidence(REGION, b"first bytes"),
+    "Results": cordwood.Results({}, {}, {"folder/notes": "text"}),
+    "Run": types.Run(path="run-1.wandb", record_count=2, first_time=1.5, last_time=None, state="torn"),
+    "SequenceGap": GAP,
+    "SequenceNumbers": write_batch.SequenceNumbers(
+        begin=1, end=9, missing_count=2, gap_count=1, gaps=(GAP,), has_shared=False
+    ),
     "SkippedRegion": REGION,
     "Split": cordwood.Split("some.log", 0, 10),
     "Stat": cordwood.Stat(
@@ -179,8 +198,8 @@ VALUES = {
     "WalAddition": version_edit.WalAddition(log_number=3, synced_len=None),
     "WriteBatch": payload.WriteBatch.build(7, [payload.Operation("delete", key=b"k")], engine="pebble"),
 }
-# It contains a dictionary.
-NOT_HASHED = {"Entity"}
+# They contain dictionaries.
+NOT_HASHED = {"Entity", "Info", "Results"}
 
 WHERE = {"path": "some.log", "offset": 5}
 REGION_OF = {**WHERE, "length": 3, "reason": types.Reason.CHECKSUM_MISMATCH}
