@@ -103,7 +103,8 @@ class _Manifest:
             with Reader(path, on_corruption="skip") as reader:
                 for record in reader:
                     edit = VersionEdit(record)
-                    family = 0
+                    # RocksDB writes the log number before the family that it is about.
+                    family = next((v for k, _, v in edit if k == FieldKind.COLUMN_FAMILY and isinstance(v, int)), 0)
                     for kind, tag, value in edit:
                         self.is_of_leveldb &= tag < _ROCKSDB_TAG_MIN
                         if kind == FieldKind.COLUMN_FAMILY_DROP:
@@ -113,9 +114,7 @@ class _Manifest:
                                 self.synced_lens[value.log_number] = value.synced_len
                         elif isinstance(value, int):
                             self.numbers[kind] = value
-                            if kind == FieldKind.COLUMN_FAMILY:
-                                family = value
-                            elif kind == FieldKind.LOG_NUMBER:
+                            if kind == FieldKind.LOG_NUMBER:
                                 self.log_numbers[family] = value
                             elif kind == FieldKind.WAL_DELETION:
                                 for number in [number for number in self.synced_lens if number < value]:

@@ -98,16 +98,23 @@ class Content:
             elif isinstance(found, str):
                 self._others[found] += 1
             else:
-                self._add(file.name, found)
+                try:
+                    self._add(file.name, found)
+                except (OSError, CordwoodError) as error:
+                    # A live database may have removed the log.
+                    self._failures.append((file.name, error))
+                    yield file, error
+                    continue
             yield file, found
 
     def _add(self, path: str, report: Report) -> None:
         from cordwood._tables.payloads import VERSION_EDIT
 
+        # It reads the log again, which can fail: all sums come after it.
+        payload = self._payload(path, report)
         summary = summary_of_report(report)
         if summary.has_no_dialect:
             self.undetected.append(path)
-        payload = self._payload(path, report)
         if payload:
             self._payloads[payload] += 1
         if not report.ok:

@@ -13,6 +13,8 @@ import reference
 import cordwood
 from cordwood._evidence import reading
 from cordwood._inputs.expand import Input
+from cordwood.cli import evidence as verb
+from cordwood.cli import main
 from cordwood.payload import Operation, WriteBatch
 
 
@@ -314,3 +316,47 @@ def test_a_page_without_logs(name, tmp_path):
     found = cordwood.evidence(tmp_path / name)
     assert (found.logs, len(found.failed)) == ((), 1)
     assert "Evidence: 0 logs" in found.html
+
+
+def test_a_log_that_disappears_keeps_its_report(tmp_path, monkeypatch, capsys):
+    for name in "ab":
+        (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
+    reads = reading.reads
+
+    def reads_and_removes(**log):
+        def read(file, *rest):
+            found = reads(**log)(file, *rest)
+            if file.relative == "a.log":
+                Path(file.name).unlink()
+            return found
+
+        return read
+
+    monkeypatch.setattr(reading, "reads", reads_and_removes)
+    found = cordwood.evidence(tmp_path)
+    gone = str(tmp_path / "a.log")
+    assert [(log.report.record_count, bool(log.svg)) for log in found.logs] == [(1, False), (1, True)]
+    assert found.failed == ((gone, "No such file or directory"),)
+    assert not found.ok
+    Path(gone).write_bytes(reference.encode([b"one"]))
+    monkeypatch.setattr(verb, "reads", reads_and_removes)
+    assert main(["evidence", str(tmp_path), str(tmp_path / "page.html")]) == 1
+    assert capsys.readouterr().err == f"cordwood: {gone}: No such file or directory\n"
+    assert "Files that could not be read" in (tmp_path / "page.html").read_text()
+
+
+def test_a_faulty_first_batch_does_not_hide_the_keys_of_the_others(tmp_path):
+    path = tmp_path / "000003.log"
+    batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
+    path.write_bytes(reference.encode([batch[:-1], batch, batch]))
+    keys = cordwood.evidence(path).logs[0].keys
+    assert (keys.deleted_count, keys.faulty_batch_count) == (3 - 1, 1)
+    path.write_bytes(reference.encode([b"short", batch]))
+    keys = cordwood.evidence(path).logs[0].keys
+    assert (keys.deleted_count, keys.faulty_batch_count) == (1, 1)
+
+
+def test_a_manifest_has_no_keys(tmp_path):
+    path = tmp_path / "MANIFEST-000002"
+    path.write_bytes(reference.encode([b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00"]))
+    assert cordwood.evidence(path).logs[0].keys is None

@@ -8,6 +8,7 @@ import pytest
 import reference
 
 import cordwood
+from cordwood import _info
 from cordwood.cli import main
 
 
@@ -94,3 +95,29 @@ def test_the_verb_prints_the_same(name, folder, capsys):
     assert [found["right_current"] for found in fields["databases"]] == [
         database.right_current for database in info.databases
     ]
+
+
+def test_a_log_that_disappears_is_among_the_failures(folder, monkeypatch, capsys):
+    read = _info.read
+    gone = folder / "damaged.log"
+    data = gone.read_bytes()
+
+    def read_and_remove(file, *rest):
+        report = read(file, *rest)
+        if file.name == str(gone):
+            gone.unlink()
+        return report
+
+    monkeypatch.setattr(_info, "read", read_and_remove)
+    info = cordwood.info(folder)
+    assert [(path, type(error)) for path, error in info.failures] == [(str(gone), FileNotFoundError)]
+    # The two logs of the database.
+    assert (info.log_count, info.damaged_logs, info.ok) == (2, (), False)
+    gone.write_bytes(data)
+    assert main(["info", str(folder)]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == f"cordwood: {gone}: No such file or directory\n"
+    assert printed.out.startswith(f"{folder}: a database of LevelDB\n")
+    gone.write_bytes(data)
+    with pytest.raises(FileNotFoundError):
+        cordwood.info(gone)

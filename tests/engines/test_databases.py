@@ -390,6 +390,16 @@ def test_rocksdb_needs_the_logs_that_it_keeps_track_of(edits, expected, tmp_path
     assert database_in(str(folder)).ok == (not expected or expected[0][0] == "log_absent")
 
 
+def test_a_log_number_belongs_to_the_family_that_its_edit_names(tmp_path):
+    """RocksDB writes the number (tag 2) before the column family (tag 200)."""
+    family = varint(200) + b"\1"
+    folder = edited(tmp_path, bytes([2, 5]), bytes([2, 12]) + family)
+    # Log 5 may contain operations on the default family.
+    assert kinds(folder) == [("log_absent", "000005.log")]
+    (folder / "000005.log").write_bytes(b"")
+    assert kinds(folder) == []
+
+
 def test_a_marker_of_pebble_takes_the_place_of_current(tmp_path):
     folder = edited(tmp_path)
     (folder / "CURRENT").unlink()

@@ -102,7 +102,8 @@ class Evidence(NamedTuple):
         logs: The logs: the damaged ones first, then the incomplete ones. Regions, keys and pictures are there for the
             first 50.
         databases: The databases in folders, and whether their engines find everything that they need.
-        failed: The files that could not be read, with the reason.
+        failed: The files that could not be read, with the reason. A log that disappeared after it was verified is also
+            among the `logs`.
         other_files: The files in folders that are not logs, with their kind.
         command: The command that the page states; `None` if it states none.
         version: The version of cordwood that read the logs.
@@ -179,7 +180,6 @@ def evidence(
         The evidence. A file that cannot be read is in its `failed`.
 
     Raises:
-        OSError: A file disappeared while it was read.
         TypeError: A source is no path.
         ValueError: An option has an invalid value.
 

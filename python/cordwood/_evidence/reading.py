@@ -21,6 +21,7 @@ from cordwood._native import Reader, verify
 from cordwood._remote import local_path
 from cordwood._summary import format_of, summary_of_report
 from cordwood._tables.decoders import write_batches
+from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.payload.write_batch import Operation, OperationKind
 from cordwood.types import LogFormat, Report, Severity
@@ -83,20 +84,29 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
         elif isinstance(found, str):
             other_files.append((file.name, found))
         else:
-            reason = found.strerror if isinstance(found, OSError) else getattr(found, "message", None)
-            failed.append((file.name, reason or str(found)))
+            failed.append((file.name, _reason(found)))
     logs.sort(key=lambda log: rank(log.report))
     fragments_max = FRAGMENTS_MAX
     for index, log in enumerate(logs[:DETAILED_MAX]):
         log_format = format_of(log.report)
-        picture = picture_of(partial(str, log.path), log_format._asdict(), basename(log.path), fragments_max)  # noqa: PTH119
-        fragments_max -= picture.fragment_count
-        logs[index] = log._replace(
-            regions=_regions(log),
-            keys=key_changes(log.path, log_format),
-            svg=document([picture.drawing]),
-        )
+        try:
+            picture = picture_of(partial(str, log.path), log_format._asdict(), basename(log.path), fragments_max)  # noqa: PTH119
+            logs[index] = log._replace(
+                regions=_regions(log),
+                keys=key_changes(log.path, log_format),
+                svg=document([picture.drawing]),
+            )
+            fragments_max -= picture.fragment_count
+        except (OSError, CordwoodError, MemoryError) as error:
+            # A live database may have removed the log: its report stays.
+            failed.append((log.path, _reason(error)))
     return Evidence(tuple(logs), tuple(databases), tuple(failed), tuple(other_files), command)
+
+
+def _reason(error: Exception) -> str:
+    """Why a file could not be read."""
+    reason = error.strerror if isinstance(error, OSError) else getattr(error, "message", None)
+    return reason or str(error)
 
 
 def rank(report: Report) -> int:
@@ -129,25 +139,26 @@ def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
 
 
 def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
-    """The keys that a log deletes and overwrites; `None` if its first record is not a write batch."""
+    """The keys that a log deletes and overwrites; `None` if its records are not write batches."""
     keys = _Keys()
     faulty_count = 0
+    has_batch = False
     batch_of = write_batches(log.dialect, lambda _: None)
     with Reader(path, on_corruption="salvage", **log._asdict()) as reader:
         for index, record in enumerate(reader.records()):
+            if not index and kind_by_content(path, record.data, reader.dialect) not in (None, WRITE_BATCH):
+                return None
             try:
                 batch, error = batch_of(record.data)
             except PayloadError as too_short:
                 batch, error = None, too_short
-            if error:
-                if not index:
-                    return None
-                faulty_count += 1
+            has_batch |= error is None
+            faulty_count += error is not None
             # The operations before a fault are there.
             with suppress(PayloadError):
                 for operation in batch or ():
                     keys.add(operation, record.offset)
-    return keys.changes(faulty_count)
+    return keys.changes(faulty_count) if has_batch or not faulty_count else None
 
 
 class _Keys:

@@ -21,7 +21,7 @@ from cordwood._evidence import LogEvidence
 from cordwood._evidence.reading import evidence_of, rank, reads
 from cordwood._inputs.each import each
 from cordwood._text import quantity
-from cordwood.cli._messages import Status
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
     add_dialect_argument,
     add_quiet_argument,
@@ -78,6 +78,12 @@ def run(options: argparse.Namespace) -> Status:
         if not options.quiet:
             logs = quantity(tally.log_count, "log")
             print(f"wrote {display_name(destination)}: {logs}, {tally.damaged_count:,} damaged")
+        reported = {file.name for file, found in results if isinstance(found, Exception)}
+        for name, reason in evidence.failed:
+            # Of the others, `take_results` has reported the errors.
+            if name not in reported:
+                complain(reason, place=display_name(name))
+                tally.failed_count += 1
         if tally.status == Status.CLEAN and not evidence.ok:
             return Status.DAMAGE
     return tally.status
