@@ -51,16 +51,33 @@ def is_url(name: str) -> bool:
 
     A single letter is a drive.
     """
-    return re.match(r"(?:[\w+.-]{2,}::)*[\w+.-]{2,}://", name) is not None
+    return _URL.fullmatch(name) is not None
+
+
+_URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
+"""The caches before the first URL of a chain, that URL, and the rest: for a member of an archive, the archive."""
 
 
 def local_path(name: str) -> str | None:
-    """The path of the file that is read for a path or a URL; `None` for a URL that is not local."""
+    """The path of the file that is read for a path or a URL, or of its archive; `None` for a URL that is not local."""
     if not is_url(name):
         return name
     # The last part of a chain is where the bytes come from.
     protocol, _, path = name.rpartition("::")[2].partition("://")
     return path if protocol in ("file", "local") else None
+
+
+def own_path(name: str) -> str | None:
+    """The path of the file of which a path or a URL is a name; `None` for one in a store or in an archive."""
+    url = _URL.fullmatch(name)
+    # A cache passes on the bytes as they are, but an archive has several members.
+    return None if url and "://" in (url[3] or "") else local_path(name)
+
+
+def base_name(name: str) -> str:
+    """The last part of a path or of a URL; for a member of an archive, the last part of its path there."""
+    url = _URL.fullmatch(name)
+    return os.path.basename(url[2] if url else name)  # noqa: PTH119 - pathlib is slow to import
 
 
 def source_of(source: object) -> RangeReadable | None:

@@ -101,7 +101,8 @@ def plan_splits(
         DialectError: A file is not a log.
         OSError: A file is missing, or its length or its content cannot be read.
         TypeError: A source is not a path, nor a tuple of a path and a length.
-        ValueError: `split_len` is less than 1; or an option has an invalid value, or makes no sense in the dialect.
+        ValueError: `split_len` is less than 1; a length is negative; or an option has an invalid value, or makes no
+            sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one" * 20_000, b"two"])

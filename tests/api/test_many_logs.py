@@ -73,9 +73,17 @@ def test_no_log_at_all_is_not_ok(tmp_path):
     assert list(cordwood.verify(str(tmp_path / "*.log")).errors) == [str(tmp_path / "*.log")]
 
 
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.evidence])
+@pytest.mark.parametrize("threads", [0, -3, 257])
+def test_a_wrong_number_of_threads_is_refused(function, threads, folder):
+    for source in ([folder / "000001.log"], folder, folder / "000001.log"):
+        with pytest.raises(ValueError, match=f"from 1 to 256, not {threads}"):
+            function(source, threads=threads)
+
+
 def test_wrong_options_are_raised_and_are_no_errors_of_a_file(folder):
-    with pytest.raises(ValueError, match="threads"):
-        cordwood.verify([folder / "000001.log"], threads=0)
+    with pytest.raises(ValueError, match=r"the length of data/000001.log is negative: -5"):
+        cordwood.plan_splits([(folder / "000001.log", -5)], BLOCK_LEN)
     with pytest.raises(TypeError, match="not bytes"):
         cordwood.verify([LOG])
 
@@ -104,6 +112,47 @@ def test_salvage_copies_each_log_to_a_folder(folder):
     assert [type(error) for error in again.errors.values()] == [FileExistsError] * 2
     with pytest.raises(ValueError, match="would be among those that are read"):
         cordwood.salvage(folder, "data/new")
+
+
+def test_salvage_does_not_copy_the_whole_log_for_a_split(folder):
+    splits = cordwood.plan_splits(folder / "000001.log", BLOCK_LEN)
+    assert len(splits) == 2
+    for source in (splits, iter(splits), ["data", splits[0]], splits[0]):
+        with pytest.raises(TypeError, match="a Split is a part of a log: pass its path"):
+            cordwood.salvage(source, "new")
+    assert not os.path.lexists("new")
+
+
+@pytest.mark.parametrize("pattern", ["data/su*/../../b.log", "data/su*/../../b.l*", "data/su*/../../ot*"])
+def test_salvage_with_a_pattern_that_leads_up_stays_in_the_folder(pattern, folder):
+    """Its fixed part is `data`, which does not contain the logs."""
+    Path("other").mkdir()
+    Path("b.log").write_bytes(LOG)
+    Path("other/b.log").write_bytes(LOG)
+    Path("place").mkdir()
+    assert cordwood.salvage(pattern, "place/new").ok
+    [path] = [path for path in Path("place").rglob("*") if path.is_file()]
+    assert path.as_posix() == ("place/new/other/b.log" if "ot*" in pattern else "place/new/b.log")
+
+
+@pytest.fixture
+def deep(folder):
+    """A log 1,200 folders below the others, more than Python 3.11 can go down by calling a function for each."""
+    path = folder / "/".join("d" * 1_200) / "3.log"
+    for number in range(1, 1_201):
+        (folder / "/".join("d" * number)).mkdir()
+    path.write_bytes(LOG)
+    yield path
+    # Nor can pytest remove them.
+    path.unlink()
+    os.removedirs(path.parent)
+
+
+@pytest.mark.parametrize("source", ["data", "data/**/*.log"])
+def test_a_log_is_found_at_any_depth(source, deep):
+    reports = cordwood.verify(source)
+    assert reports[str(deep)].record_count == 3
+    assert (len(reports), reports.errors) == (3, {})
 
 
 def test_salvage_of_no_log_leaves_no_folder(folder):

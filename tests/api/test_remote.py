@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import gc
+import hashlib
 import io
 import itertools
 import os
@@ -19,6 +20,7 @@ import fsspec
 import obstore
 import pyarrow
 import pytest
+import reference
 import upath
 from fsspec.implementations.memory import MemoryFileSystem
 from obstore.store import MemoryStore
@@ -907,6 +909,32 @@ def test_members_of_archives(tmp_path):
         archive.add(tmp_path / "a.log", "a.log")
     with tarfile.open(tmp_path / "a.tar.gz") as archive, archive.extractfile("a.log") as member:
         assert list(cordwood.open(member)) == expected
+
+
+def test_each_member_of_an_archive_is_a_log_of_its_own(tmp_path):
+    import zipfile
+
+    logs = {"1.log": b"one", "2.log": b"two"}
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, record in logs.items():
+            archive.writestr(name, reference.encode([record]))
+    members = [f"zip://{name}::file://{tmp_path}/a.zip" for name in logs]
+    reports = cordwood.verify([*members, members[0]])
+    assert [report.payload_len for report in reports.values()] == [3, 3]
+    assert list(reports) == members
+    # The SHA-256 and the bytes of the archive are not those of a member.
+    assert [log.sha256 for log in cordwood.evidence(members).logs] == [None, None]
+    assert cordwood.salvage(members, tmp_path / "new").ok
+    assert {path.name: next(cordwood.open(path)) for path in (tmp_path / "new").iterdir()} == logs
+
+
+def test_the_cache_of_a_file_is_no_other_file(tmp_path):
+    path = tmp_path / "1.log"
+    path.write_bytes(reference.encode([b"one"]))
+    names = [f"simplecache::file://{path}", str(path), f"file://{path}"]
+    assert list(cordwood.verify(names)) == names[:1]
+    [log] = cordwood.evidence(names[0]).logs
+    assert log.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_file_of_fsspec_can_be_written():

@@ -18,7 +18,7 @@ from cordwood._inputs.expand import Input, is_stream
 from cordwood._map.drawing import picture_of
 from cordwood._map.svg import FRAGMENTS_MAX, document
 from cordwood._native import Reader, verify
-from cordwood._remote import local_path
+from cordwood._remote import own_path
 from cordwood._summary import format_of, summary_of_report
 from cordwood._tables.decoders import write_batches
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
@@ -52,7 +52,7 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
     def read(file: Input, threads: int, progress: Progress) -> LogEvidence:
         if is_stream(file.name):
             raise CordwoodError("evidence reads a log several times, and this is a pipe or a device: copy it to a file")
-        path = local_path(file.name)
+        path = own_path(file.name)
         before = os.stat(path) if path else None  # noqa: PTH116 - keeps the name as given
         report = verify(file.name, threads=threads, progress=progress, **log)
         if path is None or before is None:
@@ -127,7 +127,7 @@ def utc(time_ns: int) -> str | None:
 
 def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     skipped = sorted(log.report.skipped, key=lambda region: region.severity == Severity.INFO)[:LISTED_MAX]
-    path = local_path(log.path)
+    path = own_path(log.path)
     if path is None:
         return tuple(RegionEvidence(region, None) for region in skipped)
     found: list[RegionEvidence] = []

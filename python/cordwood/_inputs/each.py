@@ -24,6 +24,9 @@ Progress: TypeAlias = Callable[[int], object]
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """Reads a file with a number of threads. It raises a `DialectError` for a file that is not a log."""
 
+THREADS_MAX = 256
+"""The functions for one log accept no more."""
+
 LEN_MIN = 1 << 21
 """A shorter file is read when its turn comes: handing it to a thread takes longer than reading it."""
 
@@ -81,7 +84,12 @@ def each(
         threads: How many files are read at a time, and how many threads read a single file.
         dialect: As for `result_of`.
         shown: Begins to show the progress of the file whose turn it is.
+
+    Raises:
+        ValueError: `threads` is not from 1 to `THREADS_MAX`.
     """
+    if not 1 <= threads <= THREADS_MAX:
+        raise ValueError(f"threads must be from 1 to {THREADS_MAX}, not {threads}")
     total_len = sum(file.file_len for file in files)
 
     def result(file: Input, progress: Progress) -> T | str | Exception:

@@ -6,11 +6,12 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from cordwood._inputs.identity import Identity, file_identity, identity_of
 from cordwood._inputs.kind import EMPTY, METADATA, NO_FILE, is_of_export
-from cordwood._remote import is_listed, is_url, listed
+from cordwood._remote import base_name, is_listed, is_url, listed
 
 
 class Input(NamedTuple):
@@ -91,7 +92,9 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in matches:
-                relative = os.path.relpath(match, above)
+                # No path leads out of the folder, whatever the pattern.
+                parts = os.path.relpath(match, above).split(os.sep)  # noqa: PTH206
+                relative = os.sep.join(part for part in parts if part != os.pardir)  # noqa: PTH118
                 if os.path.isdir(match):  # noqa: PTH112 - pathlib is slow to import
                     # `**` also matches what is in the folder.
                     if "**" not in name:
@@ -104,7 +107,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif os.path.isdir(name):  # noqa: PTH112
             yield from _in_folder(name, "")
         else:
-            yield _named(name, os.path.basename(name))  # noqa: PTH119
+            yield _named(name, base_name(name))
 
 
 def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
@@ -144,7 +147,7 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
     # `glob` itself goes through links that `**` matches, in circles, too. A shell does not.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:  # noqa: PTH207
-        for path, folders, _ in os.walk(top or os.curdir):
+        for path, folders, _ in _walk(top or os.curdir):
             folders[:] = [name for name in folders if not name.startswith(".")]
             folder = os.path.join(path, "")  # noqa: PTH118
             yield from _unsorted_matches(glob.escape(folder if top else folder[len("./") :]) + below)
@@ -171,6 +174,18 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     return Input(name, relative, file_len=file_len), file_identity(status)
 
 
+def _walk(
+    top: str, unreadable: Callable[[OSError], object] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Like `os.walk`, which in Python 3.11 calls itself for each level, and cannot go down 1,000 of them."""
+    below = [top]
+    while below:
+        for path, folders, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
+            yield path, folders, names
+            paths = (os.path.join(path, name) for name in folders)  # noqa: PTH118
+            below += (path for path in paths if not os.path.islink(path))  # noqa: PTH114
+
+
 def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
     """All files in a folder, and those that the metadata of an export in it lists.
 
@@ -182,7 +197,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
     def unreadable(error: OSError) -> None:
         found.append((Input(error.filename, "", is_in_folder=True, error=error), None))
 
-    for path, folders, names in os.walk(folder, onerror=unreadable):
+    for path, folders, names in _walk(folder, unreadable):
         linked = [name for name in folders if os.path.islink(os.path.join(path, name))]  # noqa: PTH114, PTH118
         found += ((_file_in(folder, above, path, name, "link to a folder"), None) for name in linked)
         for name in names:

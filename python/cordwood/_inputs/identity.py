@@ -7,16 +7,16 @@ import stat
 from typing import TypeAlias
 
 Identity: TypeAlias = tuple[int, int] | str
-"""The identity that all names of a file share: device and inode; for a URL that is not local, its text."""
+"""The identity that all names of a file share: device and inode; for a URL of a store or into an archive, its text."""
 
 
 def identity_of(name: str) -> Identity | None:
     """The identity of the file that a path or a URL names. `None` if the file is missing, or as for `file_identity`."""
     path: str | None = name
     if "://" in name:
-        from cordwood._remote import local_path
+        from cordwood._remote import own_path
 
-        path = local_path(name)
+        path = own_path(name)
     if path is None:
         return name
     try:

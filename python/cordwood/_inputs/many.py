@@ -21,10 +21,6 @@ __all__ = ["Results", "for_many", "is_buffer", "logs_of", "named_files", "result
 T = TypeVar("T")
 
 
-_THREADS_MAX = 256
-"""The functions for one log accept no more."""
-
-
 class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a folder, a pattern or a list.
 
@@ -140,6 +136,7 @@ def named_files(sources: Any) -> list[Input]:
 
     Raises:
         TypeError: A source is none of these.
+        ValueError: A length is negative.
     """
     from cordwood._inputs.expand import Input, expand
 
@@ -150,6 +147,8 @@ def named_files(sources: Any) -> list[Input]:
         match source:
             case (path, int(file_len)) if _is_path(path):
                 name = fsdecode(path)
+                if file_len < 0:
+                    raise ValueError(f"the length of {name} is negative: {file_len}")
                 names.append(Input(name, basename(name), file_len=file_len))  # noqa: PTH119
             case path if _is_path(path):
                 names.append(fsdecode(path))
@@ -242,8 +241,6 @@ def results_of(
     """The results of a function for these files, with its options."""
     from cordwood._inputs.each import each
 
-    if not 1 <= threads <= _THREADS_MAX:
-        raise ValueError(f"threads must be from 1 to {_THREADS_MAX}, not {threads}")
     for file in files:
         if not (file.source is None or isinstance(file.source, Split)):
             raise TypeError(f"a list of logs contains paths, URLs and splits, not {type(file.source).__name__}")
@@ -271,10 +268,11 @@ if TYPE_CHECKING:
 else:
 
     def salvage(source, destination, **options):
-        if isinstance(source, Split):
-            raise TypeError("a Split is a part of a log: pass its path")
         source = list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
-        if (files := files_of(source)) is None:
+        files = files_of(source)
+        if isinstance(source, Split) or any(isinstance(file.source, Split) for file in files or ()):
+            raise TypeError("a Split is a part of a log: pass its path")
+        if files is None:
             return _native.salvage(source, destination, **options)
         from cordwood._inputs.destinations import copied
 
