@@ -71,10 +71,12 @@ class Content:
 
     Attributes:
         undetected: The paths of damaged logs whose dialect cannot be detected.
+        failures: The files that could not be read: the path, and the exception.
     """
 
     def __init__(self) -> None:
         self.undetected: list[str] = []
+        self.failures: list[tuple[str, Exception]] = []
         self._sums: Counter[str] = Counter()
         self._dialects: Counter[str] = Counter()
         self._compressions: Counter[str] = Counter()
@@ -85,7 +87,6 @@ class Content:
         self._damaged: list[str] = []
         self._manifests: list[str] = []
         self._misnamed: list[tuple[str, int | None, int]] = []
-        self._failures: list[tuple[str, Exception]] = []
         self._report: Report | None = None
 
     def taken(
@@ -94,7 +95,7 @@ class Content:
         """The results of `each` for `read`, which are added."""
         for file, found in results:
             if isinstance(found, Exception):
-                self._failures.append((file.name, found))
+                self.failures.append((file.name, found))
             elif isinstance(found, str):
                 self._others[found] += 1
             else:
@@ -102,7 +103,7 @@ class Content:
                     self._add(file.name, found)
                 except (OSError, CordwoodError) as error:
                     # A live database may have removed the log.
-                    self._failures.append((file.name, error))
+                    self.failures.append((file.name, error))
                     yield file, error
                     continue
             yield file, found
@@ -191,7 +192,7 @@ class Content:
             damaged_manifests=tuple(self._manifests),
             misnamed_logs=tuple(self._misnamed),
             other_file_count_by_format=dict(self._others),
-            failures=tuple(self._failures),
+            failures=tuple(self.failures),
             report=self._report if self._dialects.total() == 1 else None,
         )
 
@@ -199,7 +200,7 @@ class Content:
         from cordwood._databases import databases_of
 
         databases, failures = databases_of(files)
-        self._failures += failures
+        self.failures += failures
         return databases
 
     def _exports(self, files: Iterable[Input]) -> list[Export]:
@@ -207,10 +208,9 @@ class Content:
             return []
         from cordwood._inputs.exports import exports_of
 
-        return [
-            export._replace(entity_count=sum(self._counts.get(os.path.realpath(name), 0) for name in export.files))
-            for export in exports_of(files)
-        ]
+        exports, failures = exports_of(files, self._counts)
+        self.failures += failures
+        return exports
 
 
 def _folder(payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export]) -> str | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cordwood._text import base64_text
+
+if TYPE_CHECKING:
+    from cordwood.types import Database, Export
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
@@ -38,3 +41,17 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
             return [jsonable(item) for item in items]
         return {name: jsonable(item) for name, item in zip(names, items, strict=True) if item is not None}
     return value
+
+
+def database_fields(database: Database) -> dict[str, Any]:
+    """A database as JSON."""
+    problems = [problem._asdict() | {"severity": problem.severity} for problem in database.problems]
+    properties = {"ok": database.ok, "right_current": database.right_current}
+    return database._asdict() | properties | {"problems": problems}
+
+
+def export_fields(export: Export) -> dict[str, Any]:
+    """An export as JSON."""
+    fields = export._asdict()
+    del fields["files"]
+    return {**fields, "file_count": len(export.files), "ok": export.ok}

@@ -926,7 +926,7 @@ class Export(NamedTuple):
         empty_files: The paths of those without a byte.
         stated_entity_count: Entities in the files, as the metadata states it; `None` if it does not.
         stated_len: Bytes in the files, as the metadata states it; `None` if it does not.
-        entity_count: Entities that were found in the files; `None` if they were not read.
+        entity_count: Entities that were found in the files; `None` if they were not all read.
 
     >>> from cordwood.types import Export
     >>> Export("x.overall_export_metadata", ("output-0",), 107, stated_entity_count=2, stated_len=214).ok

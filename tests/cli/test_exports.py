@@ -1,6 +1,7 @@
 """Whole exports of Datastore or Firestore, with the metadata that Google's emulator writes into them."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import reference
 from entities import field, varint
 
 import cordwood
+from cordwood._inputs import exports
 from cordwood._inputs.exports import listed_files, stated
 from cordwood.cli import main
 
@@ -353,3 +355,84 @@ def test_a_record_that_is_not_a_message_is_an_error(message):
 def test_fields_that_are_not_known_are_skipped():
     fixed = varint(9 << 3 | 1) + bytes(8) + varint(10 << 3 | 5) + bytes(4)
     assert stated(fixed + field(1, fixed + number(3, 7)) + field(8, b"x")) == (7, 0)
+
+
+def moved_and_linked(path, folder):
+    """Moves a file or a folder to another folder, and makes a link to it in its place."""
+    folder.mkdir(exist_ok=True)
+    path.symlink_to(path.rename(folder / path.name))
+
+
+def test_a_list_that_is_a_link_to_another_folder_is_not_missing(export, tmp_path, capfd):
+    folder = export / "all_namespaces/kind_User"
+    moved_and_linked(folder / "all_namespaces_kind_User.export_metadata", tmp_path / "elsewhere")
+    for path in folder.glob("output-*"):
+        path.rename(tmp_path / "elsewhere" / path.name)
+    [found] = cordwood.info(export).exports
+    assert (found.ok, found.missing_files, found.entity_count) == (True, (), None)
+    assert found.file_len == found.stated_len
+    assert main(["info", str(export)]) == 0
+    (tmp_path / "elsewhere/output-1").unlink()
+    [found] = cordwood.info(export).exports
+    assert found.missing_files == (str(tmp_path / "elsewhere/output-1"),)
+
+
+def test_a_link_to_the_metadata_of_an_export_elsewhere(export, tmp_path):
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/link.overall_export_metadata").symlink_to(next(export.glob("*.overall_export_metadata")))
+    [found] = cordwood.info(tmp_path / "links").exports
+    assert (found.ok, len(found.files), found.file_len) == (True, 2 * FILE_COUNT, found.stated_len)
+    os.mkfifo(tmp_path / "pipe")
+    list_ = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
+    list_.unlink()
+    list_.symlink_to(tmp_path / "pipe")
+    [found] = cordwood.info(tmp_path / "links").exports
+    assert found.missing_files == (str(list_),)
+
+
+def test_a_copy_of_the_metadata_beside_it_is_complete_too(export, capfd):
+    shutil.copy(next(export.glob("*.overall_export_metadata")), export / "copy.overall_export_metadata")
+    exports = cordwood.info(export).exports
+    assert [Path(found.path).name for found in exports] == [
+        f"{export.name}.overall_export_metadata",
+        "copy.overall_export_metadata",
+    ]
+    assert [(found.ok, found.entity_count, found.missing_files) for found in exports] == 2 * [(True, 30, ())]
+    assert main(["info", str(export)]) == 0
+
+
+def test_metadata_that_disappears_is_a_failure(export, monkeypatch, capfd):
+    path = next(export.glob("*.overall_export_metadata"))
+    data = path.read_bytes()
+    exports_of = exports.exports_of
+
+    def removed_before(*arguments):
+        path.unlink()
+        found = exports_of(*arguments)
+        path.write_bytes(data)
+        return found
+
+    monkeypatch.setattr(exports, "exports_of", removed_before)
+    info = cordwood.info(export)
+    assert [(name, type(error)) for name, error in info.failures] == [(str(path), FileNotFoundError)]
+    # The lists are exports of their own then.
+    assert [Path(found.path).suffix for found in info.exports] == 2 * [".export_metadata"]
+    for verb in "info", "verify":
+        assert main([verb, str(export)]) == 1
+        assert capfd.readouterr().err == f"cordwood: {path}: No such file or directory\n"
+    assert main(["info", "--json", str(export)]) == 1
+    assert json.loads(capfd.readouterr().out)["failed_count"] == 1
+
+
+def test_evidence_judges_exports(export):
+    found = cordwood.evidence(export)
+    assert (found.ok, found.exports) == (True, cordwood.info(export).exports)
+    assert "30 entities in " in found.html
+    zeroed = export / "all_namespaces/kind_User/output-0"
+    zeroed.write_bytes(bytes(zeroed.stat().st_size))
+    found = cordwood.evidence(export)
+    assert [(judged.ok, judged.entity_count) for judged in found.exports] == [(False, 25)]
+    assert not found.ok
+    assert "not complete" in found.html
+    [fields] = json.loads(found.json)["exports"]
+    assert (fields["ok"], fields["file_count"], fields["stated_entity_count"]) == (False, 6, 30)

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import NamedTuple
 
 from cordwood._native import __version__
-from cordwood.types import Database, Report, SkippedRegion
+from cordwood.types import Database, Export, Report, SkippedRegion
 from cordwood.typing import DialectName
 
 
@@ -102,6 +102,7 @@ class Evidence(NamedTuple):
         logs: The logs: the damaged ones first, then the incomplete ones. Regions, keys and pictures are there for the
             first 50.
         databases: The databases in folders, and whether their engines find everything that they need.
+        exports: The exports of Datastore or Firestore in folders, and whether they are complete.
         failed: The files that could not be read, with the reason. A log that disappeared after it was verified is also
             among the `logs`.
         other_files: The files in folders that are not logs, with their kind.
@@ -116,6 +117,7 @@ class Evidence(NamedTuple):
 
     logs: tuple[LogEvidence, ...]
     databases: tuple[Database, ...] = ()
+    exports: tuple[Export, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     other_files: tuple[tuple[str, str], ...] = ()
     command: str | None = None
@@ -127,11 +129,12 @@ class Evidence(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether all files could be read, and no log and no database is damaged."""
+        """Whether there is a log or a database, all could be read, none is damaged, and all exports are complete."""
         from cordwood._evidence.reading import rank
 
-        is_whole = all(rank(log.report) for log in self.logs) and all(database.ok for database in self.databases)
-        return is_whole and not self.failed
+        folders = self.databases + self.exports
+        is_whole = all(rank(log.report) for log in self.logs) and all(folder.ok for folder in folders)
+        return is_whole and not self.failed and bool(self.logs or self.databases)
 
     @property
     def html(self) -> str:

@@ -22,10 +22,11 @@ from cordwood._evidence.reading import (
     LISTED_MAX,
     rank,
 )
-from cordwood._jsonable import jsonable
+from cordwood._inputs.exports import export_text
+from cordwood._jsonable import database_fields, export_fields, jsonable
 from cordwood._tables.json_text import json_text
 from cordwood._text import escaped, quantity
-from cordwood.types import Database, Report, Severity
+from cordwood.types import Database, Export, Report, Severity
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #55606c; --line: #d3d9df; --bad: #a84300; --back: #fff; }
@@ -93,6 +94,9 @@ def page(evidence: Evidence) -> str:
     if evidence.databases:
         head = ("database", "state", "engine", "findings")
         parts.append(_table("Databases", head, map(_database_row, evidence.databases), len(evidence.databases)))
+    if evidence.exports:
+        rows_of_exports = map(_export_row, evidence.exports)
+        parts.append(_table("Exports", ("export", "state", "findings"), rows_of_exports, len(evidence.exports)))
     if evidence.failed:
         rows = ((f'<span class="name">{_text(name)}</span>', _text(reason)) for name, reason in evidence.failed)
         parts.append(_table("Files that could not be read", ("file", "reason"), rows, len(evidence.failed)))
@@ -118,6 +122,11 @@ def _database_row(database: Database) -> Sequence[str]:
     state = "ok" if database.ok else '<span class="bad">damaged</span>'
     name = f'<span class="name">{_text(database.path)}</span>'
     return name, state, _text(database.engine), "<br>".join(map(_text, lines))
+
+
+def _export_row(export: Export) -> Sequence[str]:
+    state = "ok" if export.ok else '<span class="bad">not complete</span>'
+    return f'<span class="name">{_text(export.path)}</span>', state, _text(export_text(export))
 
 
 def _section(index: int, log: LogEvidence) -> str:
@@ -271,13 +280,14 @@ def json_of(evidence: Evidence) -> str:
             }
             for region, first in regions
         ]
-        facts = {"source": path, "modified": modified, "sha256": sha256, "is_changed": is_changed, "ok": report.ok}
+        is_ok = rank(report) > 0
+        facts = {"source": path, "modified": modified, "sha256": sha256, "is_changed": is_changed, "ok": is_ok}
         logs.append({**facts, **counts, "skipped_len": report.skipped_len, "skipped": skipped, "keys": keys})
     failed = [{"source": path, "error": reason} for path, reason in evidence.failed]
     others = [{"source": path, "format": kind} for path, kind in evidence.other_files]
-    databases = [{**database._asdict(), "ok": database.ok} for database in evidence.databases]
+    databases, exports = list(map(database_fields, evidence.databases)), list(map(export_fields, evidence.exports))
     facts = {"version": evidence.version, "command": evidence.command, "ok": evidence.ok}
-    found = {"logs": logs, "databases": databases, "failed": failed, "other_files": others}
+    found = {"logs": logs, "databases": databases, "exports": exports, "failed": failed, "other_files": others}
     text = json_text(jsonable({**facts, **found})) + "\n"
     # A path need not be valid text.
     return text.encode("utf-8", "backslashreplace").decode()

@@ -15,6 +15,7 @@ from cordwood._databases import databases_of
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
 from cordwood._inputs.each import Progress
 from cordwood._inputs.expand import Input, is_stream
+from cordwood._inputs.exports import exports_of
 from cordwood._map.drawing import picture_of
 from cordwood._map.svg import FRAGMENTS_MAX, document
 from cordwood._native import Reader, verify
@@ -77,8 +78,11 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     failed: list[tuple[str, str]] = []
     other_files: list[tuple[str, str]] = []
     results = list(results)
-    databases, failures = databases_of(file for file, _ in results)
-    for file, found in [*results, *((Input(path, path), error) for path, error in failures)]:
+    files = [file for file, _ in results]
+    read = [found for _, found in results if isinstance(found, LogEvidence)]
+    databases, failures = databases_of(files)
+    exports, more_failures = exports_of(files, {os.path.realpath(log.path): log.report.record_count for log in read})
+    for file, found in [*results, *((Input(path, path), error) for path, error in failures + more_failures)]:
         if isinstance(found, LogEvidence):
             logs.append(found)
         elif isinstance(found, str):
@@ -100,7 +104,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
         except (OSError, CordwoodError, MemoryError) as error:
             # A live database may have removed the log: its report stays.
             failed.append((log.path, _reason(error)))
-    return Evidence(tuple(logs), tuple(databases), tuple(failed), tuple(other_files), command)
+    return Evidence(tuple(logs), tuple(databases), tuple(exports), tuple(failed), tuple(other_files), command)
 
 
 def _reason(error: Exception) -> str:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cordwood._inputs.expand import Input
 from cordwood._inputs.identity import Identity
 from cordwood._inputs.kind import EMPTY, LIST_SUFFIX, METADATA, is_of_export
 from cordwood._native import Reader, detect
+from cordwood._text import quantity
 from cordwood.errors import CordwoodError, DialectError
 from cordwood.types import Export
 
@@ -42,10 +44,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
         judged, names = _judged(file)
-        # A link is in another folder than the files it lists.
-        metadata = os.path.realpath(file.name) if os.path.islink(file.name) else file.name  # noqa: PTH114
-        for name in names:
-            path = os.path.join(os.path.dirname(metadata), name)  # noqa: PTH118, PTH120
+        for path in _beside(file.name, names):
             listed.setdefault(os.path.realpath(path), (len(files), path))
         files.append((judged, identity))
     places = {os.path.realpath(file.name): place for place, (file, _) in enumerate(files)}
@@ -137,41 +136,106 @@ def _path(name: bytes) -> str:
     return text
 
 
-def exports_of(files: Iterable[Input]) -> list[Export]:
+def exports_of(
+    files: Iterable[Input], counts: Mapping[str, int] | None = None
+) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """The exports of Datastore or Firestore whose metadata is among these files, which were found in folders.
 
-    Raises:
-        OSError: A file cannot be read.
+    Args:
+        files: The files.
+        counts: How many records were read from each log, by its real path.
+
+    Returns:
+        The exports, and the path and the exception of each metadata that cannot be read any more.
     """
     metadata = [file.name for file in files if file.is_metadata or (file.format == METADATA and not file.error)]
+    # By the real paths of the lists.
     parts: dict[str, Export] = {}
+    in_others: set[str] = set()
     exports: list[Export] = []
-    for path in metadata:
-        if path.endswith(LIST_SUFFIX) and not os.path.islink(path):  # noqa: PTH114 - pathlib is slow to import
-            parts[os.path.realpath(path)] = _export(path, _listed_by(path))
-    for path in metadata:
-        if not path.endswith(LIST_SUFFIX):
-            lists = {name: parts.pop(os.path.realpath(name), None) for name in _listed_by(path)}
-            names = [name for part in lists.values() if part for name in part.files]
-            unreadable = tuple(name for name, part in lists.items() if part is None)
-            message = overall_message(path)
-            export = _export(path, names, stated(message) if message else None)
-            exports.append(export._replace(missing_files=unreadable + export.missing_files))
-    return sorted([*exports, *parts.values()])
+    failures: list[tuple[str, Exception]] = []
+    # Lists first: the others consist of them.
+    for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
+        try:
+            if path.endswith(LIST_SUFFIX):
+                parts.setdefault(os.path.realpath(path), _export(path, _beside(path, listed_files(path) or ())))
+            else:
+                message = overall_message(path) or b""
+                lists = {name: os.path.realpath(name) for name in _beside(path, _paths(message, 1))}
+                in_others.update(lists.values())
+                for name, real in lists.items():
+                    # A link to the metadata of an export elsewhere lists files there.
+                    if real not in parts and _len(name):
+                        with contextlib.suppress(OSError, ValueError):
+                            parts[real] = _export(name, _beside(name, listed_files(name) or ()))
+                names = [name for real in lists.values() if real in parts for name in parts[real].files]
+                unreadable = tuple(name for name, real in lists.items() if real not in parts)
+                export = _export(path, names, stated(message))
+                exports.append(export._replace(missing_files=unreadable + export.missing_files))
+        except (OSError, ValueError) as error:
+            failures.append((path, error))
+    exports += (part for real, part in parts.items() if real not in in_others)
+    if counts is not None:
+        exports = [export._replace(entity_count=_entity_count(export, counts)) for export in exports]
+    return sorted(exports), failures
 
 
-def _listed_by(path: str) -> list[str]:
-    """The paths of the files that are named in the metadata of an export."""
-    return [os.path.join(os.path.dirname(path), name) for name in listed_files(path) or ()]  # noqa: PTH118, PTH120
+def export_text(export: Export) -> str:
+    """How much an export contains, and how much it should contain."""
+
+    def text(count: int | None, file_len: int) -> str:
+        entities = "" if count is None else f"{count:,} {'entity' if count == 1 else 'entities'} in "
+        return f"{entities}{quantity(file_len, 'byte')}"
+
+    found = text(export.entity_count, export.file_len)
+    count = None if export.entity_count is None else export.stated_entity_count
+    if export.stated_len is None:
+        stated = ""
+    elif (count, export.stated_len) == (export.entity_count, export.file_len):
+        stated = ", as its metadata states"
+    else:
+        stated = f"; its metadata states {text(count, export.stated_len)}"
+    missing, empty = _in_state(export.missing_files, "missing"), _in_state(export.empty_files, "empty")
+    return f"{found}{stated}{missing}{empty}"
 
 
-def _export(path: str, files: Sequence[str], stated: tuple[int, int] | None = None) -> Export:
-    lens = {name: os.path.getsize(name) if os.path.isfile(name) else None for name in files}  # noqa: PTH113, PTH202
+def _in_state(paths: Sequence[str], state: str) -> str:
+    """Which listed files are in this state, after a semicolon."""
+    if not paths:
+        return ""
+    more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
+    return f"; {os.path.basename(paths[0])}{more} {state}"  # noqa: PTH119 - pathlib is slow to import
+
+
+def _beside(path: str, names: Iterable[str]) -> list[str]:
+    """The paths of the files that the metadata of an export names. A link is in another folder than these."""
+    metadata = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114 - pathlib is slow to import
+    return [os.path.join(os.path.dirname(metadata), name) for name in names]  # noqa: PTH118, PTH120
+
+
+def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -> Export:
+    lens = {name: _len(name) for name in files}
     missing = tuple(name for name, length in lens.items() if length is None)
     empty = tuple(name for name, length in lens.items() if length == 0)
     # Not all exporters count the entities.
-    count, stated_len = stated if stated and any(stated) else (None, None)
-    return Export(path, tuple(files), sum(filter(None, lens.values())), missing, empty, count, stated_len)
+    count, stated_len = stated if any(stated) else (None, None)
+    return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
+
+
+def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
+    """The number of entities in the files; `None` if one that has bytes was not read."""
+    without = {*export.missing_files, *export.empty_files}
+    found = [counts.get(os.path.realpath(name)) for name in export.files if name not in without]
+    return None if None in found else sum(filter(None, found))
+
+
+def _len(path: str) -> int | None:
+    """The length of a file in bytes; `None` if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - pathlib is slow to import
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def overall_message(path: str) -> bytes | None:

@@ -19,15 +19,11 @@ from cordwood import _info
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.expand import Input, is_one_file
 from cordwood._inputs.kind import METADATA
+from cordwood._jsonable import database_fields, export_fields
 from cordwood._summary import ZEROS_ARE, summary_of_report, zeros_inside_text
 from cordwood._tables.payloads import KINDS
 from cordwood._text import quantity
-from cordwood.cli._folders import (
-    database_fields,
-    export_fields,
-    export_text,
-    print_database_lines,
-)
+from cordwood.cli._folders import print_database_lines
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
@@ -86,16 +82,16 @@ def _describe(
 
     taken = content.taken(islice(results, len(files)))
     tally = take_results([name], taken, take, as_json=options.json, tally=Tally())
+    reported_count = len(content.failures)
     info = content.info(name, files)
     if not (tally.log_count or info.databases):
         if options.json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
         return tally.status
-    names = {file.name for file in files}
-    for path, error in info.failures:
-        # Of the others, `take_results` has reported the errors.
-        if path not in names:
-            complain(error)
+    # Those before have been reported by `take_results`.
+    for path, error in info.failures[reported_count:]:
+        complain(error, place=display_name(path))
+        tally.failed_count += 1
     if options.json:
         print_json(_fields(info, tally))
     else:
@@ -143,6 +139,8 @@ def _print_text(info: Info, tally: Tally) -> None:
     if info.log_count > 1:
         _print_runs(info.runs)
     _print_databases(info)
+    if info.exports:
+        from cordwood._inputs.exports import export_text
     for export in info.exports:
         name = f"{display_name(export.path)}: " if len(info.exports) > 1 else ""
         _print("export", f"{name}{export_text(export)}", is_damage=not export.ok)
