@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 
 from cordwood._inputs.expand import Input
@@ -30,7 +31,13 @@ _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
 _TABLE = re.compile(r"[0-9]+\.(ldb|sst)")
 _LOG = re.compile(r"[0-9]+\.log")
+_OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
+
+# Each line of a text that anybody may have written is looked at once, whatever it contains.
+_OWN_FOLDER = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
+_FOLDERS = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
+_HAS_LOG_FOLDER = re.compile(rb"(?m)^[ \t]*wal_dir=.")
 
 _NETEASE = b"\x80\x1d\x30\x01"
 """A `CURRENT` that begins with these bytes is encrypted, and so is the MANIFEST."""
@@ -147,13 +154,13 @@ class _Folder:
     def __init__(self, path: str) -> None:
         self.path = path
         with os.scandir(path) as entries:
-            self.names = {entry.name for entry in entries}
-        manifests = [name for name in self.names if _MANIFEST.fullmatch(name)]
-        self.manifests = sorted(manifests, key=_number, reverse=True)
+            # Opening a pipe may take forever.
+            self.names = {entry.name for entry in entries if entry.is_file(follow_symlinks=False) or entry.is_symlink()}
+        lens = {name: self._len(name) for name in self._matching(_MANIFEST)}
+        self.manifests = sorted((name for name in lens if lens[name] is not None), key=_number, reverse=True)
         self.current = self._text("CURRENT")
         markers = [match for match in map(_MARKER.fullmatch, self.names) if match]
         self.marker = max(markers, key=lambda match: int(match[1]), default=None)
-        lens = {name: self._len(name) for name in manifests}
         self.version = (self.current, self.marker and self.marker[0], lens)
         """Changes whenever the engine changes which files it needs."""
 
@@ -161,14 +168,17 @@ class _Folder:
         return os.path.join(self.path, name)  # noqa: PTH118 - pathlib is slow to import
 
     def _len(self, name: str) -> int | None:
-        """The length of a file in bytes; `None` if it is missing."""
+        """The length of a file in bytes; `None` if it is missing, or is a folder, a pipe or a device."""
         try:
-            return os.stat(self._path(name)).st_size  # noqa: PTH116
+            status = os.stat(self._path(name))  # noqa: PTH116
         except FileNotFoundError:
             return None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def _text(self, name: str) -> bytes | None:
-        """The beginning of a file; `None` if it is missing."""
+        """The beginning of a file; `None` as for `_len`."""
+        if self._len(name) is None:
+            return None
         try:
             with open(self._path(name), "rb") as file:  # noqa: PTH123
                 return file.read(_TEXT_LEN_MAX)
@@ -239,8 +249,8 @@ class _Folder:
 
     def _options(self) -> bytes:
         """The newest file of options of RocksDB or Pebble; empty if there is none."""
-        names = [name for name in self.names if name.startswith("OPTIONS-") and name[len("OPTIONS-") :].isdigit()]
-        return self._text(max(names, key=_number, default="OPTIONS-")) or b""
+        names = self._matching(_OPTIONS)
+        return (self._text(max(names, key=_number)) if names else None) or b""
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
         if any(name.startswith("marker.") for name in self.names) or b"pebble_version=" in self._options():
@@ -290,8 +300,8 @@ class _Folder:
             return any(name.startswith("REMOTE-OBJ-CATALOG") for name in self.names)
         infos = [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._text(name))]
         for info in infos:
-            own = re.search(r"manifest file: ?(.*)/MANIFEST-", info)
-            folders = re.findall(r"(?m)SST files in (.*) dir, Total Num|cf_paths does not yet exist: (.*)$", info)
+            own = _OWN_FOLDER.search(info)
+            folders = _FOLDERS.findall(info)
             if any((first or second).rstrip("/") != (own and own[1].rstrip("/")) for first, second in folders):
                 return True
         return not infos
@@ -304,7 +314,7 @@ class _Folder:
                 if manifest.numbers.get(kind) and self._len(name) is None:
                     yield Problem(ProblemKind.LOG_MISSING, self._path(name))
             return
-        if not self._matching(_LOG) and re.search(rb"(?m)^\s*wal_dir=.", self._options()):
+        if not self._matching(_LOG) and _HAS_LOG_FOLDER.search(self._options()):
             return
         for number, synced_len in manifest.synced_lens.items():
             name = _file_name(number, "log")

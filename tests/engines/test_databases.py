@@ -4,6 +4,8 @@ import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import plyvel
@@ -54,6 +56,11 @@ def refuses(folder, *, is_rocksdb):
     except Exception as error:  # noqa: BLE001 - each engine has its own
         return str(error)
     return None
+
+
+def run(verb, folder):
+    command = [sys.executable, "-m", "cordwood", verb, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 # Faults ----------------------------------------------------------------------------------------
@@ -417,6 +424,45 @@ def test_an_edit_that_is_not_known_is_no_fault(tmp_path):
     folder = edited(tmp_path, b"\x69\x05\x05")
     assert kinds(folder) == [("manifest_unknown", "MANIFEST-000005")]
     assert main(["verify", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-000005", "MANIFEST-000009", "OPTIONS-000007", "LOG"])
+@pytest.mark.parametrize("is_linked", [False, True])
+@pytest.mark.parametrize("verb", ["verify", "info"])
+def test_a_pipe_in_the_folder_of_a_database_is_not_opened(name, is_linked, verb, tmp_path):
+    """Opening it would take forever."""
+    folder = edited(tmp_path, new_file(7, 0))
+    (folder / "000008.log").write_bytes(reference.encode([b"one"]))
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "pipe" if is_linked else folder / name)
+    if is_linked:
+        (folder / name).symlink_to("../pipe")
+    result = run(verb, folder)
+    assert (result.returncode, result.stderr) == (3 if name in ("CURRENT", "MANIFEST-000005") else 0, "")
+
+
+def test_names_that_no_engine_gives_do_not_matter(tmp_path):
+    folder = edited(tmp_path)
+    for name in ("OPTIONS-²", "OPTIONS-", "OPTIONS-" + "9" * 30, "MANIFEST-²"):
+        (folder / name).write_text("pebble_version=1")
+    assert database_in(str(folder)).engine == "RocksDB"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("LOG", "manifest file:"),
+        ("LOG", "SST files in "),
+        ("LOG", "cf_paths does not yet exist: "),
+        ("LOG", "SST files in  dir, Total Num"),
+        ("OPTIONS-000007", "\n"),
+    ],
+)
+def test_a_text_of_any_content_is_read_in_a_moment(name, text, tmp_path):
+    """If each occurrence were compared with the rest of the text, this would take many minutes."""
+    folder = edited(tmp_path, new_file(7, 0), bytes([2, 9]))
+    (folder / name).write_text(text * ((1 << 20) // len(text)))
+    assert run("verify", folder).returncode in (0, 3)
 
 
 # States that must not be condemned -------------------------------------------------------------
