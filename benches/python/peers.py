@@ -471,7 +471,7 @@ PEERS = (
         file="batches",
         gives="batches",
         read=cordwood_read,
-        note="what the readers of WriteBatches are compared with",
+        note="the baseline for the readers of WriteBatches",
     ),
     Peer(
         name="cordwood packed",

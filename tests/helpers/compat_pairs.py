@@ -67,7 +67,7 @@ _ENDS_IN_TRAILER = " ".join(f"left_{left}_at_end" for left in range(1, 7))
 _BATCHES = {
     "empty": "left_7",
     "checksums": f"{_ALL_CHECKSUMS} length_too_big",
-    "goes-on": "length_too_small length_past_block length_past_end unknown_kind garbage_tail",
+    "continues": "length_too_small length_past_block length_past_end unknown_kind garbage_tail",
     "torn-tail": "torn_payload torn_in_a_piece",
     "joined": "zeroed_block first_without_last missing_start",
     "not-a-batch": "nonzero_trailer lost_block",
@@ -94,7 +94,7 @@ DEVIATIONS = {
     "records_read": {"unknown-type": "unknown_kind", "joined": "zeroed_block"},
     "ccl_records": {
         "checksums": f"{_ALL_CHECKSUMS} length_too_small length_too_big length_past_block length_past_end zeroed_block",
-        "goes-on": "flipped_kind unknown_kind garbage_tail first_without_last missing_start",
+        "continues": "flipped_kind unknown_kind garbage_tail first_without_last missing_start",
         "torn-tail": "torn_payload",
         "not-a-batch": "lost_block nonzero_trailer",
     },
@@ -102,7 +102,7 @@ DEVIATIONS = {
     "dfindexeddb_fragments": {
         "empty": "left_7",
         "checksums": f"{_ALL_CHECKSUMS} flipped_kind length_too_small length_too_big",
-        "goes-on": "length_past_block length_past_end unknown_kind garbage_tail",
+        "continues": "length_past_block length_past_end unknown_kind garbage_tail",
         "torn-tail": "torn_payload torn_in_a_piece",
     },
     "dfindexeddb_batches": _BATCHES,

@@ -139,5 +139,6 @@ steps = st.builds(step, st.lists(st.tuples(paths, documents), max_size=4), st.on
 
 @given(st.lists(st.one_of(steps, steps, steps, st.sampled_from([b"", b"junk", b"\x12\x01\x0a"])), max_size=5))
 @example([step([(["a"], '{"x":1,"x":2,"y":3,"x":4}'), (["_step"], "7")], None), step([(["a"], "1"), (["a"], "2")], 5)])
+@example([step([(["a", "b"], "[]"), (["a", "b"], "{}"), (["c"], f'{{"x":{"[" * 100 + "]" * 100},"x":0}}')], None)])
 def test_steps_make_the_same_table_both_ways(records):
     check_same(PAYLOADS["wandb-history"], records)

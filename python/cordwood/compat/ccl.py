@@ -22,7 +22,7 @@ tests compare with chromium-reader 0.1.1, a rewrite of it, where the names of st
 deviations:
 
 * **checksums**: Checksums are verified. ccl_leveldb ignores them, and returns damaged data as valid.
-* **goes-on**: Damage is skipped and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All valid
+* **continues**: Damage is skipped and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All valid
   records are returned, including those after damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
   `ValueError` for much of it, and the records after it are lost.
 * **torn-tail**: The rest of a last record that a crash has cut is not returned. ccl_leveldb returns it as if it were

@@ -30,7 +30,7 @@ On an undamaged file, all calls return the same as wandb's. The deviations:
 * **exception**: Damage raises a `DamagedError`, which is an `AssertionError`, as scripts expect, and a
   `cordwood.CorruptionError` with offset and reason. It is also raised under `python -O`, where wandb returns
   damaged data, and for an unknown type, where wandb raises an `IndexError`.
-* **goes-on**: After damage, `get_offset` is where it begins, and the next `scan_data` continues after it: all valid
+* **continues**: After damage, `get_offset` is where it begins, and the next `scan_data` continues after it: all valid
   records are returned, including those in the same block (the policy `"salvage"`). wandb continues where the length
   in the damaged header says, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from typing import Any, cast
+import re
+from typing import Any
 
 from cordwood.payload._error import payload_error
 from cordwood.types import PayloadReason
@@ -67,7 +67,8 @@ def document(record: bytes) -> Any:
     """
     offset = 0
     try:
-        value = _parsed_strictly(record.decode())
+        text = record.decode()
+        value = _parsed_strictly(text)
     except UnicodeDecodeError as error:
         message, reason, offset = "text that is not UTF-8", PayloadReason.NOT_UTF8, error.start
     except RecursionError:
@@ -77,24 +78,23 @@ def document(record: bytes) -> Any:
     except ValueError as error:
         message, reason = f"not JSON: {error}", PayloadReason.NON_CANONICAL
     else:
-        if not is_too_deep(value):
+        if not is_too_deep(text):
             return value
         message, reason = f"JSON of more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP
     raise payload_error(message, record, reason, offset)
 
 
-def is_too_deep(value: Any) -> bool:
-    """Whether it has more than `DEPTH_MAX` levels of arrays and objects."""
-    # One level after another, without recursion.
-    level: list[Any] = [value] if isinstance(value, dict | list) else []
-    for _ in range(DEPTH_MAX):
-        if not level:
-            return False
-        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
-    return bool(level)
+def is_too_deep(text: str) -> bool:
+    """Whether JSON text has more than `DEPTH_MAX` levels of arrays and objects.
 
-
-def _items(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("dict[str, Any]", value).values()
-    return cast("Iterable[Any]", value) if isinstance(value, list) else ()
+    A value that a later one of the same name replaces counts, too.
+    """
+    if text.count("[") + text.count("{") <= DEPTH_MAX:
+        return False
+    depth = 0
+    # A text in quotation marks, which may contain brackets, is one match.
+    for token in re.findall(r'"(?:[^"\\]|\\.)*"|[][{}]', text):
+        depth += (token in "[{") - (token in "]}")
+        if depth > DEPTH_MAX:
+            return True
+    return False

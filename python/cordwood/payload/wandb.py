@@ -396,7 +396,7 @@ def _value(record: bytes, name: str, text: str) -> Any:
         raise payload_error(
             f"the value of {name!r} is not JSON: {error}", record, PayloadReason.NON_CANONICAL
         ) from error
-    if is_too_deep(value):
+    if is_too_deep(text):
         raise _too_deep(record, name)
     return value
 
