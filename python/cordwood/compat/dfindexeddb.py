@@ -23,8 +23,8 @@ On an undamaged log, it returns the same as dfindexeddb, except for the first of
   after it; where a record begins with one, in the last seven bytes of a block, it returns the offset of another record.
 * **checksums**: Checksums are verified. dfindexeddb does not verify them, and returns damaged data as valid. (It takes
   a checksum of 0 for the end of the block.)
-* **continues**: Damage is skipped and reported to the logger `cordwood`. All valid records are returned, including those
-  after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
+* **continues**: Damage is skipped and reported to the logger `cordwood`. All valid records are returned, including
+  those after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
   `ValueError` for much of it, and the records after it are lost.
 * **torn-tail**: A last record that a crash has cut ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins the fragments it has.

@@ -93,8 +93,8 @@ def is_too_deep(text: str) -> bool:
         return False
     depth = 0
     # A text in quotation marks, which may contain brackets, is one match.
-    for token in re.findall(r'"(?:[^"\\]|\\.)*"|[][{}]', text):
-        depth += (token in "[{") - (token in "]}")
+    for part in re.findall(r'"(?:[^"\\]|\\.)*"|[][{}]', text):
+        depth += (part in "[{") - (part in "]}")
         if depth > DEPTH_MAX:
             return True
     return False
