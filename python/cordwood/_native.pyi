@@ -1746,7 +1746,7 @@ class TableBuilder:
         columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
             column that is not wanted.
         row_count_max: The maximum number of rows in a batch.
-        cell_count_max: The maximum number of cells in a batch.
+        cell_count_max: The maximum number of cells in a batch. One row may have more.
     """
 
     def __new__(
@@ -1767,6 +1767,9 @@ class TableBuilder:
             or is in none, or `None`: there are then no rows; the names of the columns that have
             values; the number of rows; and capsules of the Arrow C data interface that contain the
             rows.
+
+        Raises:
+            MemoryError: There is not enough memory for the rows.
         """
 
 def batch_crc(batch: RecordBatch, crc: int, /) -> int:

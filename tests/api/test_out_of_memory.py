@@ -295,3 +295,34 @@ writer.close()
 assert list(cordwood.open(path)) == [b"first", b"last"]
 """
     run(tmp_path / "new.log", script, SMALL)
+
+
+# Each item has a cell in each of the fields that any item has: 8 bytes, and in this log 1,000 times more than its text.
+NESTED = """
+import pyarrow
+table = cordwood.scan(path, decode="json")
+assert table.columns == ("a",)
+measure()
+"""
+
+
+def nested(path, counts):
+    pytest.importorskip("pyarrow")
+    with cordwood.open(path, "w") as writer:
+        fields = ",".join(f'"k{number}":1' for number in range(999))
+        writer.append(b'{"a":[{%s}]}' % fields.encode())
+        writer.extend(b'{"a":[%s]}' % b",".join([b"{}"] * count) for count in counts)
+    return path
+
+
+def test_one_record_of_very_many_cells(tmp_path):
+    script = "refused(lambda: list(pyarrow.RecordBatchReader.from_stream(table)))"
+    run(nested(tmp_path / "one.log", [400_000]), NESTED + script, LARGE)
+
+
+def test_records_of_very_many_cells_together_are_several_batches(tmp_path):
+    script = """
+limit(room)
+assert [batch.num_rows for batch in pyarrow.RecordBatchReader.from_stream(table)] == [3] + [2] * 19
+"""
+    run(nested(tmp_path / "several.log", [4_000] * 40), NESTED + script, LARGE)

@@ -522,6 +522,30 @@ def test_half_a_surrogate_pair_is_escaped(form, tmp_path):
         assert found.to_pydict() == {"text": ["\\ud800"]}
 
 
+HISTORY_NAMES = [
+    # The last value of a name counts.
+    (rb'{"\ud800":1,"\ud800":2}', [{r"\ud800": 2}]),
+    (rb'{"\\ud800":1,"\\ud800":2}', [{r"\ud800": 2}]),
+    # Two names, which are the same once the lone surrogate is escaped.
+    (rb'{"\ud800":1,"\\ud800":2}', []),
+    (rb'{"\\ud800":1,"\ud800":2}', []),
+    (rb'{"\ud800\\ud800":1,"\\ud800\ud800":2}', []),
+]
+
+
+@pytest.mark.parametrize(("value", "found"), HISTORY_NAMES, ids=repr)
+def test_a_record_of_a_history_with_two_names_that_become_one_is_left_out(value, found, tmp_path, capfd):
+    item = b"\x12\x05value" + b"\x82\x01" + bytes([len(value)]) + value
+    history = b"\x0a" + bytes([len(item)]) + item
+    path, table = tmp_path / "run", tmp_path / "table.arrow"
+    with cordwood.open(path, "x") as writer:
+        writer.append(b"\x12" + bytes([len(history)]) + history)
+    status = main(["convert", "--as", "wandb-history", str(path), str(table)])
+    rows = pa.ipc.open_file(table).read_all().to_pylist()
+    assert (status, rows) == (0 if found else 3, [{"value": row} for row in found])
+    assert ("record at offset 0 is left out: two values have one name" in capfd.readouterr().err) != bool(found)
+
+
 def _field(number, value):
     """A length-delimited protocol buffer field, shorter than 128 bytes."""
     tag = number << 3 | 2

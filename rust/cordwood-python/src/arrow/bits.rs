@@ -1,4 +1,7 @@
-//! Bits as Arrow stores them, for Booleans and for validity.
+//! Bits as Arrow stores them, for Booleans and for validity. Their number comes from a file, so there
+//! may not be enough memory for them.
+
+use std::collections::TryReserveError;
 
 /// Bits. The first bit in a byte is its lowest.
 #[derive(Debug, Default)]
@@ -8,30 +11,37 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    pub(crate) fn ones(len: usize) -> Self {
-        let mut bytes = vec![u8::MAX; len.div_ceil(8)];
+    pub(crate) fn ones(len: usize) -> Result<Self, TryReserveError> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve(len.div_ceil(8))?;
+        bytes.resize(len.div_ceil(8), u8::MAX);
         if let Some(last) = bytes.last_mut()
             && !len.is_multiple_of(8)
         {
             *last = (1 << (len % 8)) - 1;
         }
-        Bits { bytes, len }
+        Ok(Bits { bytes, len })
     }
 
-    pub(crate) fn push(&mut self, bit: bool) {
+    pub(crate) fn push(&mut self, bit: bool) -> Result<(), TryReserveError> {
         if self.len.is_multiple_of(8) {
+            self.bytes.try_reserve(1)?;
             self.bytes.push(0);
         }
         if let Some(last) = self.bytes.last_mut() {
             *last |= u8::from(bit) << (self.len % 8);
         }
         self.len += 1;
+        Ok(())
     }
 
     /// Appends zeros up to a length.
-    pub(crate) fn pad(&mut self, len: usize) {
-        self.bytes.resize(len.div_ceil(8), 0);
+    pub(crate) fn pad(&mut self, len: usize) -> Result<(), TryReserveError> {
+        let byte_count = len.div_ceil(8);
+        self.bytes.try_reserve(byte_count.saturating_sub(self.bytes.len()))?;
+        self.bytes.resize(byte_count, 0);
         self.len = len;
+        Ok(())
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {

@@ -5,7 +5,7 @@
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers, which is moved but never changed.
-//! - **The content matches the schema*: an [`Array`] has the buffers and the children of its
+//! - *The content matches the schema*: an [`Array`] has the buffers and the children of its
 //!   [`Field`], in order, and they are as long as the type requires: each child of a structure is
 //!   as long as the structure, and a list has as many items as its last offset says. The code that
 //!   makes both ensures this: `columns.rs` and `table/column.rs`, each in one
@@ -231,8 +231,8 @@ struct KeptArray {
 ///
 /// `array` was made by [`Array::export`], may have been moved, and has not been released.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: the caller's promise: the array is valid, and nobody else uses it; `export` has set
-    // `private_data`, and is taken only once: `release` is null from here on. Children and the
+    // SAFETY: the caller's promise: the array is valid, and nobody else uses it; `private_data`
+    // was set by `export`, and is taken only once: `release` is null from here on. Children and the
     // dictionary are boxes from `export`, and are freed only here; one that was moved out has a
     // null `release`, so that dropping it has no effect.
     unsafe {
@@ -470,7 +470,7 @@ unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_c
 ///
 /// `stream` is as for [`get_schema`].
 unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
-    // SAFETY: the caller's promise; `new` has set `private_data`, and is taken only once:
+    // SAFETY: the caller's promise; `private_data` was set by `new`, and is taken only once:
     // `release` is null from here on.
     let kept = unsafe {
         (*stream).release = None;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use super::bits::Bits;
 use super::{Array, DataType, Field, Memory};
 use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::BatchBuffer;
@@ -108,8 +107,7 @@ pub(crate) fn number_column(numbers: Vec<u64>) -> Array {
 }
 
 pub(crate) fn bool_column(values: &[bool]) -> Array {
-    let mut bits = Bits::default();
-    values.iter().for_each(|&value| bits.push(value));
-    let bits = Memory::Bytes(Arc::new(bits.into_bytes()));
-    Array::plain(values.len(), vec![Memory::Absent, bits])
+    let byte_of = |bits: &[bool]| (0..).zip(bits).fold(0, |byte, (at, &bit)| byte | u8::from(bit) << at);
+    let bits = values.chunks(8).map(byte_of).collect();
+    Array::plain(values.len(), vec![Memory::Absent, Memory::Bytes(Arc::new(bits))])
 }

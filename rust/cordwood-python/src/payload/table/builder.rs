@@ -6,11 +6,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
-use super::column::{Column, Fields, Type};
+use super::column::{Column, Fields, NotSet, Type};
 use super::names::Names;
 use super::view::{Payload, Row};
 use super::{LEFT_OUT_MAX, payload_of};
 use crate::arrow::{Array, array_capsules};
+use crate::memory::buffer::no_memory;
 use crate::reader::record_batch::RecordBatch;
 
 /// Turns records into columns, as `cordwood._tables.arrow.Batches` does with rows.
@@ -20,7 +21,7 @@ use crate::reader::record_batch::RecordBatch;
 ///     columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
 ///         column that is not wanted.
 ///     row_count_max: The maximum number of rows in a batch.
-///     cell_count_max: The maximum number of cells in a batch.
+///     cell_count_max: The maximum number of cells in a batch. One row may have more.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct TableBuilder {
     payload: Payload,
@@ -43,6 +44,8 @@ struct Chunk {
     columns: Vec<Option<Column>>,
     /// The number of Parquet columns of these columns.
     width: usize,
+    /// The number of cells of items in lists.
+    item_cell_count: usize,
     /// The index of a record with a value that does not fit its column, or is in none.
     misfit: Option<usize>,
 }
@@ -81,6 +84,9 @@ impl TableBuilder {
     ///     or is in none, or `None`: there are then no rows; the names of the columns that have
     ///     values; the number of rows; and capsules of the Arrow C data interface that contain the
     ///     rows.
+    ///
+    /// Raises:
+    ///     MemoryError: There is not enough memory for the rows.
     #[pyo3(signature = (batch, begin, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
@@ -97,8 +103,8 @@ impl TableBuilder {
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
     )> {
         let batch = batch.get().shared();
-        let (chunk, names, fields, table) = py.detach(|| {
-            let mut chunk = self.chunk(batch.records(), begin);
+        let made = py.detach(|| -> Result<_, NotSet> {
+            let mut chunk = self.chunk(batch.records(), begin)?;
             let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
             let columns = std::mem::take(&mut chunk.columns);
             for ((name, kind), column) in self.names.iter().zip(&self.types).zip(columns) {
@@ -107,12 +113,13 @@ impl TableBuilder {
                 {
                     names.push(name);
                     fields.push(kind.field(name));
-                    arrays.push(column.finish(chunk.row_count));
+                    arrays.push(column.finish(chunk.row_count)?);
                 }
             }
             let row_count = if chunk.misfit.is_none() { chunk.row_count } else { 0 };
-            (chunk, names, fields, Array::table(row_count, arrays))
+            Ok((chunk, names, fields, Array::table(row_count, arrays)))
         });
+        let (chunk, names, fields, table) = made.map_err(|_| no_memory())?;
         let capsules = array_capsules(py, &fields, table)?;
         Ok((
             chunk.next,
@@ -126,28 +133,30 @@ impl TableBuilder {
 }
 
 impl TableBuilder {
-    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize) -> Chunk {
+    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize) -> Result<Chunk, NotSet> {
         let mut chunk = Chunk {
             next: begin,
             left_out: Vec::new(),
             row_count: 0,
             columns: self.types.iter().map(|_| None).collect(),
             width: 0,
+            item_cell_count: 0,
             misfit: None,
         };
         while let Some(record) = records.get(chunk.next)
             && chunk.left_out.len() < LEFT_OUT_MAX
             && chunk.row_count < self.row_count_max
+            && chunk.item_cell_count < self.cell_count_max
             && chunk.misfit.is_none()
         {
             let (is_added, has_fault) = self.payload.with_row(record, |row| {
                 let fits = chunk.row_count == 0 || self.fits(row, &chunk);
                 if fits {
-                    self.add(row, &mut chunk);
+                    self.add(row, &mut chunk)?;
                 }
-                fits
+                Ok::<_, NotSet>(fits)
             });
-            if is_added == Some(false) {
+            if is_added.transpose()? == Some(false) {
                 break;
             }
             if has_fault {
@@ -155,7 +164,7 @@ impl TableBuilder {
             }
             chunk.next += 1;
         }
-        chunk
+        Ok(chunk)
     }
 
     /// Whether the number of cells stays within the limit with one more row. A column with any
@@ -163,7 +172,8 @@ impl TableBuilder {
     fn fits(&self, row: &Row<'_>, chunk: &Chunk) -> bool {
         let row_count = chunk.row_count + 1;
         // There are usually too few columns for this to matter.
-        if row_count * self.width <= self.cell_count_max {
+        let cell_count_max = self.cell_count_max - chunk.item_cell_count;
+        if row_count * self.width <= cell_count_max {
             return true;
         }
         let mut hint = 0;
@@ -177,14 +187,16 @@ impl TableBuilder {
             }
             true
         });
-        row_count * width <= self.cell_count_max
+        row_count * width <= cell_count_max
     }
 
     /// Adds a row.
-    fn add(&self, row: &Row<'_>, chunk: &mut Chunk) {
+    fn add(&self, row: &Row<'_>, chunk: &mut Chunk) -> Result<(), NotSet> {
         let mut hint = 0;
-        let fits = row.all_cells(|name, value| {
+        let mut set = Ok(0);
+        row.all_cells(|name, value| {
             let Some(number) = self.names.find(name, hint) else {
+                set = Err(NotSet::Misfit);
                 return false;
             };
             hint = number + 1;
@@ -195,12 +207,17 @@ impl TableBuilder {
                 chunk.width += kind.leaf_count();
                 Column::new(kind)
             });
-            column.set(chunk.row_count, value).is_ok()
+            set = column.set(chunk.row_count, value);
+            chunk.item_cell_count += set.unwrap_or_default();
+            set.is_ok()
         });
-        if !fits {
-            chunk.misfit = Some(chunk.next);
+        match set {
+            Ok(_) => {}
+            Err(NotSet::Misfit) => chunk.misfit = Some(chunk.next),
+            Err(NotSet::NoMemory) => return Err(NotSet::NoMemory),
         }
         chunk.row_count += 1;
+        Ok(())
     }
 }
 

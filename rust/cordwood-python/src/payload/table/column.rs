@@ -1,9 +1,10 @@
 //! Arrow columns made from values, row by row. Independent of Python.
 
+use std::collections::TryReserveError;
 use std::ffi::CString;
 use std::sync::Arc;
 
-use super::json::{write_base64, write_json};
+use super::json::{Text, write_base64, write_json};
 use super::names::Names;
 use super::seen::{Kind, Kinds};
 use super::view::View;
@@ -112,12 +113,14 @@ enum Values {
     /// The same, for values of any kind.
     Json {
         ends: Vec<i32>,
-        text: String,
+        text: Text,
     },
     List {
         ends: Vec<i32>,
         item: Box<Column>,
         count: usize,
+        /// The number of Parquet columns of the items.
+        width: usize,
     },
     Struct {
         fields: Arc<Fields>,
@@ -125,10 +128,20 @@ enum Values {
     },
 }
 
-/// A value does not fit the type of its column, which has no such field, or there is more than a
-/// column can contain.
+/// Why a value is not in its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Misfit;
+pub(super) enum NotSet {
+    /// It does not fit the type of the column, which has no such field, or there is more than a
+    /// column can contain.
+    Misfit,
+    NoMemory,
+}
+
+impl From<TryReserveError> for NotSet {
+    fn from(_: TryReserveError) -> Self {
+        NotSet::NoMemory
+    }
+}
 
 impl Column {
     /// A column of this type.
@@ -148,12 +161,13 @@ impl Column {
                 },
                 Type::Json => Values::Json {
                     ends: vec![0],
-                    text: String::new(),
+                    text: Text::default(),
                 },
                 Type::List(item) => Values::List {
                     ends: vec![0],
                     item: Box::new(Column::new(item)),
                     count: 0,
+                    width: item.leaf_count(),
                 },
                 Type::Struct(fields) => Values::Struct {
                     columns: fields.types.iter().map(Column::new).collect(),
@@ -165,96 +179,114 @@ impl Column {
 
     /// Appends nulls up to a length.
     #[inline]
-    fn pad(&mut self, len: usize) {
-        if self.len != len {
-            self.pad_more(len);
-        }
+    fn pad(&mut self, len: usize) -> Result<(), TryReserveError> {
+        if self.len == len { Ok(()) } else { self.pad_more(len) }
     }
 
-    fn pad_more(&mut self, len: usize) {
+    fn pad_more(&mut self, len: usize) -> Result<(), TryReserveError> {
         if self.valid_count == self.len {
-            self.validity = Bits::ones(self.len);
+            self.validity = Bits::ones(self.len)?;
         }
-        self.validity.pad(len);
+        self.validity.pad(len)?;
         self.len = len;
         match &mut self.values {
             Values::Bool(bits) => bits.pad(len),
-            Values::I64(values) => values.resize(len, 0),
-            Values::F64(values) => values.resize(len, 0.0),
+            Values::I64(values) => resize(values, len, 0),
+            Values::F64(values) => resize(values, len, 0.0),
             Values::Bytes { ends, .. } | Values::Json { ends, .. } | Values::List { ends, .. } => {
                 let end = ends.last().copied().unwrap_or_default();
-                ends.resize(len + 1, end);
+                resize(ends, len + 1, end)
             }
-            Values::Struct { .. } => {}
+            Values::Struct { .. } => Ok(()),
         }
     }
 
-    /// Sets the value at an index after all those that have one.
-    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<(), Misfit> {
-        let Some(kind) = Kind::of(value) else { return Ok(()) };
+    /// Sets the value at an index after all those that have one. Returns the number of cells of the
+    /// items in it.
+    ///
+    /// # Errors
+    ///
+    /// The value is not in the column, which must no longer be used.
+    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotSet> {
+        let Some(kind) = Kind::of(value) else { return Ok(0) };
         if !self.possible.has(kind) {
-            return Err(Misfit);
+            return Err(NotSet::Misfit);
         }
-        self.pad(index);
+        self.pad(index)?;
         if self.valid_count < self.len {
-            self.validity.push(true);
+            self.validity.push(true)?;
         }
         self.len += 1;
         self.valid_count += 1;
+        let mut cell_count = 0;
         match (&mut self.values, value) {
-            (Values::Bool(bits), View::Bool(value)) => bits.push(value),
-            (Values::I64(values), View::Int(value) | View::Time(value)) => values.push(value),
-            (Values::F64(values), View::Float(value)) => values.push(value),
+            (Values::Bool(bits), View::Bool(value)) => bits.push(value)?,
+            (Values::I64(values), View::Int(value) | View::Time(value)) => push(values, value)?,
+            (Values::F64(values), View::Float(value)) => push(values, value)?,
             // Exact: the type was chosen so that it is.
-            (Values::F64(values), View::Int(value)) => values.push(value as f64),
+            (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { ends, data }, View::Text(text)) => {
-                data.extend_from_slice(text.as_bytes());
-                ends.push(end_of(data.len())?);
+                append(data, text.as_bytes())?;
+                push(ends, end_of(data.len())?)?;
             }
             (Values::Bytes { ends, data }, View::Bytes(bytes)) => {
-                data.extend_from_slice(bytes);
-                ends.push(end_of(data.len())?);
+                append(data, bytes)?;
+                push(ends, end_of(data.len())?)?;
             }
             (Values::Bytes { ends, data }, View::Base64(bytes)) => {
-                let mut text = String::new();
+                let mut text = Text::default();
                 write_base64(&mut text, bytes);
-                data.extend_from_slice(text.as_bytes());
-                ends.push(end_of(data.len())?);
+                append(data, whole(&text)?.as_bytes())?;
+                push(ends, end_of(data.len())?)?;
             }
             (Values::Json { ends, text }, value) => {
                 write_json(text, value);
-                ends.push(end_of(text.len())?);
+                push(ends, end_of(whole(text)?.len())?)?;
             }
-            (Values::List { ends, item, count }, list) if list.is_list() => {
-                let mut fits = Ok(());
+            (
+                Values::List {
+                    ends,
+                    item,
+                    count,
+                    width,
+                },
+                list,
+            ) if list.is_list() => {
+                let mut set = Ok(0);
                 list.all_items(|value| {
-                    fits = item.set(*count, value);
+                    set = item.set(*count, value);
                     *count += 1;
-                    fits.is_ok()
+                    cell_count += *width + set.unwrap_or_default();
+                    set.is_ok()
                 });
-                fits?;
-                ends.push(end_of(*count)?);
+                set?;
+                push(ends, end_of(*count)?)?;
             }
             (Values::Struct { fields, columns }, value) if value.is_struct() => {
-                let mut fits = Ok(());
+                let mut set = Ok(0);
                 let mut hint = 0;
                 value.all_fields(|name, value| {
-                    fits = fields.names.find(name, hint).ok_or(Misfit).and_then(|number| {
+                    set = fields.names.find(name, hint).ok_or(NotSet::Misfit).and_then(|number| {
                         hint = number + 1;
                         columns[number].set(index, value)
                     });
-                    fits.is_ok()
+                    cell_count += set.unwrap_or_default();
+                    set.is_ok()
                 });
-                fits?;
+                set?;
             }
-            _ => return Err(Misfit),
+            _ => return Err(NotSet::Misfit),
         }
-        Ok(())
+        Ok(cell_count)
     }
 
     /// The finished column, with `len` rows.
-    pub(super) fn finish(mut self, len: usize) -> Array {
-        self.pad(len);
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub(super) fn finish(mut self, len: usize) -> Result<Array, TryReserveError> {
+        self.pad(len)?;
         let validity = if self.valid_count == len {
             Memory::Absent
         } else {
@@ -272,26 +304,57 @@ impl Column {
                 vec![
                     validity,
                     Memory::I32(Arc::new(ends)),
-                    Memory::Bytes(Arc::new(text.into_bytes())),
+                    Memory::Bytes(Arc::new(text.text.into_bytes())),
                 ],
                 Vec::new(),
             ),
-            Values::List { ends, item, count } => {
-                (vec![validity, Memory::I32(Arc::new(ends))], vec![item.finish(count)])
+            Values::List { ends, item, count, .. } => {
+                (vec![validity, Memory::I32(Arc::new(ends))], vec![item.finish(count)?])
             }
             Values::Struct { columns, .. } => (
                 vec![validity],
-                columns.into_iter().map(|column| column.finish(len)).collect(),
+                columns
+                    .into_iter()
+                    .map(|column| column.finish(len))
+                    .collect::<Result<_, _>>()?,
             ),
         };
-        Array {
+        Ok(Array {
             null_count: len - self.valid_count,
             children,
             ..Array::plain(len, buffers)
-        }
+        })
     }
 }
 
-fn end_of(len: usize) -> Result<i32, Misfit> {
-    i32::try_from(len).map_err(|_| Misfit)
+fn end_of(len: usize) -> Result<i32, NotSet> {
+    i32::try_from(len).map_err(|_| NotSet::Misfit)
+}
+
+/// All of a text.
+fn whole(text: &Text) -> Result<&str, NotSet> {
+    if text.is_cut {
+        Err(NotSet::NoMemory)
+    } else {
+        Ok(&text.text)
+    }
+}
+
+#[inline]
+fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), TryReserveError> {
+    values.try_reserve(1)?;
+    values.push(value);
+    Ok(())
+}
+
+fn append(data: &mut Vec<u8>, bytes: &[u8]) -> Result<(), TryReserveError> {
+    data.try_reserve(bytes.len())?;
+    data.extend_from_slice(bytes);
+    Ok(())
+}
+
+fn resize<T: Copy>(values: &mut Vec<T>, len: usize, value: T) -> Result<(), TryReserveError> {
+    values.try_reserve(len.saturating_sub(values.len()))?;
+    values.resize(len, value);
+    Ok(())
 }

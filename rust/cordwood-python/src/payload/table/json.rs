@@ -1,14 +1,52 @@
 //! A value as JSON in one line: the output of `to_json` of a payload in
 //! `python/cordwood/_tables/payloads.py`, as `json_text` writes it. Those are the naive counterpart.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use cordwood_payload::{EntityKey, PathId};
 
 use super::view::View;
 
+/// Text under construction. Its length comes from a file: if there is not enough memory, it is cut.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) is_cut: bool,
+}
+
+impl Text {
+    fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    fn push(&mut self, character: char) {
+        if self.reserve(character.len_utf8()) {
+            self.text.push(character);
+        }
+    }
+
+    fn push_str(&mut self, text: &str) {
+        if self.reserve(text.len()) {
+            self.text.push_str(text);
+        }
+    }
+
+    #[inline]
+    fn reserve(&mut self, len: usize) -> bool {
+        self.is_cut = self.is_cut || self.text.try_reserve(len).is_err();
+        !self.is_cut
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push_str(text);
+        Ok(())
+    }
+}
+
 /// Appends a value.
-pub(super) fn write_json(out: &mut String, value: View<'_>) {
+pub(super) fn write_json(out: &mut Text, value: View<'_>) {
     match value {
         View::Null => out.push_str("null"),
         View::Bool(value) => out.push_str(if value { "true" } else { "false" }),
@@ -54,18 +92,18 @@ pub(super) fn write_json(out: &mut String, value: View<'_>) {
 }
 
 /// Appends a comma before every item except the first, which is at `begin`.
-fn separate(out: &mut String, begin: usize) {
+fn separate(out: &mut Text, begin: usize) {
     if out.len() > begin {
         out.push(',');
     }
 }
 
-fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a `String` cannot fail.
+fn push(out: &mut Text, text: fmt::Arguments<'_>) {
+    // `Text` remembers that it is cut.
     let _ = out.write_fmt(text);
 }
 
-fn write_text(out: &mut String, text: &str) {
+fn write_text(out: &mut Text, text: &str) {
     out.push('"');
     for character in text.chars() {
         match character {
@@ -84,7 +122,7 @@ fn write_text(out: &mut String, text: &str) {
 }
 
 /// As Python's `repr`, whose exponents have a sign and at least two digits.
-fn write_float(out: &mut String, value: f64) {
+fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {
         out.push_str("\"NaN\"");
@@ -104,7 +142,7 @@ fn write_float(out: &mut String, value: f64) {
 }
 
 /// As in RFC 3339.
-fn write_time(out: &mut String, time: i64) {
+fn write_time(out: &mut Text, time: i64) {
     let (seconds, microseconds) = (time.div_euclid(1_000_000), time.rem_euclid(1_000_000));
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = date_of(days);
@@ -136,7 +174,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-pub(super) fn write_base64(out: &mut String, bytes: &[u8]) {
+pub(super) fn write_base64(out: &mut Text, bytes: &[u8]) {
     for chunk in bytes.chunks(3) {
         let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(chunk.get(at).copied().unwrap_or(0)));
         for at in 0..4 {
@@ -147,7 +185,7 @@ pub(super) fn write_base64(out: &mut String, bytes: &[u8]) {
 }
 
 /// Appends a key. Its path is one flat list; a missing number or name at its end is left out.
-fn write_key(out: &mut String, key: &EntityKey<'_>) {
+fn write_key(out: &mut Text, key: &EntityKey<'_>) {
     out.push_str("{\"app\":");
     write_text(out, key.app);
     out.push_str(",\"path\":[");

@@ -17,8 +17,8 @@ impl Names {
         self.names.iter().map(Box::as_ref)
     }
 
-    /// The number of a name. It is looked for at `hint` first, because most entities have the same
-    /// properties in the same order.
+    /// The number of a name. It is looked for at `hint` first, because most records have the same
+    /// names in the same order.
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
         let is_at = |number: usize| self.names.get(number).is_some_and(|known| is_same(known, name));
         // One may be missing.

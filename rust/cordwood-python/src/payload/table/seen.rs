@@ -197,9 +197,9 @@ impl Learner {
         let mut hint = 0;
         row.all_cells(|name, value| {
             hint = self.add_cell(name, value, hint) + 1;
-            true
-        });
-        self.columns.names.len() + self.other_count <= self.limits.columns
+            // A row may have any number of names.
+            self.columns.names.len() + self.other_count <= self.limits.columns
+        })
     }
 
     /// Learns from one value of a row. Returns the number of the column, which is looked for at

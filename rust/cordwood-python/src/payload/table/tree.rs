@@ -2,6 +2,7 @@
 //! has the same rules, and the errors: it decodes each record again that is refused here.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// A value. Text without escapes is borrowed from the record.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,20 +38,33 @@ const LEVELS_MAX: usize = 100;
 /// The most digits of an integer, as in Python: the time to convert more is quadratic.
 const DIGITS_MAX: usize = 4_300;
 
-/// The text is refused.
+/// The length of the escape of a lone surrogate.
+const ESCAPE_LEN: usize = 6;
+
+/// A value is refused.
 #[derive(Debug)]
-pub(super) struct Refused;
+pub(super) enum Refused {
+    /// For its text, or for lack of memory.
+    Text,
+    /// Two names in it become one, because a lone surrogate in one of them is its escape.
+    Names,
+}
 
 /// The value of JSON text. `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes them. A
 /// lone surrogate is its escape, six characters.
 pub(super) fn parse(text: &str, rules: Rules) -> Result<Value<'_>, Refused> {
-    let mut parser = Parser { text, at: 0, rules };
+    let mut parser = Parser {
+        text,
+        at: 0,
+        rules,
+        surrogates: Vec::new(),
+    };
     let value = parser.value(LEVELS_MAX)?;
     parser.space();
     if parser.at == text.len() {
         Ok(value)
     } else {
-        Err(Refused)
+        Err(Refused::Text)
     }
 }
 
@@ -58,6 +72,8 @@ struct Parser<'v> {
     text: &'v str,
     at: usize,
     rules: Rules,
+    /// Where the last text has the escapes of lone surrogates.
+    surrogates: Vec<usize>,
 }
 
 impl<'v> Parser<'v> {
@@ -81,7 +97,7 @@ impl<'v> Parser<'v> {
 
     fn word(&mut self, word: &str, value: Value<'v>) -> Result<Value<'v>, Refused> {
         if !self.text[self.at..].starts_with(word) {
-            return Err(Refused);
+            return Err(Refused::Text);
         }
         self.at += word.len();
         Ok(value)
@@ -89,10 +105,10 @@ impl<'v> Parser<'v> {
 
     fn value(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
         self.space();
-        match self.peek().ok_or(Refused)? {
+        match self.peek().ok_or(Refused::Text)? {
             b'"' => Ok(Value::Text(self.string()?)),
-            b'{' => self.object(level_count.checked_sub(1).ok_or(Refused)?),
-            b'[' => self.array(level_count.checked_sub(1).ok_or(Refused)?),
+            b'{' => self.object(level_count.checked_sub(1).ok_or(Refused::Text)?),
+            b'[' => self.array(level_count.checked_sub(1).ok_or(Refused::Text)?),
             b'n' => self.word("null", Value::Null),
             b't' => self.word("true", Value::Bool(true)),
             b'f' => self.word("false", Value::Bool(false)),
@@ -112,13 +128,13 @@ impl<'v> Parser<'v> {
         loop {
             let value = self.value(level_count)?;
             // The length comes from the record.
-            values.try_reserve(1).map_err(|_| Refused)?;
+            values.try_reserve(1).map_err(|_| Refused::Text)?;
             values.push(value);
             if self.take(b']') {
                 return Ok(Value::Array(values));
             }
             if !self.take(b',') {
-                return Err(Refused);
+                return Err(Refused::Text);
             }
         }
     }
@@ -126,32 +142,37 @@ impl<'v> Parser<'v> {
     fn object(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
         self.at += 1;
         let mut items: Vec<Item<'v>> = Vec::new();
+        // The names with lone surrogates, by their index, and where those are.
+        let mut surrogates = HashMap::new();
         if self.take(b'}') {
             return Ok(Value::Object(items));
         }
         loop {
             self.space();
             if self.peek() != Some(b'"') {
-                return Err(Refused);
+                return Err(Refused::Text);
             }
             let name = self.string()?;
+            if !self.surrogates.is_empty() {
+                surrogates.insert(items.len(), std::mem::take(&mut self.surrogates));
+            }
             if !self.take(b':') {
-                return Err(Refused);
+                return Err(Refused::Text);
             }
             let value = self.value(level_count)?;
-            items.try_reserve(1).map_err(|_| Refused)?;
+            items.try_reserve(1).map_err(|_| Refused::Text)?;
             items.push((name, value));
             if self.take(b'}') {
                 break;
             }
             if !self.take(b',') {
-                return Err(Refused);
+                return Err(Refused::Text);
             }
         }
         match self.rules {
-            _ if !has_twice(&items) => Ok(Value::Object(items)),
-            Rules::Document => Err(Refused),
-            Rules::Run => Ok(Value::Object(with_last(items))),
+            _ if !has_twice(&items)? => Ok(Value::Object(items)),
+            Rules::Document => Err(Refused::Text),
+            Rules::Run => Ok(Value::Object(with_last(items, &surrogates)?)),
         }
     }
 
@@ -169,14 +190,14 @@ impl<'v> Parser<'v> {
         let is_zero = self.peek() == Some(b'0');
         let digit_count = self.digits();
         if digit_count == 0 || is_zero && digit_count > 1 {
-            return Err(Refused);
+            return Err(Refused::Text);
         }
         let mut is_int = true;
         if self.peek() == Some(b'.') {
             is_int = false;
             self.at += 1;
             if self.digits() == 0 {
-                return Err(Refused);
+                return Err(Refused::Text);
             }
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
@@ -184,40 +205,44 @@ impl<'v> Parser<'v> {
             self.at += 1;
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             if self.digits() == 0 {
-                return Err(Refused);
+                return Err(Refused::Text);
             }
         }
         let text = &self.text[begin..self.at];
         if !is_int {
-            let value: f64 = text.parse().map_err(|_| Refused)?;
+            let value: f64 = text.parse().map_err(|_| Refused::Text)?;
             return if value.is_finite() || self.rules == Rules::Run {
                 Ok(Value::Float(value))
             } else {
-                Err(Refused)
+                Err(Refused::Text)
             };
         }
         match text.parse() {
             Ok(value) => Ok(Value::Int(value)),
             Err(_) if digit_count <= DIGITS_MAX => Ok(Value::Huge(text)),
             Err(_) if self.rules == Rules::Run => Ok(Value::Text(text.into())),
-            Err(_) => Err(Refused),
+            Err(_) => Err(Refused::Text),
         }
     }
 
     fn string(&mut self) -> Result<Cow<'v, str>, Refused> {
         self.at += 1;
+        self.surrogates.clear();
         let plain = self.plain()?;
         if self.peek() == Some(b'"') {
             self.at += 1;
             return Ok(Cow::Borrowed(plain));
         }
         let mut text = String::new();
-        text.try_reserve(plain.len()).map_err(|_| Refused)?;
+        text.try_reserve(plain.len() + ESCAPE_LEN).map_err(|_| Refused::Text)?;
         text.push_str(plain);
         while self.peek() != Some(b'"') {
             self.at += 1;
             self.escape(&mut text)?;
-            text.push_str(self.plain()?);
+            let plain = self.plain()?;
+            // With room for an escape after it.
+            text.try_reserve(plain.len() + ESCAPE_LEN).map_err(|_| Refused::Text)?;
+            text.push_str(plain);
         }
         self.at += 1;
         Ok(Cow::Owned(text))
@@ -229,9 +254,9 @@ impl<'v> Parser<'v> {
         let len = rest
             .iter()
             .position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-            .ok_or(Refused)?;
+            .ok_or(Refused::Text)?;
         if rest[len] < 0x20 {
-            return Err(Refused);
+            return Err(Refused::Text);
         }
         let plain = &self.text[self.at..self.at + len];
         self.at += len;
@@ -239,7 +264,7 @@ impl<'v> Parser<'v> {
     }
 
     fn escape(&mut self, text: &mut String) -> Result<(), Refused> {
-        let letter = self.peek().ok_or(Refused)?;
+        let letter = self.peek().ok_or(Refused::Text)?;
         self.at += 1;
         text.push(match letter {
             b'"' | b'\\' | b'/' => char::from(letter),
@@ -249,13 +274,13 @@ impl<'v> Parser<'v> {
             b'r' => '\r',
             b't' => '\t',
             b'u' => return self.unicode(text),
-            _ => return Err(Refused),
+            _ => return Err(Refused::Text),
         });
         Ok(())
     }
 
     fn unicode(&mut self, text: &mut String) -> Result<(), Refused> {
-        let first = self.hex(self.at).ok_or(Refused)?;
+        let first = self.hex(self.at).ok_or(Refused::Text)?;
         self.at += 4;
         if (0xd800..0xdc00).contains(&first)
             && self.text[self.at..].starts_with("\\u")
@@ -268,6 +293,7 @@ impl<'v> Parser<'v> {
         } else if let Some(character) = char::from_u32(first) {
             text.push(character);
         } else {
+            self.surrogates.push(text.len());
             text.push_str(&format!("\\u{first:04x}"));
         }
         Ok(())
@@ -282,30 +308,37 @@ impl<'v> Parser<'v> {
 }
 
 /// Whether two items have one name.
-pub(super) fn has_twice(items: &[Item<'_>]) -> bool {
+pub(super) fn has_twice(items: &[Item<'_>]) -> Result<bool, Refused> {
     if items.len() <= 16 {
-        return (1..items.len()).any(|at| items[..at].iter().any(|(name, _)| *name == items[at].0));
+        return Ok((1..items.len()).any(|at| items[..at].iter().any(|(name, _)| *name == items[at].0)));
     }
-    let mut names: Vec<&str> = items.iter().map(|(name, _)| name.as_ref()).collect();
+    let mut names: Vec<&str> = Vec::new();
+    names.try_reserve(items.len()).map_err(|_| Refused::Text)?;
+    names.extend(items.iter().map(|(name, _)| name.as_ref()));
     names.sort_unstable();
-    names.windows(2).any(|pair| pair[0] == pair[1])
+    Ok(names.windows(2).any(|pair| pair[0] == pair[1]))
 }
 
 /// The items, each with the last value of its name, in the order in which the names first occur.
-fn with_last<'v>(items: Vec<Item<'v>>) -> Vec<Item<'v>> {
-    let mut numbers = std::collections::HashMap::new();
+fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Refused> {
+    let mut numbers = HashMap::new();
     let mut kept: Vec<Item<'v>> = Vec::new();
-    for (name, value) in items {
+    numbers.try_reserve(items.len()).map_err(|_| Refused::Text)?;
+    kept.try_reserve(items.len()).map_err(|_| Refused::Text)?;
+    for (index, (name, value)) in items.into_iter().enumerate() {
         match numbers.get(&name) {
-            Some(&number) => {
+            Some(&(number, first)) => {
+                if surrogates.get(&first) != surrogates.get(&index) {
+                    return Err(Refused::Names);
+                }
                 let (_, earlier): &mut Item<'v> = &mut kept[number];
                 *earlier = value;
             }
             None => {
-                numbers.insert(name.clone(), kept.len());
+                numbers.insert(name.clone(), (kept.len(), index));
                 kept.push((name, value));
             }
         }
     }
-    kept
+    Ok(kept)
 }

@@ -8,7 +8,7 @@ use cordwood_payload::{
     Entity, EntityKey, EntityValue, OtherField, PathElement, PathId, Property, PropertyValue, User, WandbRecord,
 };
 
-use super::tree::{Item, Rules, Value, has_twice, parse};
+use super::tree::{Item, Refused, Rules, Value, has_twice, parse};
 
 /// A value of a column, of a field or of an item.
 #[derive(Debug, Clone, Copy)]
@@ -268,10 +268,11 @@ fn history(record: &[u8]) -> Option<Option<(Vec<Item<'_>>, bool)>> {
                 found.try_reserve(1).ok()?;
                 found.push((name, value));
             }
-            Err(_) => has_fault = true,
+            Err(Refused::Text) => has_fault = true,
+            Err(Refused::Names) => return None,
         }
     }
-    if has_twice(&found) {
+    if has_twice(&found).ok()? {
         // The first of them counts.
         has_fault = true;
         let mut names = std::collections::HashSet::new();
