@@ -54,10 +54,13 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     """
     source, file_len, own = split.path, split.file_len, split._asdict()
     del own["path"], own["file_len"]
+    if split.dialect is None:
+        # The format was not detected: it is that of the options.
+        own = {name: value for name, value in own.items() if value is not None}
     for name, value in own.items():
         given = options.get(name)
         if given not in (None, value) and not (name == "start" and given == 0):
-            raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path to read another range")
+            raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path instead")
     if file_len is None or "://" not in source:
         return source, options | own
     from cordwood._remote import is_url, ranges_of_url

@@ -1026,9 +1026,14 @@ class Info(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether everything could be read, no log is damaged, and no database or export lacks a file."""
-        is_whole = all(database.ok for database in self.databases) and all(export.ok for export in self.exports)
-        return is_whole and not (self.damaged_logs or self.failures)
+        """Whether there is a log or a database, all could be read, and none has a fault.
+
+        Damage is a fault, and so is a log of which all belongs to another log, or a database or an export that is not
+        `ok`.
+        """
+        is_whole = all(folder.ok for folder in self.databases + self.exports)
+        is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
+        return is_whole and bool(self.log_count or self.databases)
 
     def __repr__(self) -> str:
         from cordwood._text import quantity

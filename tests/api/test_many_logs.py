@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,67 @@ def test_salvage_of_the_command_and_the_library_write_the_same_files(folder, cap
     assert files[0] == files[1]
     assert len(files[0]) == len(reports) == 2
     assert "DAMAGED" in capsys.readouterr().out
+
+
+def test_a_log_of_which_all_belongs_to_another_log_is_not_ok(tmp_path, capsys):
+    """For the library as for the verbs."""
+    with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
+        writer.append(bytes(40_000))
+    path = (tmp_path / "000006.log").rename(tmp_path / "000009.log")
+    reports, info, evidence = cordwood.verify(tmp_path), cordwood.info(tmp_path), cordwood.evidence(tmp_path)
+    assert reports[str(path)].other_log_number == 6
+    assert (reports[str(path)].ok, info.damaged_logs) == (True, ())
+    assert (reports.ok, info.ok, evidence.ok) == (False, False, False)
+    evidence_path = tmp_path.with_suffix(".json")
+    for verb, more in ("verify", []), ("info", []), ("evidence", [evidence_path]):
+        assert main([verb, str(tmp_path), *map(str, more)]) == 3
+    found = json.loads(evidence_path.read_text())
+    assert (found["ok"], found["logs"][0]["ok"]) == (False, False)
+    assert "  damage   none\n" in capsys.readouterr().out
+    # The verbs `stat` and `map` only mention it.
+    assert (cordwood.stat(tmp_path).ok, cordwood.map(tmp_path).ok) == (True, True)
+    assert main(["stat", str(tmp_path)]) == main(["map", str(tmp_path)]) == 0
+    # As for `verify --start`, a range may contain only an older log.
+    parts = [cordwood.Split(str(path), start, start + BLOCK_LEN, "recyclable", 9) for start in (0, BLOCK_LEN)]
+    assert [cordwood.verify([part])[part].other_log_number for part in parts] == [6, 6]
+    assert [cordwood.verify([part]).ok for part in parts] == [False, True]
+
+
+def test_a_folder_without_a_log_is_not_ok(tmp_path):
+    (tmp_path / "notes").write_text("This is a text. It is no log.")
+    for source in tmp_path, []:
+        found = cordwood.verify(source), cordwood.info(source), cordwood.evidence(source)
+        assert [result.ok for result in found] == [False, False, False]
+
+
+@pytest.mark.parametrize("error", [OSError("full"), cordwood.CordwoodError("mine"), KeyError("key")])
+def test_an_exception_of_the_callers_progress_is_raised(error, folder):
+    def progress(_):
+        raise error
+
+    # Files of this length are read in threads.
+    for name in "ab":
+        (folder / f"{name}.log").write_bytes(LOG.ljust(2 << 20, b"\0"))
+    for call in (
+        partial(cordwood.verify, folder),
+        partial(cordwood.verify, folder, threads=2),
+        partial(cordwood.stat, folder),
+        partial(cordwood.salvage, folder, "new"),
+    ):
+        with pytest.raises(type(error)) as raised:
+            call(progress=progress)
+        assert raised.value is error
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100_000)])
+def test_a_split_without_a_dialect_is_read_in_the_one_that_is_asked_for(content, tmp_path):
+    (tmp_path / "log").write_bytes(content or LOG)
+    [split, *_] = cordwood.plan_splits(tmp_path / "log", BLOCK_LEN)
+    split = split._replace(dialect=None)
+    assert cordwood.verify(split, dialect="leveldb").dialect_known
+    with cordwood.open(split, dialect="recyclable", log_number=5) as reader:
+        assert (reader.dialect, reader.log_number) == ("recyclable", 5)
+    with pytest.raises(ValueError, match="start is 0 in the Split, not 7: open its path instead"):
+        cordwood.open(split, start=7)
+    with pytest.raises(ValueError, match="'leveldb' in the Split, not 'rocksdb': open its path instead"):
+        cordwood.open(split._replace(dialect="leveldb"), dialect="rocksdb")

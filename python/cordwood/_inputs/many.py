@@ -75,8 +75,11 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log, all files could be read, and no log is damaged."""
-        return bool(self._results) and not self.errors and all(map(_is_ok, self._results.values()))
+        """Whether there is a log, all files could be read, and no log is damaged or belongs to another log.
+
+        `cordwood.info` judges databases and exports.
+        """
+        return bool(self._results) and not self.errors and all(_is_ok(*item) for item in self._results.items())
 
     def __repr__(self) -> str:
         from cordwood._text import quantity
@@ -85,9 +88,13 @@ class Results(Mapping[str | Split, T], Generic[T]):
         return f"<cordwood.Results: {', '.join(quantity(*count) for count in counts)}; ok={self.ok}>"
 
 
-def _is_ok(result: Any) -> bool:
-    """Whether a `Report` says that its log is not damaged, or a `Stat` or a `LogMap` does."""
-    return result.ok if hasattr(result, "ok") else not result.damaged_len
+def _is_ok(name: str | Split, result: Any) -> bool:
+    """Whether a `Report` says that its log has no fault, or a `Stat` or a `LogMap` says that it is not damaged."""
+    if not hasattr(result, "ok"):
+        return not result.damaged_len
+    # A split after the beginning may contain only an older log.
+    is_beginning = isinstance(name, str) or not name.start
+    return result.ok and not (is_beginning and result.other_log_number is not None)
 
 
 def files_of(source: Any) -> list[Input] | None:
@@ -249,11 +256,23 @@ def results_of(
     others: dict[str | Split, str] = {}
     named = None if dialect == "auto" else dialect
 
+    raised: list[Exception] = []
+
+    def called(done_len: int) -> None:
+        try:
+            (progress or _not_shown)(done_len)
+        except Exception as error:
+            raised.append(error)
+            raise
+
     def shown(_name: str) -> AbstractContextManager[Progress]:
-        return nullcontext(progress or _not_shown)
+        return nullcontext(called)
 
     for file, found in each(files, read, threads, dialect=named, shown=shown):
         name = file.source or file.name
+        if raised:
+            # It is an exception of the caller's code, whatever its class, and not about the file.
+            raise raised[0]
         if isinstance(found, Exception):
             errors[name] = found
         elif isinstance(found, str):

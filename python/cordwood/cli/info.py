@@ -2,8 +2,9 @@
 
 For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, the contents of their
 records, how many there are, when they were logged, how much is damaged, and the commands that show more. Among several
-logs, the first ten runs have a line each. All logs are read. Exit status 3 if one is damaged, if the engine of a
-database would refuse it or lose data because files are missing, or if an export is not complete.
+logs, the first ten runs have a line each. All logs are read. Exit status 3 if one is damaged or belongs to a log with
+another number than its name says, if the engine of a database would refuse it or lose data because files are missing,
+or if an export is not complete.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def _print_text(info: Info, tally: Tally) -> None:
     if info.damaged_manifests:
         _print("files", _live_files_text(info.damaged_manifests), is_damage=True)
     if info.misnamed_logs:
-        _print("number", _numbers(info.misnamed_logs))
+        _print("number", _numbers(info.misnamed_logs), is_damage=True)
     if tally.others:
         _print("others", tally.others_text())
     repairs = [
@@ -226,7 +227,8 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _damage(info: Info) -> str:
     count = len(info.damaged_logs)
-    none = "none" if info.ok else "none in the logs"
+    # A log with a wrong name is not damaged.
+    none = "none" if info._replace(misnamed_logs=()).ok else "none in the logs"
     damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
