@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +12,9 @@ import pytest
 from entities import entity
 
 import cordwood
+from cordwood._inputs import destinations
 from cordwood.cli import main
+from cordwood.cli.convert import by_kind
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -59,7 +64,8 @@ def test_other_forms(folder):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("..", "%2E."), ("a\x00b", "a%00b"), ("100%", "100%25"), ("CON|", "CON%7C")]
+    ("kind", "name"),
+    [("..", "%2E."), ("a\x00b", "a%00b"), ("100%", "100%25"), ("CON|", "CON%7C"), ("", "%"), ("%none", "%25none")],
 )
 def test_a_kind_is_no_path(kind, name, folder):
     with cordwood.open("some", "x") as log:
@@ -87,6 +93,116 @@ def test_damage_is_reported_and_costs_only_its_record(folder, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--on-corruption", "salvage", "export"]) == 3
     assert "export/output-1: at 0" in capsys.readouterr().err
     assert pq.read_table("t/books.parquet").column("title").to_pylist() == ["t00", "t01", "t02", "t11", "t12"]
+
+
+@pytest.fixture
+def log_of(folder):
+    """Writes a log with an entity of each kind, and returns its name."""
+
+    def log_of(name, *kinds):
+        with cordwood.open(folder / name, "w") as log:
+            for kind in kinds:
+                log.append(entity([] if kind is None else [(kind, 1)], {"a": 1}))
+        return name
+
+    return log_of
+
+
+def test_no_source_and_no_other_log_is_replaced(log_of, folder, capsys):
+    (folder / "d").mkdir()
+    logs = [folder / log_of(name, "Task") for name in ("d/first", "d/Task.ndjson", "d/other", "some")]
+    logs[2].rename(folder / "d/Note.ndjson")
+    log_of("some", "Note")
+    before = {path: path.read_bytes() for path in (folder / "d").iterdir()}
+    command = ["convert", "--as", "entity", "--by-kind", "d", "--to", "ndjson", "--overwrite"]
+    assert main([*command, "d/first", "d/Task.ndjson"]) == 2
+    assert "d/Task.ndjson is the log that is read, and would be overwritten" in capsys.readouterr().err
+    assert main([*command, "some"]) == 2
+    assert "d/Note.ndjson is a log, which --overwrite does not replace with a table" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in (folder / "d").iterdir()} == before
+
+
+def test_the_table_of_entities_without_a_key_is_not_that_of_a_kind(log_of, folder):
+    log = log_of("some", None, "__none__", "%none", "none", "")
+    assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "ndjson", log]) == 0
+    kinds = {path.stem: json.loads(path.read_text()).get("__kind__") for path in (folder / "t").iterdir()}
+    assert kinds == {"%none": None, "__none__": "__none__", "%25none": "%none", "none": "none", "%": ""}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (["Task", "other", "task"], "the kinds 'Task' and 'task' would have the same file on some systems"),
+        (["\xe9", "E\u0301"], "would have the same file on some systems"),
+        (["a" * 248], "is too long for the name of a file"),
+        (["/" * 83], "is too long for the name of a file"),
+    ],
+)
+def test_kinds_that_cannot_have_a_file_each(kinds, message, log_of, folder, capsys):
+    log = log_of("some", *kinds)
+    assert main(["convert", "--as", "entity", "--by-kind", "t", log]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert "convert them to one table, without --by-kind" in line
+    assert not (folder / "t").exists()
+
+
+def test_the_longest_kind_that_can_have_a_file(log_of, folder):
+    assert main(["convert", "--as", "entity", "--by-kind", "t", log_of("some", "a" * 247)]) == 0
+    assert [path.name for path in (folder / "t").iterdir()] == ["a" * 247 + ".parquet"]
+
+
+def test_more_kinds_than_files_may_be_open(log_of, folder):
+    resource = pytest.importorskip("resource")
+    log = log_of("some", *(f"k{number}" for number in range(240)))
+
+    def convert(open_max):
+        return subprocess.run(
+            [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--by-kind", "t", log],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (open_max, open_max)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    refused = convert(256)
+    assert (refused.returncode, (folder / "t").exists()) == (1, False)
+    assert "240 kinds, and the table of each is an open file, of which the system allows 256" in refused.stderr
+    assert "ulimit -n 304, or convert them to one table" in refused.stderr
+    done = convert(304)
+    assert (done.returncode, done.stderr, len(list((folder / "t").iterdir()))) == (0, "", 240)
+
+
+def test_a_log_that_is_rewritten_meanwhile_with_a_new_kind(log_of, folder, monkeypatch, capsys):
+    log_of("some", "A", "A")
+
+    def make_folder(path, source):
+        log_of("some", "A", "B")
+        return destinations.make_folder(path, source)
+
+    monkeypatch.setattr(by_kind, "make_folder", make_folder)
+    assert main(["convert", "--as", "entity", "--by-kind", "t", "some"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("cordwood: some: the file was rewritten while it was converted")
+    assert not list((folder / "t").iterdir())
+
+
+END_AT_ROWS = """
+import os, signal, sys
+from cordwood.cli import main
+from cordwood.cli.convert import by_kind
+
+by_kind._KindTables.write = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process of Windows at once")
+def test_a_signal_leaves_no_unfinished_table(folder):
+    command = [sys.executable, "-c", END_AT_ROWS, "convert", "--as", "entity", "--by-kind", "t", "export"]
+    done = subprocess.run(command, timeout=60, check=False)
+    assert (done.returncode, list((folder / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
 @pytest.mark.parametrize(

@@ -225,9 +225,11 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
     overall_path = export / f"{export.name}.overall_export_metadata"
     ending = "; output-2 is empty" * (content == "empty")
     line = f"cordwood: {overall_path}: {cut_len:,} bytes; its metadata states {whole_len:,} bytes{ending}"
-    for verb, to in ("verify", []), ("convert --as entity", [tmp_path / "t.ndjson"]):
-        for strict, status in ([], 0), (["--strict"], 3):
-            assert main([*verb.split(), *strict, str(export), *(f"{path}{status}.ndjson" for path in to)]) == status
+    convert = ["convert", "--as", "entity", "--to", "ndjson"]
+    for strict, status in ([], 0), (["--strict"], 3):
+        table, folder = f"{tmp_path}/{status}.ndjson", f"{tmp_path}/{status}"
+        for command in ["verify", export], [*convert, export, table], [*convert, "--by-kind", folder, export]:
+            assert main([*map(str, command), *strict]) == status
             assert line in capfd.readouterr().err.splitlines()
     info = cordwood.info(export)
     assert (info.ok, info.exports[0].ok) == (False, False)

@@ -93,7 +93,7 @@ class NewLogs:
         if os.path.exists(destination) and not os.path.isfile(destination):  # noqa: PTH110, PTH113
             # A pipe or a device would be replaced by the new log.
             raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
-        check_destination(name, destination, overwrite=overwrite)
+        check_destination([name], destination, overwrite=overwrite)
         if overwrite:
             _check_replaced(destination)
         if destination != self._options.destination:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import cordwood
 from cordwood._inputs.expand import Input
+from cordwood._inputs.identity import file_identity, identity_of
 from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._remote import is_url, local_path
 from cordwood._text import escaped
@@ -148,12 +149,12 @@ def json_bytes(text: str) -> bytes:
 _CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
-def check_destination(source: str, destination: str, *, overwrite: bool) -> None:
-    """Checks that a new file can have this name, before the log is read, which may take long.
+def check_destination(sources: Iterable[str], destination: str, *, overwrite: bool) -> None:
+    """Checks that a new file can have this name, before the logs are read, which may take long.
 
     Raises:
         FileExistsError: There is a file, and it is not to be replaced.
-        ValueError: It is the log itself, or a URL, or the name is empty.
+        ValueError: It is one of the logs, or a URL, or the name is empty.
     """
     if not destination:
         raise ValueError("the name of the DESTINATION is empty")
@@ -163,15 +164,27 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
         return
     if not overwrite:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-    if (path := local_path(source)) is None:
-        return
-    log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(path)  # noqa: PTH116
-    with contextlib.suppress(FileNotFoundError):  # A dangling link.
-        if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
+    # The identity is unknown for a dangling link, and for a missing source, which is reported when it is opened.
+    replaced = identity_of(destination)
+    for source in sources:
+        log = file_identity(os.fstat(sys.stdin.fileno())) if source == "-" else identity_of(source)
+        if log is not None and log == replaced:
             raise ValueError(f"{destination} is the log that is read, and would be overwritten")
 
 
-def check_no_log(destination: str, what: str, advice: str = "") -> None:
+def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
+    """Checks that `what`, which is made of some files, can have this name, before they are read.
+
+    Raises:
+        FileExistsError: There is a file, and it is not to be replaced.
+        ValueError: It is one of these files, or a log, or a URL, or the name is empty.
+    """
+    check_destination([file.name for file in files], destination, overwrite=overwrite)
+    if overwrite:
+        _check_no_log(destination, what, advice)
+
+
+def _check_no_log(destination: str, what: str, advice: str) -> None:
     """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
 
     Raises:
@@ -247,7 +260,8 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     new = os.path.join(folder, os.path.basename(os.path.normpath(name)))  # noqa: PTH118, PTH119
 
     def remove() -> None:
-        with contextlib.suppress(FileNotFoundError):
+        # It may not be there, for example because its name is too long.
+        with contextlib.suppress(OSError):
             os.unlink(new)  # noqa: PTH108 - pathlib is slow to import
         with contextlib.suppress(FileNotFoundError):
             try:
@@ -294,6 +308,8 @@ def _rename_to_new(old: str, new: str) -> None:
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
     """Makes SIGTERM and SIGHUP call `remove` before they end the process, which they otherwise do at once.
 
+    Several files may be unfinished at a time: each of these functions is called.
+
     They raise no exception: that could come while a context manager is being left, and skip its last steps. A signal
     that is ignored, as after `nohup`, or that a program which calls `main` handles itself, is left alone.
     """
@@ -301,7 +317,8 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
 
     def end(number: int, _: object) -> None:
         try:
-            remove()
+            for each in _removers:
+                each()
         finally:
             # Whoever started the process sees by which signal it ended.
             signal.signal(number, signal.SIG_DFL)
@@ -311,6 +328,7 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
 
     # Windows has no SIGHUP.
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    _removers.append(remove)
     try:
         # Only the main thread may do this.
         with contextlib.suppress(ValueError):
@@ -322,3 +340,8 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
         for number in numbers:
             if signal.getsignal(number) is end:
                 signal.signal(number, signal.SIG_DFL)
+        _removers.remove(remove)
+
+
+_removers: list[Callable[[], None]] = []
+"""Those of all unfinished files. The handlers belong to the first of them, which is complete last."""

@@ -30,7 +30,7 @@ from cordwood.cli._options import (
     add_threads_argument,
     log_options,
 )
-from cordwood.cli._output import check_destination, check_no_log, new_file
+from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._sources import display_name, inputs_of
 from cordwood.cli._tally import report_same, take_results
@@ -60,10 +60,7 @@ def run(options: argparse.Namespace) -> Status:
     if "-" in options.sources:
         raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
     files = inputs_of(options.sources, same=report_same)
-    for file in files:
-        check_destination(file.name, destination, overwrite=options.overwrite)
-    if options.overwrite:
-        check_no_log(destination, "page")
+    check_new_file(destination, "page", files, overwrite=options.overwrite)
     read = reads(**log_options(options))
     results = list(each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar))
 

@@ -45,7 +45,7 @@ from cordwood.cli._options import (
     check_range,
     reader_of,
 )
-from cordwood.cli._output import check_destination, check_no_log
+from cordwood.cli._output import check_new_file
 from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payload
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import display_name, first_stream, inputs_of, reopenable, stdin_or_path
@@ -158,21 +158,13 @@ def _convert(options: argparse.Namespace) -> Status:
     if is_by_kind:
         from cordwood.cli.convert.by_kind import convert_by_kind
 
-        return convert_by_kind(options, form)
-    for file in options.files:
-        if file.error:
-            continue
-        # A file that is missing is reported when it is opened.
-        with contextlib.suppress(FileNotFoundError):
-            check_destination(file.name, options.destination, overwrite=options.overwrite)
-    if options.overwrite:
-        check_no_log(options.destination, "table", "; the DESTINATION is the last name")
+        return _with_exports(options, convert_by_kind(options, form))
+    advice = "; the DESTINATION is the last name"
+    check_new_file(options.destination, "table", options.files, overwrite=options.overwrite, advice=advice)
     if not is_one_file(options.sources):
         if options.payload == AUTO:
             options.payload = _payload_of_all(options)
-        status = convert_many(options, form, _known_columns(options, form))
-        exports = report_exports(options.files, must_be_complete=options.strict)
-        return status if status == Status.FAILURE else max(status, exports)
+        return _with_exports(options, convert_many(options, form, _known_columns(options, form)))
     [options.source] = options.sources
     check_url(options.source)
     if options.payload == AUTO:
@@ -192,6 +184,12 @@ def _convert(options: argparse.Namespace) -> Status:
         return convert_once(options, form, known, stdin_or_path(options.source))
     with reopenable(options.source) as source:
         return convert_twice(options, form, source)
+
+
+def _with_exports(options: argparse.Namespace, status: Status) -> Status:
+    """The exit status of the tables and of the exports, which are reported."""
+    exports = report_exports(options.files, must_be_complete=options.strict)
+    return status if status == Status.FAILURE else max(status, exports)
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:

@@ -6,14 +6,17 @@ import argparse
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cordwood._inputs.destinations import check_new_folder, make_folder
 from cordwood._tables.learner import Columns
 from cordwood._tables.payloads import PAYLOADS
-from cordwood.cli._messages import Status
-from cordwood.cli._output import check_destination, new_file
+from cordwood._tables.schema import MisfitError
+from cordwood._text import quantity
+from cordwood.cli._messages import Failure, Status
+from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._sources import first_stream
 from cordwood.cli.convert.columns import columns_found
 from cordwood.cli.convert.many_logs import Logs
@@ -37,26 +40,76 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     status = logs.find(found)
     if not logs.firsts:
         return status
-    first = next(iter(logs.firsts))
-    make_folder(folder, first)
+    paths = _paths(folder, found.kinds, form)
+    for path in paths.values():
+        check_new_file(path, "table", options.files, overwrite=options.overwrite)
+    _check_open_files(len(paths))
+    make_folder(folder, next(iter(logs.firsts)))
     with contextlib.ExitStack() as stack:
         tables: dict[str | None, Table] = {}
         for kind, columns in found.kinds.items():
-            path = os.path.join(folder, f"{_file_name(kind)}.{form}")  # noqa: PTH118 - pathlib is slow to import
-            check_destination(first, path, overwrite=options.overwrite)
-            file = stack.enter_context(new_file(path, options.files, overwrite=options.overwrite))
+            file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
             types = {logs.origin: "text", **columns_found(options.payload, columns, form)}
             tables[kind] = stack.enter_context(contextlib.closing(open_table(options, form, file, types)))
         written = logs.write_to(_KindTables(tables))
     return status or written
 
 
+def _paths(folder: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
+    """The path of the table of each kind.
+
+    Raises:
+        Failure: Two kinds would have one file, or a name is too long.
+    """
+    paths: dict[str | None, str] = {}
+    # Some systems do not distinguish such names.
+    alike: dict[str, str | None] = {}
+    for kind in kinds:
+        name = f"{_file_name(kind)}.{form}"
+        if len(os.fsencode(name)) > _NAME_LEN_MAX:
+            raise Failure(f"the kind {kind!r} is too long for the name of a file: {_ADVICE}")
+        other = alike.setdefault(unicodedata.normalize("NFC", name.casefold()), kind)
+        if other != kind:
+            raise Failure(f"the kinds {other!r} and {kind!r} would have the same file on some systems: {_ADVICE}")
+        paths[kind] = os.path.join(folder, name)  # noqa: PTH118 - pathlib is slow to import
+    return paths
+
+
+_ADVICE = "convert them to one table, without --by-kind"
+
+_NAME_LEN_MAX = 255
+"""In bytes, as most file systems allow."""
+
+
 def _file_name(kind: str | None) -> str:
-    """The name of the table of a kind. An entity without a key has no kind."""
-    # No kind begins and ends with two underscores.
+    """The name of the table of a kind, without its extension. An entity without a key has no kind."""
+    # A kind never gets one of the first two: its % is followed by two digits.
     if kind is None:
-        return "__none__"
-    return re.sub(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^\.', lambda match: f"%{ord(match[0]):02X}", kind)
+        return "%none"
+    return re.sub(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^\.', lambda match: f"%{ord(match[0]):02X}", kind) or "%"
+
+
+def _check_open_files(count: int) -> None:
+    """Checks that so many tables can be open.
+
+    Raises:
+        Failure: The system does not allow it.
+    """
+    try:
+        import resource
+    except ModuleNotFoundError:
+        # Windows has no such limit.
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != resource.RLIM_INFINITY and count + _OTHER_FILES > limit:
+        raise Failure(
+            f"{quantity(count, 'kind')}, and the table of each is an open file, of which the system allows {limit:,}: "
+            f"raise the limit with ulimit -n {count + _OTHER_FILES}, or {_ADVICE}"
+        )
+
+
+_OTHER_FILES = 64
+"""Room for the other open files: the log, stdin, stdout, stderr, and those of libraries."""
 
 
 class _KindColumns(Columns):
@@ -87,6 +140,8 @@ class _KindTables:
         for row in rows:
             by_kind.setdefault(row.get("__kind__"), []).append(row)
         for kind, some in by_kind.items():
+            if kind not in self._tables:
+                raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
             self._tables[kind].write(some)
         return len(rows)
 

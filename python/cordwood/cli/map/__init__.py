@@ -7,7 +7,6 @@ Exit status 3 if there is damage. A terminal gets colours, unless NO_COLOR is se
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
-from cordwood.cli._output import check_destination, check_no_log, new_file
+from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import display_name, inputs_of, reopenable
 from cordwood.cli._tally import for_each_source
@@ -89,12 +88,7 @@ def _draw_svg(options: argparse.Namespace) -> Status:
     from cordwood._map.drawing import picture_of
 
     files = inputs_of(options.sources)
-    for file in files:
-        # A file that is missing is reported when it is opened.
-        with contextlib.suppress(FileNotFoundError):
-            check_destination(file.name, options.svg, overwrite=options.overwrite)
-    if options.overwrite:
-        check_no_log(options.svg, "picture")
+    check_new_file(options.svg, "picture", files, overwrite=options.overwrite)
     is_one = is_one_file(options.sources)
     drawings: list[svg.Drawing] = []
     fragments_max = svg.FRAGMENTS_MAX
