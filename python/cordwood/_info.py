@@ -101,7 +101,7 @@ class Content:
             else:
                 try:
                     self._add(file.name, found)
-                except (OSError, CordwoodError) as error:
+                except (OSError, CordwoodError, MemoryError) as error:
                     # A live database may have removed the log.
                     self.failures.append((file.name, error))
                     yield file, error
