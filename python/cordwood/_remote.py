@@ -133,10 +133,25 @@ def is_listed(name: str) -> bool:
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
-def listed(url: str) -> list[tuple[str, str, int]]:
-    """The files in a folder or that a pattern matches, in sorted order: URL, path below the folder, length in bytes.
+class Listed(NamedTuple):
+    """A file in a folder on a file system, or that a pattern matches.
 
-    The folder of a pattern is the last one without a `*`. No path leads out of the folder.
+    Attributes:
+        url: Its URL, in the same caches or the same archive.
+        relative: Its path below the folder, or below the last folder of the pattern without wildcards. It does not lead
+            out of that folder.
+        file_len: Its length in bytes.
+        is_in_folder: Whether it was found in a folder, rather than matched.
+    """
+
+    url: str
+    relative: str
+    file_len: int
+    is_in_folder: bool
+
+
+def listed(url: str) -> list[Listed]:
+    """The files in a folder or that a pattern matches, in sorted order.
 
     Raises:
         OSError: They cannot be listed, or there are none.
@@ -145,9 +160,11 @@ def listed(url: str) -> list[tuple[str, str, int]]:
     fs, path = _filesystem_of(url)
     try:
         fs.invalidate_cache()
-        found: dict[str, Any] = fs.find(path, detail=True) if url.endswith("/") else fs.glob(path, detail=True)
-        for folder in [name for name, info in found.items() if info["type"] == "directory"]:
-            del found[folder]
+        matched: dict[str, Any] = {} if url.endswith("/") else fs.glob(path, detail=True)
+        folders = [name for name, info in matched.items() if info["type"] == "directory"]
+        found = dict(matched)
+        for folder in [path] if url.endswith("/") else folders:
+            found.pop(folder, None)
             if "**" not in url:
                 found |= fs.find(folder, detail=True)
     except Exception as error:
@@ -156,11 +173,14 @@ def listed(url: str) -> list[tuple[str, str, int]]:
         raise _os_error(error, url) from error
     if not found:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    folder_len = len(path.partition("*")[0].rpartition("/")[0] if "*" in path else path)
-    files: list[tuple[str, str, int]] = []
+    chain = cast("re.Match[str]", _URL.fullmatch(url))
+    folder_len = len(path if url.endswith("/") else re.split(r"[*?[]", path)[0].rpartition("/")[0])
+    files: list[Listed] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[folder_len:].split("/") if part not in ("", ".", "..")]
-        files.append((fs.unstrip_protocol(name), "/".join(parts), info["size"] or 0))
+        # The file system does not know the caches and the archive.
+        own_url = f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}"
+        files.append(Listed(own_url, "/".join(parts), info["size"] or 0, name not in matched))
     return files
 
 
@@ -378,8 +398,12 @@ class RangeFile:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
-        # The threads refer only to the source, and end when this object is collected.
-        self._ranges.append(_Range(begin, end, self._pool.submit(_body, self.source, begin, end)))
+        try:
+            # The threads refer only to the source, and end when this object is collected.
+            body = self._pool.submit(_body, self.source, begin, end)
+        except RuntimeError as error:
+            raise OSError(errno.EAGAIN, "the system has no more threads", self.name) from error
+        self._ranges.append(_Range(begin, end, body))
         self._count += 1
 
     def _forget(self) -> None:

@@ -154,7 +154,13 @@ def plan_splits(
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_REQUESTS_MAX) as pool:
-        return [split for splits in pool.map(splits_of, files) for split in splits]
+        try:
+            planned = pool.map(splits_of, files)
+        except RuntimeError:
+            # The system has no more threads.
+            pool.shutdown(wait=False, cancel_futures=True)
+            planned = map(splits_of, files)
+        return [split for splits in planned for split in splits]
 
 
 def _planned(file: Input, named: LogFormat | None) -> tuple[int, LogFormat | None]:

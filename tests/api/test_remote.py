@@ -337,6 +337,54 @@ def test_salvage_of_a_store_keeps_the_paths_of_the_logs_and_stays_in_the_folder(
         assert {path.read_bytes() for path in files} == {counted}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "relatives"),
+    [
+        ("memory://x[12]/*.log", ["x1/a.log", "x2/b.log"]),
+        ("memory://x?/*.log", ["x1/a.log", "x2/b.log"]),
+        ("memory://x1/*", ["a.log", "n/c.log"]),
+        ("memory://x*", ["x1/a.log", "x1/n/c.log", "x2/b.log"]),
+        ("memory://**/*.log", ["x1/a.log", "x1/n/c.log", "x2/b.log"]),
+    ],
+)
+def test_logs_keep_their_paths_below_the_part_of_a_pattern_without_wildcards(pattern, relatives, tmp_path):
+    memory = fsspec.filesystem("memory")
+    for name in ("x1/a.log", "x2/b.log", "x1/n/c.log"):
+        memory.pipe_file(f"/{name}", reference.encode([name.encode()]))
+    memory.pipe_file("/x1/n/notes.txt", b"a text, and no log")
+    reports = cordwood.salvage(pattern, tmp_path / "new")
+    # As in a folder on this machine, a file that the pattern does not match itself need not be a log.
+    assert reports.ok, reports.errors
+    assert reports.others == ({"memory:///x1/n/notes.txt": "text"} if pattern.endswith("*") else {})
+    new = {path.relative_to(tmp_path / "new").as_posix(): path for path in (tmp_path / "new").rglob("*.log")}
+    assert sorted(new) == relatives
+    assert all(next(cordwood.open(path)).decode().endswith(relative) for relative, path in new.items())
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        ("zip://*.log::file://{}/a.zip", ["zip://1.log::file://{}/a.zip", "zip://2.log::file://{}/a.zip"]),
+        ("zip://s*::file://{}/a.zip", ["zip://s/3.log::file://{}/a.zip"]),
+        ("simplecache::zip://1*::file://{}/a.zip", ["simplecache::zip://1.log::file://{}/a.zip"]),
+        ("simplecache::file://{}/b/*.log", ["simplecache::file://{}/b/4.log"]),
+        ("simplecache::file://{}/b/", ["simplecache::file://{}/b/4.log"]),
+    ],
+)
+def test_matches_are_in_the_archive_and_the_cache_of_the_pattern(url, names, tmp_path):
+    import zipfile
+
+    log = reference.encode([b"one"])
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("1.log", "2.log", "s/3.log"):
+            archive.writestr(name, log)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/4.log").write_bytes(log)
+    reports = cordwood.verify(url.format(tmp_path))
+    assert reports.ok, reports.errors
+    assert list(reports) == [name.format(tmp_path) for name in names]
+
+
 def test_a_pattern_in_a_store_that_matches_no_file(counted):
     reports = cordwood.verify("counted://logs/*.wandb")
     assert [type(error) for error in reports.errors.values()] == [FileNotFoundError]
@@ -356,6 +404,28 @@ def test_planning_asks_for_each_length_once(counted):
     CountingFileSystem.requests.clear()
     cordwood.plan_splits([(url, len(counted)) for url in urls], 1 << 20, dialect="leveldb")
     assert CountingFileSystem.requests == CountingFileSystem.infos == []
+
+
+@pytest.mark.parametrize("most", [0, 1, 5])
+def test_a_system_without_more_threads_is_an_error_of_the_source(most, monkeypatch):
+    file = reference.encode([b"one"])
+    urls = [in_memory(file, f"{number}.log") for number in range(9)]
+    start, started = threading.Thread.start, []
+
+    def start_one(thread):
+        if len(started) == most:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    splits = cordwood.plan_splits(urls, MIB, dialect="leveldb")
+    assert [(split.path, split.end) for split in splits] == [(url, len(file)) for url in urls]
+    started[:] = [None] * most
+    with pytest.raises(BlockingIOError, match="the system has no more threads") as raised:
+        list(cordwood.open(urls[0]))
+    assert (raised.value.errno, raised.value.filename) == (errno.EAGAIN, urls[0])
+    assert {type(error) for error in cordwood.verify(urls).errors.values()} == {BlockingIOError}
 
 
 def test_planning_asks_for_several_lengths_at_a_time(counted, monkeypatch):

@@ -120,8 +120,8 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         # Reading it raises the same.
         yield Input(url, ""), url
     else:
-        for name, relative, file_len in files:
-            yield Input(name, relative, is_in_folder=url.endswith("/"), file_len=file_len), identity_of(name)
+        for name, relative, file_len, is_in_folder in files:
+            yield Input(name, relative, is_in_folder, file_len=file_len), identity_of(name)
 
 
 def _has_magic(name: str) -> bool:
