@@ -512,6 +512,26 @@ def test_the_names_of_column_families_are_those_of_rocksdb(tmp_path):
     assert names_of(log) == [(key, None) for key, _ in expected]
 
 
+def added(*families):
+    """A record of a MANIFEST for each column family."""
+    return [b"\xc8\x01" + bytes([number]) + b"\xc9\x01" + bytes([len(name)]) + name for number, name in families]
+
+
+def test_the_names_of_column_families_are_read_once_for_many_logs(tmp_path, monkeypatch):
+    manifest = written(tmp_path / "MANIFEST-000001", added((1, b"users")))
+    paths = [
+        written(tmp_path / f"{number:06}.log", [struct.pack("<QI", 1, 1) + b"\x05\x01\x01k\x01v"])
+        for number in range(20)
+    ]
+    opened, reader = [], cordwood.Reader
+    monkeypatch.setattr(cordwood, "Reader", lambda path, **options: opened.append(path) or reader(path, **options))
+    assert [name for path in paths for _, name in names_of(path)] == [b"users"] * 20
+    assert opened.count(str(manifest)) == 1
+    # A MANIFEST that has grown since is read again.
+    written(manifest, added((1, b"users"), (1, b"people")))
+    assert names_of(paths[0]) == [(b"k", b"people")]
+
+
 def test_a_database_of_leveldb_has_no_names_of_column_families():
     assert {name for _, name in names_of(VECTORS / "leveldb/plyvel/000003.log")} == {None}
 

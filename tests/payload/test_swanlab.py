@@ -39,8 +39,15 @@ def test_the_values_of_a_scalar_in_json():
     time = datetime(2025, 6, 5, 16, 32, 0, 500_000, tzinfo=UTC)
     assert row == {"key": "ä/b", "step": 7, "epoch": 1, "value": 0.5, "time": time}
     assert swanlab.history_row(scalar(create_time="2025-06-05T16:32:00+00:00"))["time"].second == 0
-    for text, number in ("NaN", math.nan), ("INF", math.inf), (float("nan"), math.nan), (2**60, 2.0**60):
+    for text, number in (
+        ("NaN", math.nan),
+        ("INF", math.inf),
+        (float("nan"), math.nan),
+        (-math.inf, -math.inf),
+        (2**60, 2.0**60),
+    ):
         value = swanlab.history_row(scalar(data=text))["value"]
+        assert isinstance(value, float)
         assert value == number or (math.isnan(value) and math.isnan(number))
 
 
@@ -53,6 +60,10 @@ def test_the_values_of_a_scalar_in_json():
         {"epoch": 1.5},
         {"key": None},
         {"data": "x"},
+        {"data": "1_0"},
+        {"data": "1"},
+        {"data": True},
+        {"data": 2**53 + 1},
         {"data": None},
         {"data": [1]},
         {"data": 10**400},

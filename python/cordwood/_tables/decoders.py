@@ -194,9 +194,19 @@ def _family_names(path: str) -> dict[int | None, bytes]:
         for file in sorted(os.listdir(folder)):  # noqa: PTH208
             manifest = os.path.join(folder, file)  # noqa: PTH118
             if re.fullmatch(r"MANIFEST-[0-9]+", file) and os.path.isfile(manifest):  # noqa: PTH113
-                with contextlib.suppress(cordwood.DialectError):
-                    names.update(_families_of(cordwood.Reader(manifest, on_corruption="salvage")))
+                status = os.stat(manifest)  # noqa: PTH116
+                names.update(_families_in(manifest, status.st_ino, status.st_size, status.st_mtime_ns))
     return {0: b"default", **names} if names else {}
+
+
+# The logs of a folder have the same MANIFESTs, and a MANIFEST may be longer than all of them.
+@functools.lru_cache(maxsize=8)
+def _families_in(manifest: str, *_state: int) -> dict[int | None, bytes]:
+    """The names of the column families that a MANIFEST in this state adds; none if it is no log."""
+    try:
+        return dict(_families_of(cordwood.Reader(manifest, on_corruption="salvage")))
+    except cordwood.DialectError:
+        return {}
 
 
 def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -11,6 +11,7 @@ Releases before 0.8 wrote JSON, later ones protocol buffers; both are read.
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -60,7 +61,7 @@ def _json_row(record: bytes) -> dict[str, Any] | None:
             "key": scalar["key"],
             "step": scalar["step"],
             "epoch": scalar.get("epoch"),
-            "value": float(scalar["metric"]["data"]),
+            "value": _number(scalar["metric"]["data"]),
             "time": None if time is None else _time(time),
         }
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -68,6 +69,20 @@ def _json_row(record: bytes) -> dict[str, Any] | None:
     if not (isinstance(row["key"], str) and _is_int(row["step"]) and (row["epoch"] is None or _is_int(row["epoch"]))):
         raise payload_error("a scalar in a form that no release writes", record, PayloadReason.NON_CANONICAL)
     return row
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        return _NOT_FINITE[value]
+    if isinstance(value, float):
+        return value
+    if not _is_int(value) or float(value) != value:
+        raise ValueError("not a number, or one that no double has")
+    return float(value)
+
+
+_NOT_FINITE = {"NaN": math.nan, "INF": math.inf}
+"""The texts of SwanLab for numbers that are not finite."""
 
 
 def _time(text: str) -> datetime:
