@@ -1418,9 +1418,9 @@ def scan(
             `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
             lists them. The rows and columns are then those of `convert`, and `columns` selects from
             them. Requires pyarrow, and reads in one thread. Columns that differ from log to log are
-            determined by first reading all sources once. A record with any other content raises
-            `PayloadError`; under a policy other than `"raise"` it is left out, and
-            `DecodedScan.left_out` lists it. Default: `None`: bytes.
+            determined by first reading all sources once. A record with any other content is an
+            error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
+            left out, and `DecodedScan.left_out` lists it. Default: `None`: bytes.
         schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
             it does not name are left out. Default: `None`.
         dialect: As for `Reader`.

@@ -410,6 +410,51 @@ def test_a_name_with_a_nul(tmp_path):
         pa.table(cordwood.scan(path, decode="json", schema=pa.schema([("a\0b", pa.int8())])))
 
 
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [(rb"a\u0000b", r"a\x00b"), (rb"\ud800", r"\ud800"), (rb"\ud800\u0000", r"\ud800\x00")],
+    ids=repr,
+)
+def test_the_columns_of_a_scan_choose_the_same_columns(name, column, tmp_path):
+    lines = [b'{"%s":1,"s":{"%s":2},"c":3}' % (name, name), b'{"c":4}', b'{"%s":5}' % name]
+    path = written(tmp_path / "log", lines)
+    whole = pa.table(cordwood.scan(path, decode="json"))
+    assert whole.to_pylist() == [
+        {column: 1, "s": {column: 2}, "c": 3},
+        {column: None, "s": None, "c": 4},
+        {column: 5, "s": None, "c": None},
+    ]
+    assert pa.table(cordwood.scan(path, decode="json", schema=whole.schema)) == whole
+    assert pa.table(cordwood.scan(path, decode="json", columns=[column])) == whole.select([column])
+    assert pa.table(
+        cordwood.scan(
+            path, decode="json", columns=[json.loads(b'"%s"' % name).encode("utf-8", "backslashreplace").decode()]
+        )
+    ) == whole.select([column])
+
+
+def test_two_names_that_become_one_are_an_error_with_a_schema(tmp_path):
+    names = [rb"\ud800", rb"\\ud800"]
+    row = b",".join(b'"%s":1' % name for name in names)
+    number = (r"\ud800", pa.int64())
+    fields = {"row": pa.schema([number]), "object": pa.schema([("s", pa.struct([number]))])}
+    path = written(tmp_path / "log", [b'{"c":1}', b'{%s,"s":{%s}}' % (row, row)])
+    for schema in fields.values():
+        with pytest.raises((OSError, ValueError), match=r"offset 14: two values have the name '\\\\ud800' in a table"):
+            pa.table(cordwood.scan(path, decode="json", schema=schema))
+    other = pa.schema([("c", pa.int64())])
+    assert pa.table(cordwood.scan(path, decode="json", schema=other))["c"].to_pylist() == [1, None]
+
+
+def test_a_lone_surrogate_in_a_column_of_json_is_its_escape_with_and_without_a_schema(tmp_path):
+    path = written(tmp_path / "log", [rb'{"a":"\ud800"}', rb'{"a":{"\ud800":["x\udfff"]}}', b'{"a":1}'])
+    whole = pa.table(cordwood.scan(path, decode="json"))
+    assert whole["a"].to_pylist() == [r'"\\ud800"', r'{"\\ud800":["x\\udfff"]}', "1"]
+    given = pa.table(cordwood.scan(path, decode="json", schema=whole.schema))["a"].to_pylist()
+    # Text alone needs no quotation marks there.
+    assert given == [r"\ud800", r'{"\\ud800":["x\\udfff"]}', "1"]
+
+
 def test_an_integer_of_thousands_of_digits_is_not_decoded(tmp_path):
     """It would become text. The largest that Python converts is JSON text."""
     lines = [b'{"a":' + b"9" * 4_300 + b"}", b'{"a":[-' + b"9" * 4_301 + b"]}", b'{"a":"x"}']

@@ -13,8 +13,9 @@ import cordwood
 from cordwood._tables.arrow import Batches
 from cordwood._tables.learner import FIELD_COUNT_MAX, Columns
 from cordwood._tables.payloads import PAYLOADS
-from cordwood._tables.schema import ListOf, StructOf, TooManyColumnsError
+from cordwood._tables.schema import ListOf, MisfitError, StructOf, TooManyColumnsError
 from cordwood.cli import main
+from cordwood.cli.convert.writers import _Csv
 from cordwood.errors import PayloadError
 
 pa = pytest.importorskip("pyarrow")
@@ -49,6 +50,34 @@ def test_fields_that_would_have_the_same_name(tmp_path, capfd):
             pa.table(cordwood.scan(path, decode="json"))
         assert main(["convert", "--as", "json", str(path)]) == 0
         assert json.loads(capfd.readouterr().out) == json.loads(record)
+
+
+def test_names_with_half_of_a_surrogate_pair_in_csv(tmp_path, capfd):
+    """CSV has the names of rows, as NDJSON does."""
+    path, other = tmp_path / "log", tmp_path / "other"
+    exported(path, rb'{"\ud800":1,"a":5}', rb'{"\ud800":2,"a":6}')
+    exported(other, rb'{"\ud800":1,"\\ud800":2}')
+    command = ["convert", "--as", "json", "--to", "csv"]
+    assert main([*command, str(path), "-"]) == 0
+    assert capfd.readouterr().out == "\\ud800,a\n1,5\n2,6\n"
+    assert main([*command, str(other), "-"]) == 0
+    assert capfd.readouterr().out == "\\ud800,\\ud800\n1,2\n"
+    assert main([*command, str(path), str(other), "-"]) == 0
+    names = "__file__,\\ud800,a,\\ud800"
+    assert capfd.readouterr().out == f"{names}\n{path},1,5,\n{path},2,6,\n{other},1,,2\n"
+
+
+def test_a_value_of_no_column_is_not_left_out_of_csv():
+    table = _Csv(io.BytesIO(), {"a": "int"}, lambda value: value, None, escapes_formulas=False)
+    with pytest.raises(MisfitError, match="the column 'b' was not there"):
+        table.write([{"a": 1, "b": 2}])
+
+
+def test_text_in_a_column_of_json_is_the_same_with_columns(tmp_path, capfd):
+    path = tmp_path / "log"
+    exported(path, rb'{"a":"\ud800"}', b'{"a":1}')
+    for options in [], ["--columns", "a"]:
+        assert table_of(path, *options, form="json")["a"].to_pylist() == [r'"\\ud800"', "1"]
 
 
 def test_keys_are_columns(tmp_path):

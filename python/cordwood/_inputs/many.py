@@ -165,7 +165,7 @@ def named_files(sources: Any) -> list[Input]:
 
 
 def logs_of(sources: object) -> tuple[list[tuple[object, Split | None]], bool]:
-    """Called by the native `scan`: each source with the `Split` of which it is, and whether `sources` stands for many.
+    """Called by the native `scan`: each source with its `Split`, if it has one, and whether `sources` stands for many.
 
     Raises:
         OSError: A folder cannot be read.

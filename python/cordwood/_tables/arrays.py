@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
@@ -28,6 +29,9 @@ _CLASSES: dict[ColumnType, _Classes] = {
 """The values that a column of a type that was found can have."""
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def utf8(text: str) -> str:
     """Escapes lone surrogates, which JSON can contain and UTF-8 cannot."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
@@ -36,6 +40,27 @@ def utf8(text: str) -> str:
 def arrow_name(name: str) -> str:
     r"""The name of a column or a field in Arrow, whose interface ends a name at a NUL: that is `\x00`."""
     return utf8(name.replace("\0", r"\x00"))
+
+
+def with_arrow_names(row: Mapping[str, Any], wanted: Collection[str]) -> dict[str, Any]:
+    """The wanted fields of a row or an object, by their names in Arrow.
+
+    Raises:
+        MisfitError: Two have the same name.
+    """
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        other = arrow_name(name)
+        if other in found:
+            raise MisfitError(f"two values have the name {other!r} in a table, where some characters are escaped")
+        if other in wanted:
+            found[other] = value
+    return found
+
+
+def has_arrow_names(names: Iterable[str]) -> bool:
+    """Whether these are the names in Arrow, too."""
+    return all(name == arrow_name(name) for name in names)
 
 
 class Arrays:
@@ -210,7 +235,11 @@ class Arrays:
         return make
 
     def _json(self, value: Any) -> str | None:
-        return None if value is None else utf8(json_text(self._to_json(value)))
+        """A value as JSON. A lone surrogate is its escape, six characters, as in other text."""
+        if value is None:
+            return None
+        text = json_text(self._to_json(value))
+        return text if text.isascii() else _SURROGATE.sub(lambda match: rf"\\u{ord(match[0]):04x}", text)
 
     def _recoded(self, path: str, kind: Any, plain: Any) -> Make:
         """For a type with another memory layout than `plain`, which has the same values."""
@@ -244,6 +273,10 @@ class Arrays:
             present = [row for row in rows if row is not None]
             if found is not None and (new := set[str]().union(*present) - names):
                 raise new_column(f"{path}.{min(new)}")
+            if found is None and not has_arrow_names(set[str]().union(*present)):
+                # A schema that was given has the names of Arrow.
+                rows = [None if row is None else with_arrow_names(row, names) for row in rows]
+                present = [row for row in rows if row is not None]
             arrays: list[Any] = []
             for name, inside, field, make_inside in parts:
                 if not field.nullable:

@@ -7,7 +7,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cordwood._tables.arrays import Arrays, Make, arrow_name, check_names, new_column
+from cordwood._tables.arrays import (
+    Arrays,
+    Make,
+    arrow_name,
+    check_names,
+    has_arrow_names,
+    new_column,
+    with_arrow_names,
+)
 from cordwood._tables.schema import ColumnType, MisfitError, leaf_count
 
 if TYPE_CHECKING:
@@ -45,7 +53,9 @@ class Batches:
         arrays = Arrays(pa, payload.to_json(), payload.shapes())
         self._check_nulls = arrays.check_nulls
         found: Mapping[str, ColumnType | None]
+        self._is_given = False
         if isinstance(columns, pa.Schema):
+            self._is_given = True
             self.schema: Any = columns
             found = dict.fromkeys(self.schema.names)
             check_names(self.schema.names, "columns")
@@ -105,6 +115,10 @@ class Batches:
         if self._known is not None and (new := names - self._known):
             name, index = min((name, index) for index, row in enumerate(rows) for name in new & row.keys())
             raise _at(new_column(name), offsets, index)
+        if self._is_given and not has_arrow_names(names):
+            # A schema that was given has the names of Arrow.
+            rows = [self._with_arrow_names(row, offsets, index) for index, row in enumerate(rows)]
+            names = {arrow_name(name) for name in names}
         if not self._makers:
             # Only an array says how many rows there are.
             return self._pa.RecordBatch.from_struct_array(self._pa.array([{}] * len(rows), self._pa.struct([])))
@@ -119,6 +133,12 @@ class Batches:
                     nulls[field.type] = self._pa.nulls(len(rows), field.type)
                 arrays.append(nulls[field.type])
         return self._pa.record_batch(arrays, schema=self.schema)
+
+    def _with_arrow_names(self, row: dict[str, Any], offsets: Sequence[int], index: int) -> dict[str, Any]:
+        try:
+            return with_arrow_names(row, self._makers)
+        except MisfitError as error:
+            raise _at(error, offsets, index) from None
 
     def _array(self, name: str, values: list[Any], offsets: Sequence[int]) -> Any:
         field, make = self._makers[name]

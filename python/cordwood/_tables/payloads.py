@@ -46,7 +46,7 @@ class Kind(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """The kind that the records of a log are decoded as."""
+    """A way to decode the records of a log to rows."""
 
     name: str
     help: str
@@ -347,7 +347,8 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
 def origin_of(path: str, column: str, *, is_escaped: bool = True) -> str:
     r"""The value of an `origin` column: the path, or the ID of a run, from the name that wandb gives its file.
 
-    A name need not be valid text. Other bytes have the form `\udcff`, or, unless it `is_escaped`, is a lone surrogate.
+    A name need not be valid text. Each of its other bytes is a lone surrogate, or, if `is_escaped`, six characters:
+    `\udcff`.
     """
     name = os.path.basename(path)  # noqa: PTH119 - pathlib is slow to import
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", name)):

@@ -190,8 +190,13 @@ class DecodedScan:
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if self._columns is None:
             return known
-        _check_names(self._columns, known)
-        return {name: known[name] for name in self._columns}
+        from cordwood._tables.arrays import arrow_name
+
+        # A column may also be named as in Arrow, which is how `columns` names it.
+        names = {arrow_name(name): name for name in known} | {name: name for name in known}
+        wanted = [name if name in names else arrow_name(name) for name in self._columns]
+        _check_names(wanted, names)
+        return {names[name]: known[names[name]] for name in wanted}
 
     def _stream(self, batches: Batches) -> Iterator[Any]:
         from cordwood._tables.schema import MisfitError
@@ -233,8 +238,8 @@ def _check_exportable(schema: Any) -> None:
     for field, other in zip(schema, exported, strict=True):
         if field != other:
             raise ValueError(
-                f"the name of the column {field.name!r}, or of a field in it, has a NUL, and a scan cannot represent "
-                "it: leave it out with columns= or schema=, or use cordwood convert"
+                f"the name of the column {field.name!r}, or of a field in it, has a NUL in schema=, and a scan cannot "
+                r"represent it: write it as \x00, four characters"
             )
 
 

@@ -1,6 +1,6 @@
 //! Decodes and builds the data that programs keep in the records of their logs: [`WriteBatch`] in a
 //! write-ahead log, [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or
-//! Firestore, [`WandbRecord`] in a run of Weights & Biases.
+//! Firestore, [`WandbRecord`] in a run of Weights & Biases, [`SwanlabScalar`] in a run of SwanLab.
 //!
 //! The crate decodes the bytes of one record, does no I/O and borrows its results. The records
 //! themselves are read from a log by [`cordwood-log`](https://docs.rs/cordwood-log), or by any
@@ -21,9 +21,10 @@
 //!
 //! # One encoding per value
 //!
-//! Every record that decodes here encodes to the same bytes. An engine would also read a number
-//! padded with zeros, an explicit column family 0, or extra bytes after the number in a field; but
-//! no engine writes these, and they could not be written back. So they are an error,
+//! Every write batch and version edit that decodes here encodes to the same bytes; the other records
+//! are only decoded. An engine would also read a number padded with zeros, an explicit column
+//! family 0, or extra bytes after the number in a field; but no engine writes these, and they could
+//! not be written back. So they are an error,
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and are not silently
 //! normalised.
 

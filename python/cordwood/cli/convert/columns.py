@@ -30,9 +30,12 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
     )
 
 
-def columns_to_learn(payload: str, selection: Selection, origin: str | None = None) -> Columns:
-    """Learns the columns; `origin` is a further column of the table."""
-    if not PAYLOADS[payload].is_native or selection.is_active:
+def columns_to_learn(payload: str, selection: Selection, form: str, origin: str | None = None) -> Columns:
+    """Learns the columns; `origin` is a further column of the table.
+
+    A table that is written from rows has the names of rows, which the native module would escape.
+    """
+    if form not in BINARY_FORMATS or not PAYLOADS[payload].is_native or selection.is_active:
         from cordwood._tables.learner import Columns
 
         return Columns(PAYLOADS[payload].shapes())

@@ -41,7 +41,8 @@ class Read(NamedTuple):
 
 
 _IN_ALL = {"record": "left out in all", "value": "left out in all", "fault": "in all"}
-"""The records left out of a table, and how their total is reported."""
+"""The faults that are counted, and the words after the total of each: a record that is left out, a value that is left
+out of its row, and a fault up to which a record was read."""
 
 
 class LogRows:

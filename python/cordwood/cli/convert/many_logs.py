@@ -46,7 +46,7 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
         )
-    found = columns_to_learn(options.payload, logs.selection, logs.origin)
+    found = columns_to_learn(options.payload, logs.selection, form, logs.origin)
     status = logs.find(found)
     if not logs.firsts:
         return status

@@ -31,7 +31,7 @@ def convert_once(options: argparse.Namespace, form: str, known: dict[str, Column
 def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
     """Finds the columns, and writes the table of the records that were read to find them: later ones stay out."""
     selection = selection_of(options)
-    found = columns_to_learn(options.payload, selection)
+    found = columns_to_learn(options.payload, selection, form)
     with reader_of(options, source.open(), options.end) as reader:
         first = LogRows(options, options.source, reader, selection, found=found)
         for _ in first:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cordwood._tables.arrays import new_column
 from cordwood._tables.decoders import Row
 from cordwood._tables.json_text import json_text
 from cordwood._tables.payloads import PAYLOADS
@@ -41,6 +42,7 @@ class Table(Protocol):
 
         Raises:
             Failure: This form cannot represent a value; the message says which, without the name of the log.
+            MisfitError: A value fits no column.
         """
 
     def close(self) -> None:
@@ -182,7 +184,9 @@ class _Csv:
 
     def _in_order(self, row: Row) -> list[tuple[str, Any]]:
         columns = self._columns
-        return sorted((item for item in row.items() if item[0] in columns), key=lambda item: columns[item[0]][0])
+        if new := row.keys() - columns.keys():
+            raise new_column(min(new))
+        return sorted(row.items(), key=lambda item: columns[item[0]][0])
 
     def _bytes(self, data: Any) -> str:
         if self._encode:

@@ -31,7 +31,7 @@ pub(super) enum Source {
     },
 }
 
-/// A source, or the object that may be one, and the `Split` of which it is or `None`.
+/// A source, or the object that may be one, and its `Split`; `None` if it has none.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {
@@ -71,8 +71,8 @@ impl Source {
         }))
     }
 
-    /// Returns one source, or several, each with the `Split` of which it is, if any, and whether
-    /// `sources` stands for several.
+    /// Returns one source, or several, each with its `Split`, if it has one, and whether `sources`
+    /// stands for several.
     pub(super) fn all_of<'py>(sources: &Bound<'py, PyAny>) -> PyResult<(Vec<WithSplit<'py, Self>>, bool)> {
         let logs_of = imported!(sources.py(), "cordwood._inputs.many", "logs_of")?;
         let (items, are_several): (Vec<WithSplit<'_, Bound<'_, PyAny>>>, bool) = logs_of.run((sources,))?.extract()?;

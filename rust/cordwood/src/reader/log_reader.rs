@@ -47,7 +47,7 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) decoder: Decoder,
     /// The options, until the format of the log is known.
     pub(super) undetected: Option<ReadOptions>,
-    /// PartialDetection ran, without finding the dialect.
+    /// Detection has ended without finding the dialect.
     pub(super) is_unclear: bool,
     /// How many salvaged records were left out, if they are to be.
     left_out_count: Option<u64>,
