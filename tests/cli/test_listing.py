@@ -111,6 +111,26 @@ def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
     assert (folder / "two.log").read_bytes() == damaged
 
 
+@pytest.mark.parametrize("verb", [["evidence"], ["map", "--svg"]], ids=["evidence", "map"])
+def test_an_earlier_page_in_the_folder_is_replaced_and_a_log_is_not(verb, tmp_path, capsys):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "one.log").write_bytes(log := reference.encode([b"one"]))
+    (folder / "two.log").write_bytes(damaged := bytes(range(1, 200)))
+    (folder / "log.html").write_bytes(log)
+    (folder / "link.html").symlink_to(folder / "two.log")
+
+    def status_of(page):
+        names = [str(folder), str(folder / page)]
+        return main([*verb, *(names if verb == ["evidence"] else reversed(names)), "--overwrite"])
+
+    assert status_of("page.html") == status_of("page.html") == 3
+    assert (folder / "page.html").read_bytes().startswith(b"<")
+    assert status_of("log.html") == status_of("link.html") == 2
+    assert (folder / "log.html").read_bytes() == log
+    assert (folder / "two.log").read_bytes() == damaged
+
+
 def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
     """If it were listed twice, a log created in the meantime would have no destination."""
     folder = tmp_path / "db"

@@ -179,7 +179,15 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
         FileExistsError: There is a file, and it is not to be replaced.
         ValueError: It is one of these files, or a log, or a URL, or the name is empty.
     """
-    check_destination([file.name for file in files], destination, overwrite=overwrite)
+    # A page or a picture in a folder is that of an earlier run, unless it is a log. By both names: else a log could
+    # be replaced through a link with the name of a page.
+    pages = (".html", ".json", ".svg")
+    named = [
+        file.name
+        for file in files
+        if not (file.is_in_folder and file.name.endswith(pages) and destination.endswith(pages))
+    ]
+    check_destination(named, destination, overwrite=overwrite)
     if overwrite:
         _check_no_log(destination, what, advice)
 
