@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import re
+import shlex
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
@@ -83,6 +85,24 @@ def test_column_families_have_keys_of_their_own(tmp_path):
     keys = cordwood.evidence(path).logs[0].keys
     assert keys.overwritten_count == 0
     assert [(change.column_family, change.old_sequence) for change in keys.deleted] == [(1, 2)]
+
+
+def test_a_value_after_damage_is_printed_and_one_in_damage_is_not_found(tmp_path, capsys):
+    path = tmp_path / "000003.log"
+    first, second, _ = log_of(path, [put(b"lost")], [put(b"kept")], [delete(b"lost"), delete(b"kept")])
+    data = bytearray(path.read_bytes())
+    data[first + 7] ^= 1
+    path.write_bytes(data)
+    html = cordwood.evidence(path).html
+    lost, kept = re.findall(r"<bdi>(?:lost|kept)</bdi>.*?</tr>", html)
+    assert "not found (the log has damaged regions)</td><td></td>" in lost
+    assert f"<td>{second}</td>" in kept
+    assert html.count("may be in a damaged region of this log") == 1
+    assert "not in this log" not in html
+    [command] = re.findall("<code>(cordwood cat .*?)</code>", html)
+    capsys.readouterr()
+    main([str(second) if word == "PLACE" else word for word in shlex.split(command)[1:]])
+    assert json.loads(capsys.readouterr().out)["offset"] == second
 
 
 def test_a_log_of_other_records_has_no_keys(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import partial
 from html import escape
 from itertools import islice
 
@@ -64,10 +65,12 @@ _LIMITS = (
     f"logs come first. Of each it lists at most {LISTED_MAX:,} regions, {LISTED_MAX:,} deleted and {LISTED_MAX:,} "
     f"overwritten keys. It shows {FIRST_LEN} bytes of a region and {KEY_LEN_MAX} of a key. It looks for a value in the "
     f"same log only, for at most {FOLLOWED_MAX:,} keys or {FOLLOWED_LEN_MAX >> 20} MiB of keys, and not for those of "
-    "a deleted range. To list all: cordwood verify --json FILE; cordwood convert --as write-batch FILE."
+    "a deleted range. To list all: cordwood verify --json FILE; cordwood convert --as write-batch "
+    "--on-corruption salvage FILE."
 )
 
-_CAT = ("cordwood", "cat", "--as", "write-batch", "-n", "1", "--start", "PLACE")
+_CAT = ("cordwood", "cat", "--as", "write-batch", "--on-corruption", "salvage", "-n", "1", "--start", "PLACE")
+"""The keys are read with the policy salvage: another one may drop the record."""
 
 _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", Severity.INFO: "no damage"}
 
@@ -158,10 +161,13 @@ def _section(index: int, log: LogEvidence) -> str:
                 '<p class="quiet">A number is a sequence number; a place is the file offset of a record, which '
                 f"{_code(shlex.join([*_CAT, log.path]))} prints.</p>"
             )
+            if lost_len:
+                parts.append('<p class="bad">A value that was not found may be in a damaged region of this log.</p>')
+        row = partial(_key_row, absent="not found (the log has damaged regions)" if lost_len else "not in this log")
         head = ("key", "deleted by", "value", "record of the value")
-        parts.append(_table("Deleted keys", head, map(_key_row, keys.deleted), keys.deleted_count))
+        parts.append(_table("Deleted keys", head, map(row, keys.deleted), keys.deleted_count))
         head = ("key", "overwritten by", "value", "record of the value")
-        parts.append(_table("Overwritten keys", head, map(_key_row, keys.overwritten), keys.overwritten_count))
+        parts.append(_table("Overwritten keys", head, map(row, keys.overwritten), keys.overwritten_count))
         if keys.faulty_batch_count:
             faulty = quantity(keys.faulty_batch_count, "record")
             parts.append(f'<p class="bad">{faulty} could not be decoded as a write batch: keys may be missing.</p>')
@@ -196,7 +202,8 @@ def _region_row(found: RegionEvidence) -> Sequence[str]:
     )
 
 
-def _key_row(change: KeyChange) -> Sequence[str]:
+def _key_row(change: KeyChange, absent: str) -> Sequence[str]:
+    """The row of a key. `absent` is the text for a value that was not found."""
     key = _key(change.key)
     if change.key_len > len(change.key):
         key += f" and {quantity(change.key_len - len(change.key), 'more byte')}"
@@ -204,11 +211,14 @@ def _key_row(change: KeyChange) -> Sequence[str]:
         key += f" up to {_key(change.end_key)}"
     if change.column_family:
         key += f" in column family {change.column_family:,}"
-    absent = "not in this log" if change.end_key is None else "not looked for"
+    if change.old_offset is not None:
+        value = _number(change.old_sequence)
+    else:
+        value = absent if change.end_key is None else "not looked for"
     return (
         key,
         f"{_number(change.sequence)} at {change.offset:,}",
-        absent if change.old_offset is None else _number(change.old_sequence),
+        value,
         "" if change.old_offset is None else f"{change.old_offset:,}",
     )
 
