@@ -402,7 +402,8 @@ class RangeFile:
             # The threads refer only to the source, and end when this object is collected.
             body = self._pool.submit(_body, self.source, begin, end)
         except RuntimeError as error:
-            raise OSError(errno.EAGAIN, "the system has no more threads", self.name) from error
+            # The system has no more threads, or the program is ending.
+            raise OSError(errno.EAGAIN, "no thread can be started to read it", self.name) from error
         self._ranges.append(_Range(begin, end, body))
         self._count += 1
 

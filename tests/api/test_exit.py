@@ -68,8 +68,8 @@ def work():
     while True:
         try:
             CALL
-        except (cordwood.CordwoodError, RuntimeError):
-            # The second comes from `concurrent.futures`, with which URLs are read: it starts nothing more by then.
+        except (cordwood.CordwoodError, BlockingIOError):
+            # The second comes from reading a URL: no thread can be started by then.
             pass
 
 
