@@ -307,7 +307,7 @@ def test_only_the_first_logs_have_details(tmp_path, monkeypatch):
     assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]
 
 
-def test_databases_in_folders_are_judged(tmp_path):
+def test_databases_in_folders_are_judged(tmp_path, capsys):
     with cordwood.open(tmp_path / "MANIFEST-000002", "w") as writer:
         # The comparator, the log number, the next file number and the last sequence number.
         writer.append(b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00")
@@ -318,7 +318,9 @@ def test_databases_in_folders_are_judged(tmp_path):
     (tmp_path / "CURRENT").write_text("")
     found = cordwood.evidence(tmp_path)
     assert (found.ok, [database.ok for database in found.databases]) == (False, [False])
-    assert "1 database, 1 damaged" in found.html
+    assert "2 logs, 0 damaged; 1 database, 1 damaged</h1>" in found.html
+    assert main(["evidence", "--overwrite", str(tmp_path), str(tmp_path / "page.html")]) == 3
+    assert capsys.readouterr().out.endswith(": 2 logs, 0 damaged; 1 database, 1 damaged\n")
     assert "is empty" in Page(found.html).text
     assert json.loads(found.json)["databases"][0]["ok"] is False
 

@@ -426,7 +426,7 @@ def test_metadata_that_disappears_is_a_failure(export, monkeypatch, capfd):
     assert json.loads(capfd.readouterr().out)["failed_count"] == 1
 
 
-def test_evidence_judges_exports(export):
+def test_evidence_judges_exports(export, tmp_path, capsys):
     found = cordwood.evidence(export)
     assert (found.ok, found.exports) == (True, cordwood.info(export).exports)
     assert "30 entities in " in found.html
@@ -435,6 +435,12 @@ def test_evidence_judges_exports(export):
     found = cordwood.evidence(export)
     assert [(judged.ok, judged.entity_count) for judged in found.exports] == [(False, 25)]
     assert not found.ok
-    assert "not complete" in found.html
+    assert '<span class="bad">incomplete</span>' in found.html
+    counts = "7 logs, 0 damaged; 1 export, 1 incomplete"
+    assert f"<h1>Evidence: {counts}</h1>" in found.html
+    capsys.readouterr()
+    page = tmp_path / "page.html"
+    assert main(["evidence", str(export), str(page)]) == 3
+    assert capsys.readouterr().out == f"wrote {page}: {counts}\n"
     [fields] = json.loads(found.json)["exports"]
     assert (fields["ok"], fields["file_count"], fields["stated_entity_count"]) == (False, 6, 30)

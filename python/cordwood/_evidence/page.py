@@ -78,11 +78,7 @@ _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", S
 def page(evidence: Evidence) -> str:
     """The evidence as an HTML page."""
     logs = evidence.logs
-    damaged_count = sum(rank(log.report) == 0 for log in logs)
-    title = f"Evidence: {quantity(len(logs), 'log')}, {damaged_count:,} damaged"
-    if evidence.databases:
-        bad_count = sum(not database.ok for database in evidence.databases)
-        title += f"; {quantity(len(evidence.databases), 'database')}, {bad_count:,} damaged"
+    title = f"Evidence: {counts_text(evidence)}"
     facts = [("version", f"cordwood {evidence.version}")]
     if evidence.command is not None:
         facts.append(("command", _code(evidence.command)))
@@ -114,6 +110,17 @@ def page(evidence: Evidence) -> str:
     return "\n".join([*parts, "</body></html>\n"])
 
 
+def counts_text(evidence: Evidence) -> str:
+    """How many logs, databases and exports there are, and how many of them are damaged or incomplete."""
+    logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
+    parts = [f"{quantity(len(logs), 'log')}, {sum(rank(log.report) == 0 for log in logs):,} damaged"]
+    if databases:
+        parts.append(f"{quantity(len(databases), 'database')}, {sum(not each.ok for each in databases):,} damaged")
+    if exports:
+        parts.append(f"{quantity(len(exports), 'export')}, {sum(not each.ok for each in exports):,} incomplete")
+    return "; ".join(parts)
+
+
 def _summary_row(index: int, log: LogEvidence) -> Sequence[str]:
     name = _text(log.path)
     link = f'<a href="#log-{index}">{name}</a>' if index < DETAILED_MAX else f'<span class="name">{name}</span>'
@@ -128,7 +135,7 @@ def _database_row(database: Database) -> Sequence[str]:
 
 
 def _export_row(export: Export) -> Sequence[str]:
-    state = "ok" if export.ok else '<span class="bad">not complete</span>'
+    state = "ok" if export.ok else '<span class="bad">incomplete</span>'
     return f'<span class="name">{_text(export.path)}</span>', state, _text(export_text(export))
 
 

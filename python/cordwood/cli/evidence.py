@@ -19,9 +19,9 @@ import argparse
 import shlex
 
 from cordwood._evidence import LogEvidence
+from cordwood._evidence.page import counts_text
 from cordwood._evidence.reading import evidence_of, rank, reads
 from cordwood._inputs.each import each
-from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
     add_dialect_argument,
@@ -74,8 +74,7 @@ def run(options: argparse.Namespace) -> Status:
         with new_file(destination, files, overwrite=options.overwrite) as output:
             output.write(text.encode())
         if not options.quiet:
-            logs = quantity(tally.log_count, "log")
-            print(f"wrote {display_name(destination)}: {logs}, {tally.damaged_count:,} damaged")
+            print(f"wrote {display_name(destination)}: {counts_text(evidence)}")
         reported = {file.name for file, found in results if isinstance(found, Exception)}
         for name, reason in evidence.failed:
             # Of the others, `take_results` has reported the errors.
