@@ -8,6 +8,7 @@ the MANIFEST was read: the list of the folder is older.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
@@ -313,6 +314,8 @@ class _Folder:
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
                     yield Problem(ProblemKind.LOG_MISSING, self._path(name))
+            if newer := self._newer_table(manifest.numbers["next_file_number"]):
+                yield Problem(ProblemKind.TABLE_NEWER, self._path(newer))
             return
         if not self._matching(_LOG) and _HAS_LOG_FOLDER.search(self._options()):
             return
@@ -326,6 +329,24 @@ class _Folder:
         name = _file_name(oldest, "log")
         if oldest and oldest not in manifest.synced_lens and self._len(name) is None:
             yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
+
+    def _newer_table(self, next_number: int) -> str | None:
+        """The newest table of LevelDB that shows that a log may be missing.
+
+        `next_number` is the number of the next file, by the MANIFEST. LevelDB numbers files in turn. It makes a log,
+        then a table of the older log's writes, then the edit that names both. A compaction makes tables only, so no
+        number before theirs is missing.
+        """
+
+        def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
+            numbers = {int(name.partition(".")[0]): name for name in self._matching(pattern)}
+            return {number: name for number, name in numbers.items() if number >= next_number}
+
+        tables = numbered(_TABLE)
+        without = next((number for number in itertools.count(next_number) if number not in tables), 0)
+        # The list of the folder is older than the log may be.
+        has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
+        return None if has_log or max(tables, default=0) < without else tables[max(tables)]
 
 
 def _number(name: str) -> int:
@@ -373,14 +394,18 @@ def database_lines(database: Database) -> list[tuple[str, str, bool]]:
         here = database.table_count - len(missing) - len(elsewhere)
         count = f"{here:,} of {database.table_count:,}" if texts else f"{here:,}"
         lines.append(("tables", ": ".join([count, "; ".join(texts)]) if texts else count, bool(missing or short)))
-    silently = ", which LevelDB does not report: the writes in it are lost" * (database.engine == Engine.LEVELDB)
+    silently = ", which LevelDB does not report: the writes in it, and in any newer log that is missing, are lost"
+    silently *= database.engine == Engine.LEVELDB
     for kind, text in (
         (ProblemKind.LOG_MISSING, f"missing{silently}"),
+        (ProblemKind.TABLE_NEWER, "newer than the MANIFEST: a newer log may be missing"),
         (ProblemKind.LOG_SHORT, "shorter than the part that was synced"),
         (ProblemKind.LOG_ABSENT, f"not there: {database.engine} may have had nothing to write to it"),
     ):
         if names[kind]:
-            lines.append(("log", f"{_listed(names[kind])} {text}", kind != ProblemKind.LOG_ABSENT))
+            lines.append(
+                ("log", f"{_listed(names[kind])} {text}", kind in (ProblemKind.LOG_MISSING, ProblemKind.LOG_SHORT))
+            )
     return lines
 
 

@@ -820,6 +820,8 @@ class ProblemKind(StrEnum):
         LOG_MISSING: A log that the MANIFEST needs is missing.
         LOG_SHORT: A log is shorter than its synced part, whose length the MANIFEST states.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
+        TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST, and the log that it made before the
+            table may be missing.
     """
 
     CURRENT_MISSING = "current_missing"
@@ -839,6 +841,7 @@ class ProblemKind(StrEnum):
     LOG_MISSING = "log_missing"
     LOG_SHORT = "log_short"
     LOG_ABSENT = "log_absent"
+    TABLE_NEWER = "table_newer"
 
 
 class Problem(NamedTuple):
@@ -855,8 +858,13 @@ class Problem(NamedTuple):
     @property
     def severity(self) -> Severity:
         """`CORRUPTION` if the engine refuses the database, or loses data when it opens it; else `INFO`."""
-        notes = (ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.LOG_ABSENT)
-        return Severity.INFO if self.kind in notes else Severity.CORRUPTION
+        return Severity.INFO if self.kind in _NOTES else Severity.CORRUPTION
+
+
+_NOTES = frozenset(
+    (ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.LOG_ABSENT, ProblemKind.TABLE_NEWER)
+)
+"""The kinds that are no faults."""
 
 
 class Database(NamedTuple):

@@ -224,7 +224,7 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
     cut_len = sum(path.stat().st_size for path in export.rglob("output-*"))
     overall_path = export / f"{export.name}.overall_export_metadata"
     ending = "; output-2 is empty" * (content == "empty")
-    line = f"cordwood: {overall_path}: {cut_len:,} bytes; its metadata states {whole_len:,} bytes{ending}"
+    line = f"cordwood: {overall_path}: the export's files have {cut_len:,} of {whole_len:,} stated bytes{ending}"
     convert = ["convert", "--as", "entity", "--to", "ndjson"]
     for strict, status in ([], 0), (["--strict"], 3):
         table, folder = f"{tmp_path}/{status}.ndjson", f"{tmp_path}/{status}"
@@ -247,7 +247,7 @@ def test_two_exports_in_a_folder_are_compared_one_by_one(export, tmp_path, capfd
     file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
     metadata = f"{export.name}.overall_export_metadata"
     assert f"export {both}/a/{metadata}: 30 entities in {file_len:,} bytes, as its metadata states" in printed
-    assert f"export {both}/b/{metadata}: 25 entities in " in printed
+    assert f"export {both}/b/{metadata}: the export's files have 25 of 30 stated entities, " in printed
     assert [found.ok for found in cordwood.info(both).exports] == [True, False]
 
 
@@ -306,7 +306,7 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     assert main(["info", str(export)]) == 3
     printed = " ".join(capfd.readouterr().out.split())
     expected = (
-        f"export 26 entities in {file_len - cut_len:,} bytes; its metadata states 30 entities in {file_len:,} bytes"
+        f"export the export's files have 26 of 30 stated entities, {file_len - cut_len:,} of {file_len:,} stated bytes"
     )
     assert expected in printed
     assert main(["info", "--json", str(export)]) == 3

@@ -218,10 +218,34 @@ def test_the_log_that_leveldb_needs_is_named(database, capsys):
         log.unlink()
     assert refuses(database, is_rocksdb=False) is None
     assert main(["verify", str(database)]) == 3
-    [(kind, name)] = kinds(database)
+    # A table may also show that a newer log is missing.
+    kind, name = kinds(database)[0]
     assert kind == "log_missing"
     assert name <= needed.name
     assert f"{name} is missing, which LevelDB does not report" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("newer", "expected"),
+    [
+        (["000007.ldb"], [("table_newer", "000007.ldb")]),
+        (["000006.log", "000007.ldb"], []),
+        # The tables of a compaction that a crash interrupted.
+        (["000006.ldb", "000007.ldb"], []),
+        ([], []),
+    ],
+)
+def test_a_table_that_is_newer_than_the_manifest_shows_a_missing_log(newer, expected, tmp_path, capsys):
+    """The MANIFEST says that the next file is number 6: LevelDB made log 6, and table 7 of the writes in log 4."""
+    first = b"\1\x1aleveldb.BytewiseComparator" + bytes([2, 4, 9, 0, 3, 6, 4, 0])
+    (tmp_path / "MANIFEST-000002").write_bytes(reference.encode([first]))
+    (tmp_path / "CURRENT").write_text("MANIFEST-000002\n")
+    for name in ["000004.log", *newer]:
+        (tmp_path / name).write_bytes(b"")
+    assert kinds(tmp_path) == expected
+    assert main(["info", str(tmp_path)]) == 0
+    line = "log 000007.ldb is newer than the MANIFEST: a newer log may be missing"
+    assert (line in " ".join(capsys.readouterr().out.split())) == bool(expected)
 
 
 def test_the_damaged_one_of_several_databases_is_named(database, tmp_path, capsys):
@@ -538,6 +562,7 @@ def test_no_healthy_database_is_condemned(states, seed, tmp_path):
         live = database_in(str(folder))
         assert live is not None
         assert live.ok, (count, live)
+        assert "table_newer" not in {problem.kind for problem in live.problems}, (count, live)
         copied(folder, tmp_path / "copy")
         copy = database_in(str(tmp_path / "copy"))
         has_other_folders = (tmp_path / "first").exists()

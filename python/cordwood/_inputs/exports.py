@@ -182,21 +182,18 @@ def exports_of(
 
 def export_text(export: Export) -> str:
     """How much an export contains, and how much it should contain."""
-
-    def text(count: int | None, file_len: int) -> str:
-        entities = "" if count is None else f"{count:,} {'entity' if count == 1 else 'entities'} in "
-        return f"{entities}{quantity(file_len, 'byte')}"
-
-    found = text(export.entity_count, export.file_len)
-    count = None if export.entity_count is None else export.stated_entity_count
+    count = export.entity_count
+    entities = "" if count is None else f"{count:,} {'entity' if count == 1 else 'entities'} in "
+    found = f"{entities}{quantity(export.file_len, 'byte')}"
     if export.stated_len is None:
-        stated = ""
-    elif (count, export.stated_len) == (export.entity_count, export.file_len):
-        stated = ", as its metadata states"
+        text = f"the export's files have {found}"
+    elif export.stated_len == export.file_len and count in (None, export.stated_entity_count):
+        text = f"{found}, as its metadata states"
     else:
-        stated = f"; its metadata states {text(count, export.stated_len)}"
+        entities = "" if count is None else f"{count:,} of {export.stated_entity_count:,} stated entities, "
+        text = f"the export's files have {entities}{export.file_len:,} of {export.stated_len:,} stated bytes"
     missing, empty = _in_state(export.missing_files, "missing"), _in_state(export.empty_files, "empty")
-    return f"{found}{stated}{missing}{empty}"
+    return f"{text}{missing}{empty}"
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
