@@ -1298,7 +1298,7 @@ class Scan:
 
     pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
     `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
-    times; creating it opens no source.
+    times.
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -1395,8 +1395,8 @@ def scan(
 
     Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
-    which one is in memory at a time unless the consumer keeps them. No source is opened before
-    then.
+    which one is in memory at a time unless the consumer keeps them. Before then, only files in
+    folders are opened, to see which are logs.
 
     Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
     error, a stream returns no more batches.
@@ -1405,9 +1405,9 @@ def scan(
         sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
             must be able to seek in order to be read twice. Or a `Split`; a folder, for all logs in
             it and in its subfolders; a pattern, such as `"*.log"`; or an iterable of all of these,
-            which are read in its order. Folders are listed by this function. A file with several of
-            the names, such as a link to another one, is read once, under the first of them; so is a
-            URL that occurs more than once.
+            which are read in its order. Folders are listed by this function, and their files that
+            are not logs are left out. A file with several of the names, such as a link to another
+            one, is read once, under the first of them; so is a URL that occurs more than once.
         columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
@@ -1420,7 +1420,8 @@ def scan(
             them. Requires pyarrow, and reads in one thread. Columns that differ from log to log are
             determined by first reading all sources once. A record with any other content is an
             error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
-            left out, and `DecodedScan.left_out` lists it. Default: `None`: bytes.
+            left out, and `DecodedScan.left_out` lists it. Logs in folders whose first record is of
+            another kind are left out, as by `convert`. Default: `None`: bytes.
         schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
             it does not name are left out. Default: `None`.
         dialect: As for `Reader`.
@@ -1440,7 +1441,7 @@ def scan(
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
-        OSError: A folder cannot be read.
+        OSError: A folder, or a file in it, cannot be read.
         OverflowError: An integer is negative or too large for its option.
         TypeError: A source is none of the above, or is a text file.
         ValueError: An option has an invalid value, or a column is unknown or named twice.

@@ -94,6 +94,30 @@ def test_all_kinds(tmp_path):
     ]
 
 
+def test_a_folder_is_a_table_of_the_logs_of_one_kind(tmp_path):
+    """The folder of a database has logs of two kinds, and a text with the name of a log."""
+    folder = tmp_path / "database"
+    folder.mkdir()
+    batch = bytes.fromhex("0700000000000000 01000000 01036b65790576616c7565")
+    written(folder / "000003.log", [batch])
+    written(folder / "MANIFEST-000002", [b"\x02\x04"])
+    (folder / "LOG").write_text("2026/11/26-12:00:00.000000 7f Recovering log #3\n")
+    (folder / "CURRENT").write_text("MANIFEST-000002\n")
+    damaged = bytearray(written(folder / "000004.log", [batch]).read_bytes())
+    damaged[0] ^= 1
+    (folder / "000004.log").write_bytes(damaged)
+    scan = cordwood.scan(folder, decode="write-batch", on_corruption="skip")
+    assert pa.table(scan).select(["path", "key"]).to_pylist() == [{"path": str(folder / "000003.log"), "key": b"key"}]
+    assert [bool(regions) for regions in scan.skipped] == [False, True]
+    assert not any(scan.left_out)
+    [row] = pa.table(cordwood.scan(folder / "MANIFEST*", decode="version-edit")).to_pylist()
+    assert row["path"] == str(folder / "MANIFEST-000002")
+    # A log that is named has to be of the kind.
+    with pytest.raises(Exception, match="MANIFEST-000002: the record at offset 0"):
+        pa.table(cordwood.scan([folder / "MANIFEST-000002"], decode="write-batch"))
+    assert pa.table(cordwood.scan(folder, decode="raw", on_corruption="skip")).num_rows == 2
+
+
 def test_consumers(exports):
     """DuckDB opens the stream several times for one query."""
     duckdb = pytest.importorskip("duckdb")

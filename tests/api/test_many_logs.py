@@ -216,6 +216,22 @@ def test_a_group_of_splits_is_one_table(folder):
     assert [value for part in parts for value in part] == list(range(9_000))
 
 
+def test_a_scan_of_a_folder_leaves_out_the_files_that_verify_leaves_out(folder):
+    pa = pytest.importorskip("pyarrow")
+    for name in ("LOG", "notes.log", "sub/000007.log"):
+        (folder / name).write_text("2026/11/26-12:00:00 a text with the name of a log\n" * 3)
+    (folder / "000003.log").write_bytes(b"\xff\xfe\x01" * 20)
+    reports = cordwood.verify(folder)
+    assert {"data/LOG", "data/notes.log", "data/sub/000007.log"} < set(reports.others)
+    for dialect in (None, "leveldb"):
+        scan = cordwood.scan(folder, on_corruption="skip", dialect=dialect)
+        assert pa.table(scan)["path"].to_pylist() == ["data/000001.log"] * 3 + ["data/sub/000002.log"]
+        # A damaged log is a log, also if no record is left.
+        assert [bool(regions) for regions in scan.skipped] == [False, True, True]
+    with pytest.raises(OSError, match="not a log, but text"):
+        pa.table(cordwood.scan(folder / "notes.log"))
+
+
 def test_small_splits_are_grouped():
     lens = [10, 10, 30, 5, 90, 10, 0]
     splits = [cordwood.Split(str(number), 0, length) for number, length in enumerate(lens)]

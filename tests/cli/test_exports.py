@@ -251,6 +251,14 @@ def test_two_exports_in_a_folder_are_compared_one_by_one(export, tmp_path, capfd
     assert [found.ok for found in cordwood.info(both).exports] == [True, False]
 
 
+def test_a_scan_of_a_whole_export_is_the_table_of_its_entities(export):
+    pa = pytest.importorskip("pyarrow")
+    assert pa.table(cordwood.scan(export, decode="entity"))["name"].to_pylist() == ALL
+    (export / "all_namespaces/kind_Task/output-1").unlink()
+    with pytest.raises(FileNotFoundError, match="output-1"):
+        cordwood.scan(export, decode="entity")
+
+
 @pytest.mark.parametrize("name", ["backup.overall_export_metadata", "backup.export_metadata"])
 def test_a_log_that_is_only_named_like_metadata_is_read(name, tmp_path, capfd):
     records = [entities.entity([("Task", index + 1)], {"name": f"Task {index}"}) for index in range(3)]

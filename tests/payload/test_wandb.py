@@ -107,6 +107,17 @@ def test_the_history_has_the_logged_values(run):
     assert (rows[-1]["_step"], rows[-1]["rare"]) == (100, None)
 
 
+@pytest.mark.parametrize("decode", ["wandb-run", "wandb-history"])
+def test_the_folder_of_wandb_is_one_table(run, decode):
+    """wandb writes texts with the names of logs, such as `debug.log`, beside the run."""
+    pa = pytest.importorskip("pyarrow")
+    folder = run.parents[1]
+    assert list(folder.rglob("debug*.log"))
+    table = pa.table(cordwood.scan(folder, decode=decode))
+    run_id = run.stem.removeprefix("run-")
+    assert table["run_id"].to_pylist() == [run_id] * {"wandb-run": 1, "wandb-history": 21}[decode]
+
+
 def test_summary_and_configuration(run):
     summary = wandb.summary(cordwood.open(run))
     assert math.isnan(summary.pop("nan"))

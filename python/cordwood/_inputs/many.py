@@ -164,11 +164,16 @@ def named_files(sources: Any) -> list[Input]:
     return expand(names)
 
 
-def logs_of(sources: object) -> tuple[list[tuple[object, Split | None]], bool]:
+def logs_of(
+    sources: object, decode: str | None, options: Mapping[str, Any]
+) -> tuple[list[tuple[object, Split | None]], bool]:
     """Called by the native `scan`: each source with its `Split`, if it has one, and whether `sources` stands for many.
 
+    Files in folders that are not logs are left out. If `decode` names a kind of records, so are logs in folders whose
+    first record is of another kind, and the metadata of exports.
+
     Raises:
-        OSError: A folder cannot be read.
+        OSError: A folder, or a file in it, cannot be read.
     """
     if isinstance(sources, Split):
         return [(part_of(sources, {})[0], sources)], False
@@ -176,6 +181,17 @@ def logs_of(sources: object) -> tuple[list[tuple[object, Split | None]], bool]:
     if files is None:
         return [(sources, None)], False
     from cordwood._inputs.each import result_of
+    from cordwood._tables.payloads import PAYLOADS, other_kind
+
+    payload = PAYLOADS.get(decode) if decode else None
+    wanted = payload.kind if payload else None
+    if wanted:
+        files = [file._replace(format=file.not_decoded) for file in files]
+
+    def is_other_kind(file: Input, *_: object) -> bool:
+        # A file with the name of a log can be of another format, such as a text.
+        _native.detect(file.name)
+        return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
     found: list[tuple[object, Split | None]] = []
     for file in files:
@@ -185,15 +201,11 @@ def logs_of(sources: object) -> tuple[list[tuple[object, Split | None]], bool]:
             found.append((file.source, None))
         elif not file.is_in_folder:
             found.append((file.name, None))
-        elif isinstance(kind := result_of(file, _no_result), Exception):
-            raise kind
-        elif kind is None:
+        elif isinstance(is_left_out := result_of(file, is_other_kind), Exception):
+            raise is_left_out
+        elif not is_left_out:
             found.append((file.name, None))
     return found, True
-
-
-def _no_result(*_: object) -> None:
-    """The result for a file of which only the kind is asked for."""
 
 
 def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:

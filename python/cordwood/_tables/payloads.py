@@ -9,8 +9,9 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from cordwood._native import Reader
 from cordwood._tables import decoders
 from cordwood._tables.schema import ColumnType, ListOf, Shapes, ToJson
 from cordwood.errors import PayloadError
@@ -342,6 +343,17 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
     return (named or fits)[0] if len(fits) == 1 or named else None
+
+
+def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
+    """The kind of the first record of a log, read with these options of `Reader`; `None` if it is wanted or unknown.
+
+    A database has write batches in one file and version edits in another, and neither is a fault.
+    """
+    with Reader(path, on_corruption="skip", **options) as reader:
+        first = next(reader.records(), None)
+        found = kind_by_content(path, first.data if first else None, reader.dialect)
+    return None if found == wanted else found
 
 
 def origin_of(path: str, column: str, *, is_escaped: bool = True) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 import cordwood
+from cordwood._tables import payloads
 from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_by_content, kinds_of
 from cordwood.cli import _messages
 from cordwood.cli._messages import complain
@@ -45,8 +46,7 @@ def _advice(kind: Kind) -> str:
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
     """The `other_kind` of `for_each_source`; `None` if every log contains the kind that `--as` names.
 
-    Once the limit of rows is reached, no log is opened. A database has write batches in one file and version edits in
-    another, and neither is a fault.
+    Once the limit of rows is reached, no log is opened.
     """
     if options.payload == AUTO:
         return lambda _: None
@@ -57,10 +57,8 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
     def other_kind_of(name: str) -> str | None:
         if is_full():
             return None
-        with cordwood.Reader(name, on_corruption="skip", **reading_options(options)) as reader:
-            first = next(reader.records(), None)
-            found = kind_by_content(name, first.data if first else None, reader.dialect)
-        return None if found in (None, wanted) else _advice(found)
+        found = payloads.other_kind(name, wanted, **reading_options(options))
+        return _advice(found) if found else None
 
     return other_kind_of
 

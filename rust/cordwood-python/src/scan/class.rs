@@ -29,7 +29,7 @@ use crate::values::{Outcome, listed};
 ///
 /// pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
 /// `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
-/// times; creating it opens no source.
+/// times.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
     plan: Arc<Plan>,
@@ -150,8 +150,8 @@ impl Scan {
 ///
 /// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
-/// which one is in memory at a time unless the consumer keeps them. No source is opened before
-/// then.
+/// which one is in memory at a time unless the consumer keeps them. Before then, only files in
+/// folders are opened, to see which are logs.
 ///
 /// Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
 /// error, a stream returns no more batches.
@@ -160,9 +160,9 @@ impl Scan {
 ///     sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
 ///         must be able to seek in order to be read twice. Or a `Split`; a folder, for all logs in
 ///         it and in its subfolders; a pattern, such as `"*.log"`; or an iterable of all of these,
-///         which are read in its order. Folders are listed by this function. A file with several of
-///         the names, such as a link to another one, is read once, under the first of them; so is a
-///         URL that occurs more than once.
+///         which are read in its order. Folders are listed by this function, and their files that
+///         are not logs are left out. A file with several of the names, such as a link to another
+///         one, is read once, under the first of them; so is a URL that occurs more than once.
 ///     columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
@@ -175,7 +175,8 @@ impl Scan {
 ///         them. Requires pyarrow, and reads in one thread. Columns that differ from log to log are
 ///         determined by first reading all sources once. A record with any other content is an
 ///         error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
-///         left out, and `DecodedScan.left_out` lists it. Default: `None`: bytes.
+///         left out, and `DecodedScan.left_out` lists it. Logs in folders whose first record is of
+///         another kind are left out, as by `convert`. Default: `None`: bytes.
 ///     schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
 ///         it does not name are left out. Default: `None`.
 ///     dialect: As for `Reader`.
@@ -195,7 +196,7 @@ impl Scan {
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
-///     OSError: A folder cannot be read.
+///     OSError: A folder, or a file in it, cannot be read.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: A source is none of the above, or is a text file.
 ///     ValueError: An option has an invalid value, or a column is unknown or named twice.
@@ -233,7 +234,12 @@ pub(crate) fn scan<'py>(
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     options.check().map_err(|error| to_python(py, error, None))?;
     let threads = threads_of(threads)?;
-    let (sources, are_several) = Source::all_of(sources)?;
+    let reading = PyDict::new(py);
+    let name = dialect.map(|dialect| dialect_name(py, dialect)).transpose()?;
+    reading.set_item("dialect", name)?;
+    reading.set_item("log_number", log_number)?;
+    reading.set_item("compression", compression.map(Compression::name))?;
+    let (sources, are_several) = Source::all_of(sources, decode, &reading)?;
     if let Some(decode) = decode {
         let sources: Vec<_> = sources
             .iter()
@@ -242,11 +248,6 @@ pub(crate) fn scan<'py>(
                 Ok((object, begin, is_read_once, split))
             })
             .collect::<PyResult<_>>()?;
-        let reading = PyDict::new(py);
-        let dialect = dialect.map(|dialect| dialect_name(py, dialect)).transpose()?;
-        reading.set_item("dialect", dialect)?;
-        reading.set_item("log_number", log_number)?;
-        reading.set_item("compression", compression.map(Compression::name))?;
         reading.set_item("on_corruption", on_corruption)?;
         reading.set_item("start", start)?;
         reading.set_item("end", end)?;

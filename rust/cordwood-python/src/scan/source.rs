@@ -7,7 +7,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 
 use crate::arrow::Failure;
 use crate::arrow::failure::{attached, failure};
@@ -72,10 +72,16 @@ impl Source {
     }
 
     /// Returns one source, or several, each with its `Split`, if it has one, and whether `sources`
-    /// stands for several.
-    pub(super) fn all_of<'py>(sources: &Bound<'py, PyAny>) -> PyResult<(Vec<WithSplit<'py, Self>>, bool)> {
+    /// stands for several. `decode` and `reading`: the options of the scan, which decide which logs
+    /// in folders are left out.
+    pub(super) fn all_of<'py>(
+        sources: &Bound<'py, PyAny>,
+        decode: Option<&Bound<'py, PyAny>>,
+        reading: &Bound<'py, PyDict>,
+    ) -> PyResult<(Vec<WithSplit<'py, Self>>, bool)> {
         let logs_of = imported!(sources.py(), "cordwood._inputs.many", "logs_of")?;
-        let (items, are_several): (Vec<WithSplit<'_, Bound<'_, PyAny>>>, bool) = logs_of.run((sources,))?.extract()?;
+        let (items, are_several): (Vec<WithSplit<'_, Bound<'_, PyAny>>>, bool) =
+            logs_of.run((sources, decode, reading))?.extract()?;
         let found = items.into_iter().map(|(item, split)| match Source::of(&item)? {
             Some(source) => Ok((source, split)),
             None => Err(PyTypeError::new_err(format!(
