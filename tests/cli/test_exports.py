@@ -306,6 +306,7 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
     assert printed.startswith(f"{export}: an export of Datastore or Firestore\n")
     assert f"\n  export   30 entities in {file_len:,} bytes, as its metadata states\n" in printed
+    assert printed.endswith(f" {export}\n           cordwood convert --as entity --by-kind tables {export}\n")
     # Cut between two records, which leaves no trace in the file.
     cut = export / "all_namespaces/kind_User/output-2"
     cut_len = cut.stat().st_size

@@ -14,6 +14,7 @@ from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import display_name, source_name
 from cordwood.cli._terminal import print_folded, red
+from cordwood.types import Engine
 
 
 def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
@@ -215,11 +216,17 @@ def _policy_note(policy: str, left_out_count: int) -> str:
     return f"{note}; salvage returns {quantity(left_out_count, 'more record')}" if left_out_count else note
 
 
-def salvaged_text(count: int) -> str:
+def salvaged_text(count: int, engine: Engine = Engine.LEVELDB) -> str:
     """The text about records that were found after damage in their block."""
-    if count == 1:
-        return "1 record follows damage in its block: LevelDB's rule drops it"
-    return f"{count:,} records follow damage in their blocks: LevelDB's rule drops them"
+    where, them = ("1 record follows damage in its block", "it")
+    if count > 1:
+        where, them = (f"{count:,} records follow damage in their blocks", "them")
+    rules = {
+        Engine.LEVELDB: f"LevelDB's rule drops {them}",
+        Engine.ROCKSDB: "RocksDB, by default, stops at the first damage",
+        Engine.PEBBLE: "Pebble stops at the first damage",
+    }
+    return f"{where}: {rules[engine]}"
 
 
 def print_report(

@@ -33,7 +33,7 @@ from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import display_name, inputs_of, source_name
 from cordwood.cli._tally import Tally, take_results
 from cordwood.cli._terminal import print_folded, red
-from cordwood.types import Info, Run
+from cordwood.types import Engine, Info, Run
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -147,7 +147,9 @@ def _print_text(info: Info, tally: Tally) -> None:
         _print("export", f"{name}{export_text(export)}", is_damage=not export.ok)
     _print("damage", _damage(info), is_damage=bool(info.damaged_logs))
     if info.salvaged_count:
-        _print("", salvaged_text(info.salvaged_count))
+        engines = {database.engine for database in info.databases}
+        engine = engines.pop() if len(engines) == 1 else Engine.LEVELDB
+        _print("", salvaged_text(info.salvaged_count, engine))
     if info.zeros_inside_len:
         _print("zeros", zeros_inside_text(info.zeros_inside_len))
     if zeros := _zeros(info):
@@ -259,8 +261,10 @@ def _commands(info: Info) -> list[str]:
     path = _shell_word(info.path)
     if info.misnamed_logs and is_one_file([info.path]):
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]
-    verify = f"cordwood verify {path}"
     payloads = [payload for payload in info.log_count_by_payload if payload != "export-metadata"]
+    has_lost_batches = "write-batch" in payloads and len(info.damaged_logs) > len(info.damaged_manifests)
+    has_lost_batches &= {*payloads} <= {"write-batch", "version-edit"}
+    verify = f"cordwood verify {'--as write-batch ' * has_lost_batches}{path}"
     if info.misnamed_logs or len(payloads) > 1 or not info.log_count:
         return [verify]
     damage = [verify] if info.damaged_logs else []
@@ -269,7 +273,12 @@ def _commands(info: Info) -> list[str]:
     if kind is None:
         return [*damage, f"cordwood cat {path}"]
     verb = "cat" if kind.best == kind.name else "convert"
-    return [*damage, f"cordwood {verb} --as {kind.best} {path}"]
+    commands = [*damage, f"cordwood {verb} --as {kind.best} {path}"]
+    if kind.name == "wandb":
+        commands.append(f"cordwood convert --as wandb-run {path}")
+    if info.exports:
+        commands.append(f"cordwood convert --as entity --by-kind tables {path}")
+    return commands
 
 
 def _shell_word(path: str) -> str:
