@@ -10,6 +10,7 @@ or if an export is not complete.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,8 @@ from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import display_name, inputs_of, source_name
 from cordwood.cli._tally import Tally, take_results
 from cordwood.cli._terminal import print_folded, red
-from cordwood.types import Engine, Info, Run
+from cordwood.errors import CordwoodError
+from cordwood.types import Database, Engine, Info, ProblemKind, Run, Severity
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -160,13 +162,33 @@ def _print_text(info: Info, tally: Tally) -> None:
         _print("number", _numbers(info.misnamed_logs), is_damage=True)
     if tally.others:
         _print("others", tally.others_text())
-    repairs = [
-        f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"  # noqa: PTH118
-        for database in info.databases
-        if database.right_current
-    ]
-    _print_commands("repair", repairs)
+    _print_commands("repair", [line for database in info.databases for line in _repairs(database)])
     _print_commands("more", _commands(info))
+
+
+def _repairs(database: Database) -> Iterator[str]:
+    """What to do about the faults of a database, in lines."""
+    if database.right_current:
+        yield f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"  # noqa: PTH118
+    missing = [problem.path for problem in database.problems if problem.kind == ProblemKind.TABLE_MISSING]
+    if missing:
+        more = f" and {quantity(len(missing) - 1, 'more table')}" if len(missing) > 1 else ""
+        tool = {Engine.LEVELDB: "plyvel.repair_db", Engine.ROCKSDB: "ldb repair"}.get(database.engine)
+        without = f"; without {'them' if more else 'it'}: the engine's own repair, such as {tool}" if tool else ""
+        yield f"put {display_name(missing[0])}{more} back{without}"
+    for problem in database.problems:
+        if problem.kind == ProblemKind.MANIFEST_DAMAGED and _is_repairable(problem.path):
+            path, repaired = _shell_word(problem.path), f"{database.manifest}.repaired"
+            yield f"cordwood salvage --repair-bit-flips {path} {repaired}"
+            yield f"mv {repaired} {path}"
+
+
+def _is_repairable(path: str) -> bool:
+    """Whether flipped bits explain all damage to a log, so that `salvage` can repair it."""
+    with contextlib.suppress(OSError, CordwoodError):
+        regions = cordwood.verify(path).skipped
+        return all(region.bit_flip for region in regions if region.severity == Severity.CORRUPTION)
+    return False
 
 
 def _print_commands(label: str, commands: Sequence[str]) -> None:
