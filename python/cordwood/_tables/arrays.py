@@ -10,7 +10,16 @@ from typing import Any, TypeAlias
 
 from cordwood._tables.json_text import json_text
 from cordwood._tables.learner import shown_kind
-from cordwood._tables.schema import ColumnType, ListOf, MisfitError, SameNamesError, Shapes, StructOf, ToJson
+from cordwood._tables.schema import (
+    ColumnType,
+    ListOf,
+    MisfitError,
+    SameNamesError,
+    Shapes,
+    StructOf,
+    ToJson,
+    new_column,
+)
 
 Make: TypeAlias = Callable[[list[Any]], Any]
 """Makes an array of values; `None` is null."""
@@ -336,11 +345,6 @@ class Arrays:
             return pa.MapArray.from_arrays(starts, make_keys(keys), make_items(items), type=kind)
 
         return make
-
-
-def new_column(path: str) -> MisfitError:
-    """The error for a column, or a field of one, that was not found."""
-    return MisfitError(f"the column {path!r} was not there when the columns were found")
 
 
 def check_names(names: Any, what: str) -> None:

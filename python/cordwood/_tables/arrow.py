@@ -13,10 +13,9 @@ from cordwood._tables.arrays import (
     arrow_name,
     check_names,
     has_arrow_names,
-    new_column,
     with_arrow_names,
 )
-from cordwood._tables.schema import ColumnType, MisfitError, leaf_count
+from cordwood._tables.schema import ColumnType, MisfitError, leaf_count, new_column
 
 if TYPE_CHECKING:
     from cordwood._tables.native import NativeBatches, Records

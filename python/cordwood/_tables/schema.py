@@ -63,3 +63,8 @@ def leaf_count(kind: ColumnType) -> int:
     if isinstance(kind, ListOf):
         return leaf_count(kind.item)
     return sum(leaf_count(inside) for _, inside in kind.fields) if isinstance(kind, StructOf) else 1
+
+
+def new_column(path: str) -> MisfitError:
+    """The error for a column, or a field of one, that was not found."""
+    return MisfitError(f"the column {path!r} was not there when the columns were found")

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cordwood._tables.arrays import new_column
 from cordwood._tables.decoders import Row
 from cordwood._tables.json_text import json_text
 from cordwood._tables.payloads import PAYLOADS
-from cordwood._tables.schema import ColumnType, ToJson
+from cordwood._tables.schema import ColumnType, ToJson, new_column
 from cordwood._text import base64_text
 
 if TYPE_CHECKING:
