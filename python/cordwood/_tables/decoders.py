@@ -91,14 +91,13 @@ def raw(_: Log) -> Rows:
     return Rows(lambda record: [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}])
 
 
-ReadBatch: TypeAlias = "tuple[WriteBatch, PayloadError | None]"
-"""A write batch, and the fault after its first operations."""
-
-
-def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], ReadBatch]:
+def write_batches(
+    dialect: str | None, report: Callable[[str], None]
+) -> Callable[[bytes], tuple[WriteBatch, PayloadError | None]]:
     """Returns a function that reads write batches of a log in this dialect, each to its end.
 
-    It raises `PayloadError` for a record that is too short for the header of a batch.
+    It returns the batch, and the fault after its first operations. It raises `PayloadError` for a record that is too
+    short for the header of a batch.
 
     A few tags mean one thing to RocksDB and another to Pebble. A Pebble log that was not closed is laid out like a
     RocksDB log, an old one like a LevelDB log. The batches then decide: those that only one of the two engines can
@@ -111,7 +110,7 @@ def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callabl
     is_named = dialect in ("pebble", "rocksdb")
     is_sure = is_reported = False
 
-    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> ReadBatch:
+    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> tuple[WriteBatch, PayloadError | None]:
         batch = WriteBatch(record, engine=engine)
         try:
             len(batch)
@@ -119,7 +118,7 @@ def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callabl
             return batch, error
         return batch, None
 
-    def read_undecided(record: bytes) -> ReadBatch:
+    def read_undecided(record: bytes) -> tuple[WriteBatch, PayloadError | None]:
         nonlocal engine, other, is_sure, is_reported
         batch, error = read(record, engine)
         if is_sure and not error:
@@ -199,14 +198,16 @@ def _family_names(path: str) -> dict[int | None, bytes]:
     return {0: b"default", **names} if names else {}
 
 
-# The logs of a folder have the same MANIFESTs, and a MANIFEST may be longer than all of them.
-@functools.lru_cache(maxsize=8)
-def _families_in(manifest: str, *_state: int) -> dict[int | None, bytes]:
+def _read_families(manifest: str, *_state: int) -> dict[int | None, bytes]:
     """The names of the column families that a MANIFEST in this state adds; none if it is no log."""
     try:
         return dict(_families_of(cordwood.Reader(manifest, on_corruption="salvage")))
     except cordwood.DialectError:
         return {}
+
+
+# The logs of a folder have the same MANIFESTs, and a MANIFEST may be longer than all of them.
+_families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 
 def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
