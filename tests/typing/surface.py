@@ -3,7 +3,7 @@
 import io
 import mmap
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
@@ -237,7 +237,8 @@ reports = cordwood.verify(["example.log", Path("folder"), *cordwood.plan_splits(
 assert_type(reports, Results[Report])
 assert_type(reports["example.log"], Report)
 assert_type(
-    (reports.errors, reports.others, reports.ok), tuple[dict[str | Split, Exception], dict[str | Split, str], bool]
+    (reports.errors, reports.others, reports.ok),
+    tuple[Mapping[str | Split, Exception], Mapping[str | Split, str], bool],
 )
 assert_type(cordwood.salvage([Path("folder")], "new"), Results[Report])
 assert_type(cordwood.map(["folder"]), Results[LogMap])

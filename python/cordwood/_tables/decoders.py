@@ -34,7 +34,7 @@ class Log(NamedTuple):
     """The facts that the decoders of a log may need."""
 
     dialect: str | None
-    report: Callable[[str], None]
+    report: Callable[[str], None] = lambda _text: None
     """Gets the uncertain points."""
     leave_out: LeaveOut = lambda _record, _error: None
     """Gets each value that is left out of a row."""
@@ -76,7 +76,11 @@ def dicts(module: str) -> Callable[[Log], Rows]:
 
     def rows(log: Log) -> Rows:
         to_dict = dict_values(module)(log)
-        return Rows(lambda record: [{"offset": record.offset, **cast("Row", to_dict(record.data))}])
+
+        def of_record(record: cordwood.Record) -> Iterable[Row]:
+            return [{"offset": record.offset, **cast("Row", to_dict(record.data))}]
+
+        return Rows(of_record)
 
     return rows
 
@@ -88,7 +92,11 @@ def dict_values(module: str) -> Callable[[Log], ValueOf]:
 
 def raw(_: Log) -> Rows:
     """One row for a record, with its bytes."""
-    return Rows(lambda record: [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}])
+
+    def of_record(record: cordwood.Record) -> Iterable[Row]:
+        return [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
+
+    return Rows(of_record)
 
 
 def write_batches(
@@ -231,7 +239,8 @@ def is_version_edit(record: bytes, _: str | None) -> bool:
     """Whether a record can be a version edit."""
     from cordwood._native import VersionEdit
 
-    return VersionEdit(record) is not None
+    VersionEdit(record)
+    return True
 
 
 def live_files(_: Log) -> Rows:
@@ -405,7 +414,8 @@ def is_entity(record: bytes, _: str | None) -> bool:
     """Whether a record can be an entity."""
     from cordwood._native import decode_entity
 
-    return decode_entity(record) is not None
+    decode_entity(record)
+    return True
 
 
 def entities(_: Log) -> Rows:

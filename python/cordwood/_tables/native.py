@@ -51,7 +51,7 @@ def _leave_out(payload: Payload, records: Records, index: int) -> None:
         records.leave_out_value(record, error)
 
     try:
-        payload.rows(Log(None, lambda _: None, leave_out_value)).of_record(record)
+        payload.rows(Log(None, leave_out=leave_out_value)).of_record(record)
     except PayloadError as error:
         records.leave_out(record, error)
     else:
@@ -164,7 +164,7 @@ class NativeBatches:
     def _misfit(self, record: Record) -> MisfitError:
         """The error for a record with a value that does not fit its column, as the naive counterpart finds it."""
         error = MisfitError("the record has a value that its column cannot have")
-        rows: Iterable[dict[str, Any]] = self._payload.rows(Log(None, lambda _: None)).of_record(record)
+        rows: Iterable[dict[str, Any]] = self._payload.rows(Log(None)).of_record(record)
         for row in rows:
             try:
                 self._check(row)

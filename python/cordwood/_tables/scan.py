@@ -336,9 +336,8 @@ class _Log:
         maker = self._payload.rows_of(
             Log(
                 reader.dialect,
-                lambda _: None,
-                self.leave_out,
-                self.leave_out,
+                leave_out=self.leave_out,
+                cut=self.leave_out,
                 on_corruption=self._options["on_corruption"],
                 path=reader.path,
             )

@@ -48,7 +48,7 @@ VERBS = (
     "completion",
 )
 
-SYNONYMS = {
+SYNONYMS: dict[str, tuple[str, ...]] = {
     "salvage": ("fix", "recover", "repair", "rescue"),
     "verify": ("check", "fsck", "test", "validate"),
     "cat": ("dump", "print", "read"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -219,7 +220,7 @@ def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[byte
     if payload.value is None:
         return _encoder(None)
     as_text = _encoder(None)
-    value_of = payload.value(Log(dialect, lambda text: report_engine(name, text)))
+    value_of = payload.value(Log(dialect, functools.partial(report_engine, name)))
 
     def decode(data: bytes) -> _Encoded | None:
         try:

@@ -144,9 +144,10 @@ def _print_text(info: Info, tally: Tally) -> None:
     _print_databases(info)
     if info.exports:
         from cordwood._inputs.exports import export_text
-    for export in info.exports:
-        name = f"{display_name(export.path)}: " if len(info.exports) > 1 else ""
-        _print("export", f"{name}{export_text(export)}", is_damage=not export.ok)
+
+        for export in info.exports:
+            name = f"{display_name(export.path)}: " if len(info.exports) > 1 else ""
+            _print("export", f"{name}{export_text(export)}", is_damage=not export.ok)
     _print("damage", _damage(info), is_damage=bool(info.damaged_logs))
     if info.salvaged_count:
         engines = {database.engine for database in info.databases}

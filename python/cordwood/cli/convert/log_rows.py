@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -83,7 +84,7 @@ class LogRows:
         self._rows = self._payload.rows_of(
             Log(
                 reader.dialect,
-                lambda text: report_engine(source, text),
+                functools.partial(report_engine, source),
                 self._leave_out_value,
                 self._cut,
                 on_corruption=options.on_corruption,
@@ -137,7 +138,7 @@ class LogRows:
             if len(batch) and not self.read.record_count and self._payload.is_part:
                 first = record_at(batch, 0)
                 with contextlib.suppress(PayloadError):
-                    self._payload.rows(Log(self.reader.dialect, lambda _: None)).of_record(first)
+                    self._payload.rows(Log(self.reader.dialect)).of_record(first)
                     self._report_other_kind(first)
             self.read = Read(self.read.record_count + len(batch), batch_crc(batch, self.read.crc))
             yield Records(batch, self._first, self._leave_out, self._leave_out_value)

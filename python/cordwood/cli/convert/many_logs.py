@@ -32,6 +32,7 @@ from cordwood.cli.convert.writers import Table, open_table
 
 if TYPE_CHECKING:
     from cordwood._tables.learner import Columns
+    from cordwood.cli._selection import Selection
 
 FILE = "__file__"
 """The column for the file of a log, in tables whose first column is the ID of a run: several files may have one ID."""
@@ -76,13 +77,13 @@ class Logs:
     """
 
     def __init__(self, options: argparse.Namespace, form: str) -> None:
-        self.origin = PAYLOADS[options.payload].origin
+        self.origin: str = PAYLOADS[options.payload].origin
         self.firsts: dict[str, _First] = {}
         self._options = options
         self._form = form
         names_file = FILE in (options.columns or ())
         self._origins = [self.origin, FILE] if self.origin == "run_id" and names_file else [self.origin]
-        self.selection = selection_of(options, self._origins)
+        self.selection: Selection = selection_of(options, self._origins)
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
         # Pairs of files with the same `run_id`, the earlier one first.

@@ -43,6 +43,7 @@ class Table(Protocol):
             Failure: This form cannot represent a value; the message says which, without the name of the log.
             MisfitError: A value fits no column.
         """
+        ...
 
     def close(self) -> None:
         """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
