@@ -8,7 +8,7 @@ import pytest
 import reference
 
 import cordwood
-from cordwood import _info
+from cordwood import _content
 from cordwood.cli import main
 
 
@@ -98,7 +98,7 @@ def test_the_verb_prints_the_same(name, folder, capsys):
 
 
 def test_a_log_that_disappears_is_among_the_failures(folder, monkeypatch, capsys):
-    read = _info.read
+    read = _content.read
     gone = folder / "damaged.log"
     data = gone.read_bytes()
 
@@ -108,7 +108,7 @@ def test_a_log_that_disappears_is_among_the_failures(folder, monkeypatch, capsys
             gone.unlink()
         return report
 
-    monkeypatch.setattr(_info, "read", read_and_remove)
+    monkeypatch.setattr(_content, "read", read_and_remove)
     info = cordwood.info(folder)
     assert [(path, type(error)) for path, error in info.failures] == [(str(gone), FileNotFoundError)]
     # The two logs of the database.

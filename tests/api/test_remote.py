@@ -884,12 +884,15 @@ def test_modules_are_imported_when_they_are_needed(tmp_path):
     assert (
         run(f"""
 import sys, cordwood
-list(cordwood.open({str(path)!r})), cordwood.verify({str(path)!r}), cordwood.plan_splits([{str(path)!r}], 1)
+names = {{"cordwood._remote", "fsspec", "obstore", "upath", "concurrent.futures"}}
+list(cordwood.open({str(path)!r}))
+print(sorted(names & set(sys.modules)))
 with open({str(path)!r}, "rb") as file:
     list(cordwood.open(file))
-print(sorted({{"fsspec", "obstore", "upath", "concurrent.futures"}} & set(sys.modules)))
+cordwood.verify({str(path)!r}), cordwood.plan_splits([{str(path)!r}], 1)
+print(sorted(names & set(sys.modules)))
 """)
-        == "[]\n"
+        == "[]\n['cordwood._remote']\n"
     )
 
 

@@ -74,7 +74,7 @@ def test_info_reads_them_as_well(folder, capsys, monkeypatch):
             others.add(Path(path).name)
         return cordwood.verify(path, **options)
 
-    monkeypatch.setattr("cordwood._info.verify", verify)
+    monkeypatch.setattr("cordwood._content.verify", verify)
     assert main(["info", "--json", str(folder)]) == 3
     assert json.loads(capsys.readouterr().out)["record_count"] == 3 + 2 + 1 + 2 + 12 + 3 + 2
     long_logs = {"000001.log", "000002.log", "000004.log", "000005.log", "000006.log", "run-1.wandb"}

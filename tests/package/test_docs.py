@@ -15,6 +15,7 @@ PACKAGE = Path(cordwood.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
+    "docs/cli/evidence.md",
     "docs/format/implement.md",
     "docs/reference/arrow.md",
     "docs/reference/compat.md",
@@ -72,6 +73,11 @@ def test_the_rust_example_is_the_one_that_rust_runs():
     """The examples of the crate's own README are doc tests."""
     (example,) = re.findall(r"```rust\n.*?```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert example in (ROOT / "rust/cordwood/README.md").read_text(encoding="utf-8")
+
+
+def test_every_page_with_examples_is_among_them():
+    pages = ["README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+    assert {page for page in pages if "```python\n" in (ROOT / page).read_text(encoding="utf-8")} == set(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 import cordwood
-from cordwood import _info
+from cordwood import _content
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.expand import Input, is_one_file
 from cordwood._inputs.kind import METADATA
@@ -67,7 +67,7 @@ def _read(file: Input, threads: int, progress: Progress) -> cordwood.Report:
     if file.name == "-":
         text = "info takes files and folders, not stdin: copy it to a file; ./- is a file"
         raise OSError(errno.EINVAL, text, source_name("-"))
-    return _info.read(file, threads, progress)
+    return _content.read(file, threads, progress)
 
 
 def _describe(
@@ -76,7 +76,7 @@ def _describe(
     results: Iterator[tuple[Input, cordwood.Report | str | Exception]],
     options: argparse.Namespace,
 ) -> Status:
-    content = _info.Content()
+    content = _content.Content()
 
     def take(path: str, report: cordwood.Report) -> Status:
         if path in content.undetected:

@@ -1,0 +1,228 @@
+"""The contents of a file or a folder, for `cordwood.info` and the verb `info`."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from cordwood._inputs.each import Progress, each
+from cordwood._inputs.expand import Input, expand, is_stream
+from cordwood._inputs.kind import is_of_export
+from cordwood._native import Reader, decode_wandb, verify
+from cordwood._summary import summary_of_report
+from cordwood.errors import CordwoodError
+from cordwood.types import Database, Export, Info, OutcomeKind, Report, Run, Severity
+
+FOLDERS = {
+    "version-edit": ("logs of a database", {"version-edit", "write-batch"}),
+    "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
+    "wandb": ("runs of Weights & Biases", {"wandb"}),
+}
+"""The name of a folder in which a log contains this, and the possible contents of the others."""
+
+
+def described(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], threads: int) -> Info:
+    """The result of `cordwood.info`."""
+    names = [os.fsdecode(name) for name in ([source] if isinstance(source, str | bytes | os.PathLike) else source)]
+    files = expand(names)
+    content = Content()
+    for file, found in content.taken(each(files, read, threads)):
+        if isinstance(found, Exception) and not file.is_in_folder and len(files) == 1:
+            raise found
+    return content.info(" ".join(names), files)
+
+
+def read(file: Input, threads: int, progress: Progress) -> Report:
+    """Reads a log, as `each` calls it."""
+    if is_stream(file.name):
+        text = "info reads a log more than once, and this is a pipe or a device: copy it to a file"
+        raise OSError(errno.ESPIPE, text, file.name)
+    return verify(file.name, threads=threads, progress=progress)
+
+
+class Content:
+    """The logs of a source, together.
+
+    Attributes:
+        undetected: The paths of damaged logs whose dialect cannot be detected.
+        failures: The files that could not be read: the path, and the exception.
+    """
+
+    def __init__(self) -> None:
+        self.undetected: list[str] = []
+        self.failures: list[tuple[str, Exception]] = []
+        self._sums: Counter[str] = Counter()
+        self._dialects: Counter[str] = Counter()
+        self._compressions: Counter[str] = Counter()
+        self._payloads: Counter[str] = Counter()
+        self._others: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
+        self._runs: list[Run] = []
+        self._damaged: list[str] = []
+        self._manifests: list[str] = []
+        self._misnamed: list[tuple[str, int | None, int]] = []
+        self._report: Report | None = None
+
+    def taken(
+        self, results: Iterable[tuple[Input, Report | str | Exception]]
+    ) -> Iterator[tuple[Input, Report | str | Exception]]:
+        """The results of `each` for `read`, which are added."""
+        for file, found in results:
+            if isinstance(found, Exception):
+                self.failures.append((file.name, found))
+            elif isinstance(found, str):
+                self._others[found] += 1
+            else:
+                try:
+                    self._add(file.name, found)
+                except (OSError, CordwoodError, MemoryError) as error:
+                    # A live database may have removed the log.
+                    self.failures.append((file.name, error))
+                    yield file, error
+                    continue
+            yield file, found
+
+    def _add(self, path: str, report: Report) -> None:
+        from cordwood._tables.payloads import VERSION_EDIT
+
+        # It reads the log again, which can fail: all sums come after it.
+        payload = self._payload(path, report)
+        summary = summary_of_report(report)
+        if summary.has_no_dialect:
+            self.undetected.append(path)
+        if payload:
+            self._payloads[payload] += 1
+        if not report.ok:
+            self._damaged.append(path)
+            if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):
+                self._manifests.append(path)
+        if report.other_log_number is not None:
+            self._misnamed.append((path, report.log_number, report.other_log_number))
+        self._report = report
+        self._dialects[report.dialect] += 1
+        self._compressions[report.compression or "none"] += 1
+        self._counts[os.path.realpath(path)] = report.record_count
+        zeros = summary.zeros_at_end
+        zeros_len = zeros.length if zeros and not zeros.is_padding else 0
+        self._sums.update(
+            record_count=report.record_count,
+            salvaged_count=report.salvaged_count,
+            payload_len=report.payload_len,
+            file_len=report.file_len or 0,
+            damaged_len=report.len_by_severity.get(Severity.CORRUPTION, 0),
+            torn_count=int(summary.is_torn),
+            zeros_count=int(zeros_len > 0),
+            zeros_len=zeros_len,
+            zeros_inside_len=sum(region.length for region in summary.zeros_inside),
+        )
+
+    def _payload(self, path: str, report: Report) -> str | None:
+        """The kind of the records; `None` if there are none and the dialect does not say."""
+        log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+        with Reader(path, **log) as reader:
+            first = next(reader.records(), None)
+        if is_of_export(path):
+            from cordwood._inputs.exports import overall_message
+
+            if overall_message(path) is not None:
+                return "export-metadata"
+        from cordwood._tables.payloads import kinds_of
+
+        # For a log without records, it is known only if the dialect says it.
+        fits = kinds_of(first.data if first else b"", report.dialect)
+        if not (first or fits):
+            return None
+        payload = fits[0].name if len(fits) == 1 else "other"
+        if payload == "wandb":
+            is_torn = report.outcome.kind == OutcomeKind.TORN_TAIL
+            state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
+            first_time, last_time = _times_of(path, log)
+            self._runs.append(Run(path, report.record_count, first_time, last_time, state))
+        return payload
+
+    def info(self, path: str, files: Sequence[Input]) -> Info:
+        """The description of a source that stands for these files, once all of their results are taken."""
+        databases, exports = self._databases(files), self._exports(files)
+        is_one = len(files) == 1 and not files[0].is_in_folder
+        what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"  # noqa: PTH112
+        if is_one and self._report and self._report.outcome.zeros_offset == 0:
+            what = "only zeros"
+        if what == "a folder":
+            what = _folder(self._payloads, databases, exports) or what
+        names = ("record_count", "salvaged_count", "payload_len", "file_len", "damaged_len", "torn_count")
+        zeros = ("zeros_count", "zeros_len", "zeros_inside_len")
+        return Info(
+            path=path,
+            what=what,
+            log_count=self._dialects.total(),
+            log_count_by_dialect=dict(self._dialects),
+            log_count_by_compression=dict(self._compressions),
+            log_count_by_payload=dict(self._payloads),
+            **{name: self._sums[name] for name in (*names, *zeros)},
+            runs=tuple(self._runs),
+            databases=tuple(databases),
+            exports=tuple(exports),
+            damaged_logs=tuple(self._damaged),
+            damaged_manifests=tuple(self._manifests),
+            misnamed_logs=tuple(self._misnamed),
+            other_file_count_by_format=dict(self._others),
+            failures=tuple(self.failures),
+            report=self._report if self._dialects.total() == 1 else None,
+        )
+
+    def _databases(self, files: Iterable[Input]) -> list[Database]:
+        from cordwood._databases import databases_of
+
+        databases, failures = databases_of(files)
+        self.failures += failures
+        return databases
+
+    def _exports(self, files: Iterable[Input]) -> list[Export]:
+        if not any(is_of_export(file.name) for file in files):
+            return []
+        from cordwood._inputs.exports import exports_of
+
+        exports, failures = exports_of(files, self._counts)
+        self.failures += failures
+        return exports
+
+
+def _folder(payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export]) -> str | None:
+    """The name of a folder whose logs contain this; `None` if that is several things, or mostly unknown."""
+    known = payloads.keys() - {"other"}
+    known_count = sum(payloads[name] for name in known)
+    if databases and known <= FOLDERS["version-edit"][1] and known_count >= payloads["other"]:
+        return f"a database of {databases[0].engine}" if len(databases) == 1 else f"{len(databases):,} databases"
+    if exports and known <= FOLDERS["entity"][1]:
+        return FOLDERS["entity"][0] if len(exports) == 1 else f"{len(exports):,} exports of Datastore or Firestore"
+    for payload, (text, held) in FOLDERS.items():
+        if payload in known and known <= held and known_count > payloads["other"]:
+            return text
+    return None
+
+
+# The years 1 to 9999.
+_TIMES = range(-62_135_596_800, 253_402_300_800)
+
+
+def _times_of(path: str, log: dict[str, Any]) -> tuple[float, float] | tuple[None, None]:
+    """When the first and the last steps of a run were logged."""
+    with Reader(path, **log) as reader:
+        first, last = float("inf"), float("-inf")
+        for record in reader.records():
+            if b"_timestamp" in record.data and (time := _time_of(record.data)) is not None:
+                first, last = min(time, first), max(time, last)
+    return (first, last) if first <= last else (None, None)
+
+
+def _time_of(record: bytes) -> float | None:
+    with contextlib.suppress(CordwoodError, ValueError):
+        fields = decode_wandb(record, "history") or {"items": []}
+        for path, text in fields["items"]:
+            if path == ("_timestamp",) and _TIMES.start <= (time := float(text)) < _TIMES.stop:
+                return time
+    return None
