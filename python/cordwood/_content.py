@@ -148,7 +148,7 @@ class Content:
         """The description of a source that stands for these files, once all of their results are taken."""
         databases, exports = self._databases(files), self._exports(files)
         is_one = len(files) == 1 and not files[0].is_in_folder
-        what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"  # noqa: PTH112
+        what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"
         if is_one and self._report and self._report.outcome.zeros_offset == 0:
             what = "only zeros"
         if what == "a folder":

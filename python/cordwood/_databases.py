@@ -166,12 +166,12 @@ class _Folder:
         """Changes whenever the engine changes which files it needs."""
 
     def _path(self, name: str) -> str:
-        return os.path.join(self.path, name)  # noqa: PTH118 - pathlib is slow to import
+        return os.path.join(self.path, name)
 
     def _len(self, name: str) -> int | None:
         """The length of a file in bytes; `None` if it is missing, or is a folder, a pipe or a device."""
         try:
-            status = os.stat(self._path(name))  # noqa: PTH116
+            status = os.stat(self._path(name))
         except FileNotFoundError:
             return None
         return status.st_size if stat.S_ISREG(status.st_mode) else None
@@ -181,7 +181,7 @@ class _Folder:
         if self._len(name) is None:
             return None
         try:
-            with open(self._path(name), "rb") as file:  # noqa: PTH123
+            with open(self._path(name), "rb") as file:
                 return file.read(_TEXT_LEN_MAX)
         except FileNotFoundError:
             return None
@@ -223,7 +223,7 @@ class _Folder:
 
     def _is_database(self) -> bool:
         # Titan, beside RocksDB, keeps a MANIFEST of another kind.
-        if os.path.basename(os.path.abspath(self.path)) == "titandb":  # noqa: PTH100, PTH119
+        if os.path.basename(os.path.abspath(self.path)) == "titandb":
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
         if self.marker or (self.current is not None and not self.current.startswith(_NETEASE)):
@@ -293,9 +293,9 @@ class _Folder:
         RocksDB's info logs name each folder of tables (`db_paths`, `cf_paths`), but its options do not. The tables of a
         backup are in a folder that all backups share; those of Pebble may be in a store.
         """
-        above, name = os.path.split(os.path.abspath(self.path))  # noqa: PTH100
+        above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
-        if private == "private" and os.path.isfile(os.path.join(backup, "meta", name)):  # noqa: PTH113, PTH118
+        if private == "private" and os.path.isfile(os.path.join(backup, "meta", name)):
             return True
         if engine == Engine.PEBBLE:
             return any(name.startswith("REMOTE-OBJ-CATALOG") for name in self.names)
@@ -377,7 +377,7 @@ def database_lines(database: Database) -> list[tuple[str, str, bool]]:
     """A database in words: lines of a label, a text, and whether the text is about a fault."""
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
-        names[problem.kind].append(os.path.basename(problem.path))  # noqa: PTH119
+        names[problem.kind].append(os.path.basename(problem.path))
     current = next((text for kind, text in _CURRENT_TEXTS.items() if names[kind]), "{}").format(database.manifest)
     if database.newest_manifest:
         current += f"; {database.newest_manifest} is intact and the newest"

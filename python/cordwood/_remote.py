@@ -77,7 +77,7 @@ def own_path(name: str) -> str | None:
 def base_name(name: str) -> str:
     """The last part of a path or of a URL; for a member of an archive, the last part of its path there."""
     url = _URL.fullmatch(name)
-    return os.path.basename(url[2] if url else name)  # noqa: PTH119 - pathlib is slow to import
+    return os.path.basename(url[2] if url else name)
 
 
 def source_of(source: object) -> RangeReadable | None:

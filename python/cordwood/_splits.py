@@ -118,35 +118,37 @@ def plan_splits(
     >>> cordwood.plan_splits([("example.log", 60_024)], 32_768) == splits
     True
     """
-    from cordwood._inputs.each import result_of
-    from cordwood._inputs.many import named_files
-
     if split_len < 1:
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
-    # Refuses options that no reader of the splits would accept.
-    Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
+    if dialect or log_number is not None or compression:
+        # Refuses options that no reader of the splits would accept.
+        Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
-    def planned_of(file: Input, *_: object) -> tuple[int, LogFormat | None]:
-        return _planned(file, named)
-
-    def splits_of(file: Input) -> list[Split]:
-        planned = result_of(file, planned_of, dialect=named and named.dialect)
-        if isinstance(planned, Exception):
-            raise planned
-        if isinstance(planned, str):
-            return []
-        file_len, log = planned
+    def cut(name: str, file_len: int, log: LogFormat | None) -> list[Split]:
         number = log_number if log_number is not None or log is None else log.log_number
         own_compression = compression or (log and log.compression)
         own_len = max(file_len, 1) if log and log.dialect in NUMBERED_DIALECTS else split_len
         return [
-            Split(
-                file.name, start, min(start + own_len, file_len), log and log.dialect, number, own_compression, file_len
-            )
+            Split(name, start, min(start + own_len, file_len), log and log.dialect, number, own_compression, file_len)
             for start in range(0, file_len, own_len)
         ]
+
+    from cordwood._inputs.many import is_plain_file
+
+    if is_plain_file(sources):
+        name = os.fsdecode(sources)
+        return cut(name, os.stat(name).st_size, named or detect(name))
+
+    from cordwood._inputs.each import result_of
+    from cordwood._inputs.many import named_files
+
+    def splits_of(file: Input) -> list[Split]:
+        planned = result_of(file, lambda file, *_: _planned(file, named), dialect=named and named.dialect)
+        if isinstance(planned, Exception):
+            raise planned
+        return [] if isinstance(planned, str) else cut(file.name, *planned)
 
     files = named_files(sources)
     if not any("://" in file.name for file in files):
@@ -170,7 +172,7 @@ def _planned(file: Input, named: LogFormat | None) -> tuple[int, LogFormat | Non
     if is_url(file.name):
         ranges = RangeFile(ranges_of_url(file.name, file.file_len or None), 0, 0)
         return len(ranges), named or detect(cast("RangeReadable", ranges))
-    file_len = file.file_len or os.stat(file.name).st_size  # noqa: PTH116 - pathlib is slow to import
+    file_len = file.file_len or os.stat(file.name).st_size
     return file_len, named or detect(file.name)
 
 

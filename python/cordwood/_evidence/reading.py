@@ -54,12 +54,12 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
         if is_stream(file.name):
             raise CordwoodError("evidence reads a log several times, and this is a pipe or a device: copy it to a file")
         path = own_path(file.name)
-        before = os.stat(path) if path else None  # noqa: PTH116 - keeps the name as given
+        before = os.stat(path) if path else None
         report = verify(file.name, threads=threads, progress=progress, **log)
         if path is None or before is None:
             return LogEvidence(file.name, report)
         digest, left = hashlib.sha256(), before.st_size
-        with open(path, "rb", buffering=0) as opened:  # noqa: PTH123
+        with open(path, "rb", buffering=0) as opened:
             # A program may append as fast as this reads.
             while piece := opened.read(min(left, 1 << 20)):
                 progress(0)
@@ -94,7 +94,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     for index, log in enumerate(logs[:DETAILED_MAX]):
         log_format = format_of(log.report)
         try:
-            picture = picture_of(partial(str, log.path), log_format._asdict(), basename(log.path), fragments_max)  # noqa: PTH119
+            picture = picture_of(partial(str, log.path), log_format._asdict(), basename(log.path), fragments_max)
             logs[index] = log._replace(
                 regions=_regions(log),
                 keys=key_changes(log.path, log_format),
@@ -135,7 +135,7 @@ def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     if path is None:
         return tuple(RegionEvidence(region, None) for region in skipped)
     found: list[RegionEvidence] = []
-    with open(path, "rb") as file:  # noqa: PTH123
+    with open(path, "rb") as file:
         for region in skipped:
             file.seek(region.offset)
             found.append(RegionEvidence(region, file.read(min(region.length, FIRST_LEN))))

@@ -29,13 +29,13 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
     is_several = not is_one_file(names)
     # A trailing slash is that of a folder, and hides a file that has the name without it.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
-    is_folder = is_several or bare != destination or os.path.isdir(destination)  # noqa: PTH112
+    is_folder = is_several or bare != destination or os.path.isdir(destination)
     if not destination or not is_folder:
         return dict.fromkeys((file.name for file in files), destination)
     check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
     if any(file.name == "-" for file in files):
         raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
-    return {file.name: os.path.join(destination, file.relative) for file in files}  # noqa: PTH118
+    return {file.name: os.path.join(destination, file.relative) for file in files}
 
 
 def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:
@@ -47,12 +47,12 @@ def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> N
     if not folder:
         raise ValueError("the name of the folder is empty")
     bare = folder.rstrip(os.sep + (os.altsep or ""))
-    if bare and os.path.lexists(bare) and not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow to import
+    if bare and os.path.lexists(bare) and not os.path.isdir(folder):
         raise ValueError(f"{folder} is not a folder{why}")
     new = os.path.realpath(folder)
     for source in sources:
         old = os.path.realpath(source)
-        if os.path.isdir(source) and os.path.commonpath([new, old]) == old:  # noqa: PTH112
+        if os.path.isdir(source) and os.path.commonpath([new, old]) == old:
             raise ValueError(f"{folder} is in {source}: the new files would be among those that are read")
 
 
@@ -64,16 +64,16 @@ def make_folder(path: str, source: str) -> list[str]:
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
-        mode &= os.stat(os.path.dirname(log) or os.curdir).st_mode  # noqa: PTH116, PTH120
+        mode &= os.stat(os.path.dirname(log) or os.curdir).st_mode
     missing: list[str] = []
     above = path
     while above and not os.path.lexists(above):
         missing.insert(0, above)
-        above = os.path.dirname(above)  # noqa: PTH120 - pathlib is slow to import
+        above = os.path.dirname(above)
     for folder in missing:
         with contextlib.suppress(FileExistsError):
             # Without the bits for the owner, no file could be written there.
-            os.mkdir(folder, mode | 0o700)  # noqa: PTH102
+            os.mkdir(folder, mode | 0o700)
     return missing
 
 
@@ -95,10 +95,10 @@ def copied(
     created: list[str] = []
 
     def read(file: Input, _threads: int, progress: Progress) -> T:
-        destination = os.path.join(folder, file.relative)  # noqa: PTH118
+        destination = os.path.join(folder, file.relative)
         if os.path.lexists(destination):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-        created.extend(make_folder(os.path.dirname(destination), file.name))  # noqa: PTH120
+        created.extend(make_folder(os.path.dirname(destination), file.name))
         return copy(file.name, destination, **options | {"progress": progress})
 
     try:
@@ -107,4 +107,4 @@ def copied(
         # A folder stays if a log was written to it.
         for path in reversed(created):
             with contextlib.suppress(OSError):
-                os.rmdir(path)  # noqa: PTH106
+                os.rmdir(path)

@@ -45,7 +45,7 @@ class Input(NamedTuple):
 def is_one_file(names: Sequence[str]) -> bool:
     """Whether these names are a single file, rather than several, a pattern or a folder."""
     [name, *more] = names
-    return not (more or _is_pattern(name) or is_listed(name) or os.path.isdir(name))  # noqa: PTH112
+    return not (more or _is_pattern(name) or is_listed(name) or os.path.isdir(name))
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
@@ -75,7 +75,7 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
 def is_stream(name: str) -> bool:
     """Whether it is a pipe or a device: it can be read only once, and reading more may take forever."""
-    return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113
+    return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)
 
 
 def _is_pattern(name: str) -> bool:
@@ -93,9 +93,9 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
             above = _without_magic(name)
             for match in matches:
                 # No path leads out of the folder, whatever the pattern.
-                parts = os.path.relpath(match, above).split(os.sep)  # noqa: PTH206
-                relative = os.sep.join(part for part in parts if part != os.pardir)  # noqa: PTH118
-                if os.path.isdir(match):  # noqa: PTH112 - pathlib is slow to import
+                parts = os.path.relpath(match, above).split(os.sep)
+                relative = os.sep.join(part for part in parts if part != os.pardir)
+                if os.path.isdir(match):
                     # `**` also matches what is in the folder.
                     if "**" not in name:
                         yield from _in_folder(match, relative)
@@ -104,7 +104,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                 else:
                     # Alone, `-` is the name of stdin to a command.
                     yield _named("./-" if match == "-" else match, relative)
-        elif os.path.isdir(name):  # noqa: PTH112
+        elif os.path.isdir(name):
             yield from _in_folder(name, "")
         else:
             yield _named(name, base_name(name))
@@ -142,14 +142,14 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
 
     two_stars = re.fullmatch(rf"(?s)((?:.*?{_SEPARATOR})??)\*\*(?:{_SEPARATOR}+(.*))?", pattern)
     if not two_stars:
-        yield from glob.glob(pattern)  # noqa: PTH207 - keeps names
+        yield from glob.glob(pattern)
         return
     # `glob` itself goes through links that `**` matches, in circles, too. A shell does not.
     above, below = two_stars.groups("*")
-    for top in glob.glob(above) if above else [""]:  # noqa: PTH207
+    for top in glob.glob(above) if above else [""]:
         for path, folders, _ in _walk(top or os.curdir):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            folder = os.path.join(path, "")  # noqa: PTH118
+            folder = os.path.join(path, "")
             yield from _unsorted_matches(glob.escape(folder if top else folder[len("./") :]) + below)
 
 
@@ -158,15 +158,15 @@ _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 
 def _without_magic(pattern: str) -> str:
     """The folder that contains everything that a pattern can match."""
-    folder = os.path.dirname(pattern)  # noqa: PTH120
+    folder = os.path.dirname(pattern)
     while _has_magic(folder):
-        folder = os.path.dirname(folder)  # noqa: PTH120
+        folder = os.path.dirname(folder)
     return folder or os.curdir
 
 
 def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     try:
-        status = os.stat(name)  # noqa: PTH116
+        status = os.stat(name)
     except (OSError, ValueError):
         # A file that is missing is reported when it is opened.
         return Input(name, relative), identity_of(name)
@@ -182,8 +182,8 @@ def _walk(
     while below:
         for path, folders, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
             yield path, folders, names
-            paths = (os.path.join(path, name) for name in folders)  # noqa: PTH118
-            below += (path for path in paths if not os.path.islink(path))  # noqa: PTH114
+            paths = (os.path.join(path, name) for name in folders)
+            below += (path for path in paths if not os.path.islink(path))
 
 
 def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
@@ -198,12 +198,12 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
         found.append((Input(error.filename, "", is_in_folder=True, error=error), None))
 
     for path, folders, names in _walk(folder, unreadable):
-        linked = [name for name in folders if os.path.islink(os.path.join(path, name))]  # noqa: PTH114, PTH118
+        linked = [name for name in folders if os.path.islink(os.path.join(path, name))]
         found += ((_file_in(folder, above, path, name, "link to a folder"), None) for name in linked)
         for name in names:
-            full = os.path.join(path, name)  # noqa: PTH118
+            full = os.path.join(path, name)
             try:
-                status = os.stat(full)  # noqa: PTH116
+                status = os.stat(full)
             except FileNotFoundError:
                 found.append((_file_in(folder, above, path, name, "dangling link"), None))
                 continue
@@ -214,7 +214,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
             file = _file_in(folder, above, path, name, format_)
             if not format_:
                 file = file._replace(file_len=status.st_size)
-            (links if os.path.islink(full) else found).append((file, file_identity(status)))  # noqa: PTH114
+            (links if os.path.islink(full) else found).append((file, file_identity(status)))
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
     if any(is_of_export(file.name) for file, _ in found):
@@ -226,5 +226,5 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
 
 
 def _file_in(folder: str, above: str, path: str, name: str, format_: str | None) -> Input:
-    relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder), name))  # noqa: PTH118
-    return Input(os.path.join(path, name), relative, is_in_folder=True, format=format_)  # noqa: PTH118
+    relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder), name))
+    return Input(os.path.join(path, name), relative, is_in_folder=True, format=format_)

@@ -50,13 +50,13 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
     places = {os.path.realpath(file.name): place for place, (file, _) in enumerate(files)}
     missing: dict[int, list[tuple[str, str]]] = {}
     for real, (by, path) in listed.items():
-        if not os.path.isfile(path):  # noqa: PTH113
+        if not os.path.isfile(path):
             missing.setdefault(by, []).append((path, real))
         elif (place := places.get(real)) is not None and files[place][0].format in (None, EMPTY):
             file, identity = files[place]
             files[place] = file._replace(is_in_folder=False, format=None), identity
     for by, paths in missing.items():
-        name = os.path.basename(files[by][0].name)  # noqa: PTH119
+        name = os.path.basename(files[by][0].name)
         paths.sort()
         for path, real in paths[:_MISSING_MAX]:
             # It has no identity of its own.
@@ -102,7 +102,7 @@ def listed_files(path: str) -> list[str] | None:
     if not path.endswith(LIST_SUFFIX):
         overall = overall_message(path)
         return None if overall is None else _paths(overall, 1)
-    with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+    with open(path, "rb") as file:
         message = file.read(_LEN_MAX + 1)
     try:
         return _listed(message)
@@ -201,13 +201,13 @@ def _in_state(paths: Sequence[str], state: str) -> str:
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
-    return f"; {os.path.basename(paths[0])}{more} {state}"  # noqa: PTH119 - pathlib is slow to import
+    return f"; {os.path.basename(paths[0])}{more} {state}"
 
 
 def _beside(path: str, names: Iterable[str]) -> list[str]:
     """The paths of the files that the metadata of an export names. A link is in another folder than these."""
-    metadata = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114 - pathlib is slow to import
-    return [os.path.join(os.path.dirname(metadata), name) for name in names]  # noqa: PTH118, PTH120
+    metadata = os.path.realpath(path) if os.path.islink(path) else path
+    return [os.path.join(os.path.dirname(metadata), name) for name in names]
 
 
 def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -> Export:
@@ -229,7 +229,7 @@ def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
 def _len(path: str) -> int | None:
     """The length of a file in bytes; `None` if there is none."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - pathlib is slow to import
+        status = os.stat(path)
     except OSError:
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None

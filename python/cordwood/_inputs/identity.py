@@ -20,7 +20,7 @@ def identity_of(name: str) -> Identity | None:
     if path is None:
         return name
     try:
-        return file_identity(os.stat(path))  # noqa: PTH116 - pathlib is slow to import
+        return file_identity(os.stat(path))
     except (OSError, ValueError):
         return None
 

@@ -72,7 +72,7 @@ def may_be_log(path: str) -> bool:
     Raises:
         DialectError: It is known to be of another format.
     """
-    return detect(path) is not None or not os.path.getsize(path) or may_be_damaged_log(path)  # noqa: PTH202
+    return detect(path) is not None or not os.path.getsize(path) or may_be_damaged_log(path)
 
 
 def may_be_damaged_log(path: str) -> bool:
@@ -85,7 +85,7 @@ def may_be_damaged_log(path: str) -> bool:
     report = verify(path)
     if report.outcome.kind == OutcomeKind.TORN_TAIL:
         # A short text can look like one, but the header of a record is hardly ever text.
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+        with open(path, "rb") as file:
             return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
     return _has_flipped_bit(report)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from os import PathLike, fsdecode
-from os.path import basename
+from os.path import basename, isfile
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 from cordwood import _native
@@ -97,6 +97,11 @@ def _is_ok(name: str | Split, result: Any) -> bool:
     return result.ok and not (is_beginning and result.other_log_number is not None)
 
 
+def is_plain_file(source: object) -> TypeGuard[str | PathLike[str]]:
+    """Whether it is the path of a regular file: the most common source, which needs no further look."""
+    return _is_path(source) and "://" not in fsdecode(source) and isfile(source)
+
+
 def files_of(source: Any) -> list[Input] | None:
     """The files, if `source` stands for many logs; `None` if it is one log, or cannot be read at all."""
     if isinstance(source, bytes | Split):
@@ -132,7 +137,7 @@ def _name_or_input(item: Any) -> str | Input:
     if _is_path(item):
         return fsdecode(item)
     if isinstance(item, Split):
-        return Input(item.path, basename(item.path), file_len=item.end - item.start, source=item)  # noqa: PTH119
+        return Input(item.path, basename(item.path), file_len=item.end - item.start, source=item)
     if item is None:
         raise TypeError("a source must be a path, a URL, bytes or another buffer, or a Split, not None")
     return Input("", "", source=item)
@@ -156,7 +161,7 @@ def named_files(sources: Any) -> list[Input]:
                 name = fsdecode(path)
                 if file_len < 0:
                     raise ValueError(f"the length of {name} is negative: {file_len}")
-                names.append(Input(name, basename(name), file_len=file_len))  # noqa: PTH119
+                names.append(Input(name, basename(name), file_len=file_len))
             case path if _is_path(path):
                 names.append(fsdecode(path))
             case _:
@@ -224,6 +229,8 @@ def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
         return one(source, **options)
 
     def function(source: object, **options: Any) -> T | Results[T]:
+        if is_plain_file(source):
+            return one(source, **options)
         if (files := files_of(source)) is None:
             return of(source, options)
 

@@ -112,7 +112,7 @@ def _map_of(source: Any, **log: Any) -> LogMap:
 
     with Reader(source, **log) as reader:
         path = reader.path
-    picture = picture_of(lambda: source, log, basename(path or "log"), FRAGMENTS_MAX)  # noqa: PTH119
+    picture = picture_of(lambda: source, log, basename(path or "log"), FRAGMENTS_MAX)
     cells, totals = picture.cells, picture.cells.totals
     damaged_len = totals[Category.DAMAGE] + totals[Category.LOST]
     return LogMap(

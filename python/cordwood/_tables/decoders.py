@@ -194,14 +194,14 @@ _UP_TO_NAME = ("offset", "sequence", "kind", "column_family", "column_family_nam
 
 def _family_names(path: str) -> dict[int | None, bytes]:
     """The names of the column families, from the MANIFESTs beside a log; none if there is only the default one."""
-    folder = os.path.dirname(path) or os.curdir  # noqa: PTH120 - pathlib is slow to import
+    folder = os.path.dirname(path) or os.curdir
     names: dict[int | None, bytes] = {}
     # A folder that cannot be listed, or a file that cannot be read, has no names.
     with contextlib.suppress(OSError):
-        for file in sorted(os.listdir(folder)):  # noqa: PTH208
-            manifest = os.path.join(folder, file)  # noqa: PTH118
-            if re.fullmatch(r"MANIFEST-[0-9]+", file) and os.path.isfile(manifest):  # noqa: PTH113
-                status = os.stat(manifest)  # noqa: PTH116
+        for file in sorted(os.listdir(folder)):
+            manifest = os.path.join(folder, file)
+            if re.fullmatch(r"MANIFEST-[0-9]+", file) and os.path.isfile(manifest):
+                status = os.stat(manifest)
                 names.update(_families_in(manifest, status.st_ino, status.st_size, status.st_mtime_ns))
     return {0: b"default", **names} if names else {}
 

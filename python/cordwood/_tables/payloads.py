@@ -42,7 +42,7 @@ class Kind(NamedTuple):
 
     def is_name(self, path: str) -> bool:
         """Whether a file has the name that a database gives to its logs of this kind."""
-        name = os.path.basename(path)  # noqa: PTH119 - pathlib is slow to import
+        name = os.path.basename(path)
         return self.file_name is not None and re.fullmatch(self.file_name, name) is not None
 
 
@@ -362,7 +362,7 @@ def origin_of(path: str, column: str, *, is_escaped: bool = True) -> str:
     A name need not be valid text. Each of its other bytes is a lone surrogate, or, if `is_escaped`, six characters:
     `\udcff`.
     """
-    name = os.path.basename(path)  # noqa: PTH119 - pathlib is slow to import
+    name = os.path.basename(path)
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", name)):
         path = match[1]
     return path.encode("utf-8", "backslashreplace").decode() if is_escaped else path

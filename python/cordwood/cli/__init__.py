@@ -226,7 +226,7 @@ def _open_closed_streams() -> None:
     null = ("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")
     for name, flags, mode in null:
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.open(os.devnull, flags), mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+            setattr(sys, name, open(os.open(os.devnull, flags), mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -95,7 +95,7 @@ def reason_of(error: OSError) -> str:
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         with contextlib.suppress(OSError, ValueError):
-            reason += f"; it is a dangling link to {os.readlink(error.filename)}"  # noqa: PTH115 - slow to import
+            reason += f"; it is a dangling link to {os.readlink(error.filename)}"
     return reason
 
 

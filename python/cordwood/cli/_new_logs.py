@@ -63,7 +63,7 @@ class NewLogs:
         # A folder stays if a log was written to it.
         for folder in reversed(self._created):
             with contextlib.suppress(OSError):
-                os.rmdir(folder)  # noqa: PTH106
+                os.rmdir(folder)
 
     def write(
         self, name: str, copy: Callable[[str, Callable[[int], object]], cordwood.Report]
@@ -90,14 +90,14 @@ class NewLogs:
                 f"{self._written[place]} has been copied to {destination}, where this one would also go; "
                 "copy it on its own, to another folder"
             )
-        if os.path.exists(destination) and not os.path.isfile(destination):  # noqa: PTH110, PTH113
+        if os.path.exists(destination) and not os.path.isfile(destination):
             # A pipe or a device would be replaced by the new log.
             raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
         check_destination([name], destination, overwrite=overwrite)
         if overwrite:
             _check_replaced(destination)
         if destination != self._options.destination:
-            self._created.extend(make_folder(os.path.dirname(destination), name))  # noqa: PTH120 - pathlib is slow to import
+            self._created.extend(make_folder(os.path.dirname(destination), name))
         with unfinished(destination, overwrite=overwrite) as new, ProgressBar(name) as progress:
             report = copy(new, progress)
         _sync_folder(destination)
@@ -107,7 +107,7 @@ class NewLogs:
 
 def new_log_fields(path: str) -> dict[str, object]:
     """The JSON about a new log."""
-    length = os.path.getsize(path)  # noqa: PTH202 - pathlib is slow to import
+    length = os.path.getsize(path)
     return {"destination": path, "destination_len": length, "destination_sha256": sha256_of(path, length)}
 
 
@@ -134,7 +134,7 @@ def _sync_folder(path: str) -> None:
     """Syncs the name of a file, whose content is already on the disk."""
     # On Windows, a folder cannot be opened.
     if os.name == "posix":
-        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)  # noqa: PTH120
+        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
         try:
             os.fsync(folder)
         except OSError as error:

@@ -202,11 +202,11 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
     refusal = f"which --overwrite does not replace with a {what}{advice}"
     # detect() raises for a file that is not a log or cannot be read; either may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
-        if not os.path.isfile(destination):  # noqa: PTH113 - pathlib is slow to import
+        if not os.path.isfile(destination):
             return
         if cordwood.detect(destination) is not None:
             raise ValueError(f"{destination} is a log, {refusal}")
-        if os.path.getsize(destination) and may_be_damaged_log(destination):  # noqa: PTH202
+        if os.path.getsize(destination) and may_be_damaged_log(destination):
             raise ValueError(f"{destination} may be a damaged log, {refusal}")
 
 
@@ -220,7 +220,7 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
     if name == "-":
         yield stdout()
         return
-    is_stream = os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113 - pathlib is slow to import
+    is_stream = os.path.exists(name) and not os.path.isfile(name)
     with contextlib.nullcontext(name) if is_stream else unfinished(name, overwrite=overwrite) as path:
         try:
             mode = _mode_of(sources)
@@ -244,7 +244,7 @@ def _mode_of(sources: Iterable[Input]) -> int:
         if source.name != "-" and not source.format and (path := local_path(source.name)) is not None:
             # An unreadable file is reported elsewhere.
             with contextlib.suppress(OSError, ValueError):
-                mode = os.stat(path).st_mode & _PERMISSIONS  # noqa: PTH116
+                mode = os.stat(path).st_mode & _PERMISSIONS
                 allowed = mode if allowed is None else allowed & mode
     return 0o666 if allowed is None else allowed
 
@@ -264,31 +264,31 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     the number of a log.
     """
     target = os.path.realpath(name)
-    folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
-    new = os.path.join(folder, os.path.basename(os.path.normpath(name)))  # noqa: PTH118, PTH119
+    folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
+    new = os.path.join(folder, os.path.basename(os.path.normpath(name)))
 
     def remove() -> None:
         # It may not be there, for example because its name is too long.
         with contextlib.suppress(OSError):
-            os.unlink(new)  # noqa: PTH108 - pathlib is slow to import
+            os.unlink(new)
         with contextlib.suppress(FileNotFoundError):
             try:
-                os.rmdir(folder)  # noqa: PTH106
+                os.rmdir(folder)
             except OSError:
                 # A signal has interrupted `cordwood.salvage`, whose temporary file is there. A folder is listed only
                 # then: it takes memory, and a lack of memory may be why there is a file to remove.
-                for file in os.listdir(folder):  # noqa: PTH208
-                    os.unlink(os.path.join(folder, file))  # noqa: PTH108, PTH118
-                os.rmdir(folder)  # noqa: PTH106
+                for file in os.listdir(folder):
+                    os.unlink(os.path.join(folder, file))
+                os.rmdir(folder)
 
     with _called_on_signals(remove):
         try:
-            os.mkdir(folder, 0o700)  # noqa: PTH102
+            os.mkdir(folder, 0o700)
             yield new
             if overwrite:
                 with contextlib.suppress(FileNotFoundError):
-                    os.chmod(new, os.stat(target).st_mode & _PERMISSIONS)  # noqa: PTH101, PTH116
-                os.replace(new, target)  # noqa: PTH105
+                    os.chmod(new, os.stat(target).st_mode & _PERMISSIONS)
+                os.replace(new, target)
             else:
                 _rename_to_new(new, target)
         except OSError as error:
@@ -309,7 +309,7 @@ def _rename_to_new(old: str, new: str) -> None:
     except OSError:
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), old) from None
-        os.rename(old, new)  # noqa: PTH104
+        os.rename(old, new)
 
 
 @contextlib.contextmanager

@@ -81,7 +81,7 @@ def hint_at_payload(options: argparse.Namespace) -> None:
         return
     for file in inputs_of(options.sources):
         # Opening a pipe again would wait for another writer.
-        if not os.path.isfile(file.name):  # noqa: PTH113 - pathlib is slow to import
+        if not os.path.isfile(file.name):
             continue
         # An unreadable log has been reported.
         with contextlib.suppress(OSError, cordwood.CordwoodError):

@@ -32,7 +32,7 @@ class ProgressBar:
         total = None
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(OSError, ValueError):
-            total = None if name == "-" or is_url(name) else os.stat(name).st_size  # noqa: PTH116 - slow to import
+            total = None if name == "-" or is_url(name) else os.stat(name).st_size
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )

@@ -171,12 +171,12 @@ def sha256_of(name: str, length: int | None, on_read: Callable[[int], object] | 
 
     `on_read` is called with the number of bytes of each read.
     """
-    if length is None or name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
+    if length is None or name == "-" or not os.path.isfile(name):
         return None
     import hashlib
 
     digest = hashlib.sha256()
-    with open(name, "rb", buffering=0) as file:  # noqa: PTH123
+    with open(name, "rb", buffering=0) as file:
         while length > 0:
             piece = file.read(min(length, _HASHED_LEN))
             if not piece:

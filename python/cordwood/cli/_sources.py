@@ -131,7 +131,7 @@ class Reopenable:
             return
         first = os.fstat(self._file.fileno())
         try:
-            is_same = os.path.samestat(first, os.stat(self._name))  # noqa: PTH116 - keeps the name as given
+            is_same = os.path.samestat(first, os.stat(self._name))
         except FileNotFoundError:
             is_same = False
         if not is_same:
@@ -155,8 +155,8 @@ def reopenable(name: str) -> Generator[Reopenable]:
         if is_url(name):
             yield Reopenable(name, None, is_path=False)
             return
-        is_path = name != "-" and os.path.isfile(name)  # noqa: PTH113 - pathlib is slow to import
-        file: IO[bytes] = stdin() if name == "-" else stack.enter_context(open(name, "rb"))  # noqa: PTH123
+        is_path = name != "-" and os.path.isfile(name)
+        file: IO[bytes] = stdin() if name == "-" else stack.enter_context(open(name, "rb"))
         if not file.seekable():
             import shutil
             import tempfile

@@ -107,5 +107,5 @@ def _file_len(name: str) -> float:
     """
     if name == "-" or is_url(name):
         return math.inf
-    status = os.stat(name)  # noqa: PTH116 - pathlib is slow to import
+    status = os.stat(name)
     return status.st_size if stat.S_ISREG(status.st_mode) else math.inf

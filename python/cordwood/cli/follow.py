@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
     check_output(options)
-    if os.path.isdir(options.source):  # noqa: PTH112 - pathlib is slow to import
+    if os.path.isdir(options.source):
         raise Failure(f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes the name of one file")
     if options.source == "-":
         raise Failure("<stdin>: follow takes the name of one file, not stdin; cordwood cat - reads it; ./- is a file")
@@ -117,7 +117,7 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
     A follower waits for more: only a file with the signature of another format is an error. It also waits at the rest
     of another log in the file; if the file was renamed, it would wait forever, silently.
     """
-    if not os.path.isfile(options.source):  # noqa: PTH113 - pathlib is slow to import
+    if not os.path.isfile(options.source):
         return True
     if options.dialect:
         log = cordwood.LogFormat(follower.dialect, follower.log_number)

@@ -127,9 +127,9 @@ def _add_to(regions: list[Region], fragment: cordwood.Fragment) -> None:
 
 def _write(region: Region, source: Reopenable, log: Input, folder: str) -> None:
     """Writes the bytes of a region to a new file, which is as private as the log."""
-    stem = os.path.join(folder, "stdin" if log.name == "-" else log.relative)  # noqa: PTH118 - pathlib is slow to import
+    stem = os.path.join(folder, "stdin" if log.name == "-" else log.relative)
     path = f"{stem}.{region.begin}-{region.end}"
-    make_folder(os.path.dirname(path), log.name)  # noqa: PTH120
+    make_folder(os.path.dirname(path), log.name)
     try:
         with new_file(path, [log]) as file:
             for begin in range(region.begin, region.end, PIECE_LEN):

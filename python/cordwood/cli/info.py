@@ -170,7 +170,7 @@ def _print_text(info: Info, tally: Tally) -> None:
 def _repairs(database: Database) -> Iterator[str]:
     """What to do about the faults of a database, in lines."""
     if database.right_current:
-        yield f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"  # noqa: PTH118
+        yield f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"
     missing = [problem.path for problem in database.problems if problem.kind == ProblemKind.TABLE_MISSING]
     if missing:
         more = f" and {quantity(len(missing) - 1, 'more table')}" if len(missing) > 1 else ""
@@ -205,7 +205,7 @@ def _print_databases(info: Info) -> None:
         print_database_lines(info.databases[0])
         return
     for database in info.databases:
-        beginning = os.path.join(database.path, "")  # noqa: PTH118 - pathlib is slow to import
+        beginning = os.path.join(database.path, "")
         damaged = [path for path in info.damaged_logs if path.startswith(beginning)]
         if damaged or not database.ok:
             logs = f", {quantity(len(damaged), 'damaged log')}" if damaged else ""

@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> Status:
         fields = new_log_fields(destination) if options.json else None
         print_report(name, report, summary_of_report(report), options, sha256=sha256, fields=fields)
         if not options.json:
-            length = os.path.getsize(destination)  # noqa: PTH202 - pathlib is slow to import
+            length = os.path.getsize(destination)
             part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
             what = f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}"
             print(f"  wrote {escaped(destination)}: {what}")

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> Status:
     def split(name: str) -> Status:
         if name == "-":
             raise SourceFailure("split takes files, not stdin: copy it to a file; ./- is a file")
-        if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
+        if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **log_options(options))
         # Only this makes a range longer than --len in whole blocks.

@@ -87,11 +87,11 @@ def run(options: argparse.Namespace) -> Status:
     # If it cannot be read, no log is created.
     records = stdin()
     with contextlib.suppress(FileNotFoundError):
-        log = os.stat(options.destination)  # noqa: PTH116
+        log = os.stat(options.destination)
         if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(records.fileno())):
             raise Failure(f"{options.destination}: input file is output file")
-    # A pipe or a device has no disk to wait for. (pathlib is slow to import.)
-    is_stream = os.path.exists(options.destination) and not os.path.isfile(options.destination)  # noqa: PTH110, PTH113
+    # A pipe or a device has no disk to wait for.
+    is_stream = os.path.exists(options.destination) and not os.path.isfile(options.destination)
     try:
         writer = cordwood.Writer(
             sys.stdout.buffer if to_stdout else options.destination,
@@ -143,7 +143,7 @@ def _report_written(options: argparse.Namespace, begin: int) -> None:
 
     The length that a failed call has written is not known otherwise.
     """
-    if not os.path.isfile(options.destination):  # noqa: PTH113 - pathlib is slow to import
+    if not os.path.isfile(options.destination):
         return
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         found = cordwood.verify(options.destination, start=begin, **log_options(options))

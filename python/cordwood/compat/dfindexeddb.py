@@ -171,7 +171,7 @@ class FileReader:
 
     def GetBlocks(self) -> Iterator[Block]:  # noqa: N802
         """The blocks of the file, as they are."""
-        with open(self.filename, "rb") as file:  # noqa: PTH123
+        with open(self.filename, "rb") as file:
             offset = 0
             while data := file.read(Block.BLOCK_SIZE):
                 yield Block(offset, data)

@@ -108,7 +108,7 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
         RuntimeError: A document has a property `_key`.
     """
     if isinstance(path_or_fp, str):
-        with open(path_or_fp, "rb") as file:  # noqa: PTH123
+        with open(path_or_fp, "rb") as file:
             yield from parse_leveldb_documents(file)
         return
     for record in RecordsReader(path_or_fp):

@@ -159,11 +159,11 @@ class DataStore:
         Raises:
             FileHeaderError: It does not begin as a `.wandb` file does, or is empty.
         """
-        file = open(fname, "rb")  # noqa: PTH123, SIM115 - closed in `close`
+        file = open(fname, "rb")  # noqa: SIM115 - closed in `close`
         try:
             self.close()  # If it was being written, all of it must be there.
             file.seek(0)
-            self._size_bytes = os.stat(fname).st_size  # noqa: PTH116
+            self._size_bytes = os.stat(fname).st_size
         except BaseException:
             file.close()
             raise

@@ -264,4 +264,4 @@ def _form_of(destination: str) -> str:
 
 
 def _suffix(destination: str) -> str:
-    return os.path.splitext(destination)[1].lower()  # noqa: PTH122 - pathlib is slow to import
+    return os.path.splitext(destination)[1].lower()

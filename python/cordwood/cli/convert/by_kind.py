@@ -71,7 +71,7 @@ def _paths(folder: str, kinds: Iterable[str | None], form: str) -> dict[str | No
         other = alike.setdefault(unicodedata.normalize("NFC", name.casefold()), kind)
         if other != kind:
             raise Failure(f"the kinds {other!r} and {kind!r} would have the same file on some systems: {_ADVICE}")
-        paths[kind] = os.path.join(folder, name)  # noqa: PTH118 - pathlib is slow to import
+        paths[kind] = os.path.join(folder, name)
     return paths
 
 

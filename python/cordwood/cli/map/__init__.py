@@ -96,7 +96,7 @@ def _draw_svg(options: argparse.Namespace) -> Status:
     def draw(name: str, source: Callable[[], Source]) -> Cells:
         nonlocal fragments_max
         title = display_name(name)
-        heading = os.path.basename(title) if is_one else title  # noqa: PTH119 - pathlib is slow to import
+        heading = os.path.basename(title) if is_one else title
         picture = picture_of(source, log_options(options), heading, fragments_max)
         fragments_max -= picture.fragment_count
         drawings.append(picture.drawing)
