@@ -921,6 +921,30 @@ class Writer:
         ...     writer.durable_offset
         10
         """
+    def wait_durable(self, offset: int, /) -> None:
+        """Waits until every byte before an offset is on the disk, without appending a record.
+
+        So one thread can append and another wait, with `tell()` after the append as the offset. It
+        shares the sync of another thread if that covers the offset; otherwise it syncs. Ctrl-C
+        raises after the sync.
+
+        Args:
+            offset: A file offset, in bytes. A record ends where `tell()` is after its `append`, not
+                at the offset that `append` returns.
+
+        Raises:
+            OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
+                failed, as for `sync`.
+            OverflowError: `offset` is negative.
+            io.UnsupportedOperation: The sink has no file descriptor.
+            ClosedError: The writer is closed.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        ...     writer.wait_durable(writer.tell())
+        ...     writer.durable_offset
+        10
+        """
     @property
     def durable_offset(self) -> int:
         """Everything before this file offset is on the disk, and survives a crash of the machine.

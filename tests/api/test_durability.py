@@ -1,6 +1,7 @@
 """The promises of a writer to a file when a write or a sync fails, the process ends, or another writer interferes."""
 
 import errno
+import io
 import os
 import resource
 import signal
@@ -165,6 +166,67 @@ def test_a_thread_that_syncs_does_not_keep_others_waiting(path):
         stop.set()
         thread.join(60)
     assert sum(record == b"plain" for record in cordwood.open(path)) == 20_000
+
+
+def test_wait_durable_syncs_and_appends_nothing(path):
+    with cordwood.Writer(path, flush="close") as writer:
+        writer.append(b"one")
+        writer.wait_durable(writer.tell())
+        assert (writer.durable_offset, writer.tell()) == (10, 10)
+        assert path.read_bytes() == reference.encode([b"one"])
+        with pytest.raises(OSError, match="the offset 11 is after the end of the log, 10") as caught:
+            writer.wait_durable(11)
+        assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, str(path))
+        with pytest.raises(OverflowError):
+            writer.wait_durable(-1)
+    with pytest.raises(cordwood.ClosedError):
+        writer.wait_durable(10)
+
+
+def test_wait_durable_of_a_writer_to_an_object(path):
+    with path.open("wb") as file, cordwood.Writer(file) as writer:
+        writer.append(b"one")
+        writer.wait_durable(10)
+        assert (writer.durable_offset, path.read_bytes()) == (10, reference.encode([b"one"]))
+        with pytest.raises(OSError, match="the offset 11 is after the end of the log, 10"):
+            writer.wait_durable(11)
+    with cordwood.Writer(io.BytesIO()) as writer:
+        writer.append(b"one")
+        with pytest.raises(io.UnsupportedOperation):
+            writer.wait_durable(10)
+
+
+def test_a_thread_that_waits_for_an_offset_does_not_keep_others_waiting(path):
+    """It waits without the interpreter and without the lock; if it had them, this would take forever."""
+    with cordwood.Writer(path) as writer:
+        end = writer.append(b"begin") + 7 + 5
+        is_stopped = threading.Event()
+
+        def wait():
+            while not is_stopped.is_set():
+                offset = writer.tell()
+                writer.wait_durable(offset)
+                assert writer.durable_offset >= offset >= end
+
+        with ThreadPoolExecutor(1) as pool:
+            waits = pool.submit(wait)
+            for _ in range(20_000):
+                writer.append(b"plain")
+            is_stopped.set()
+            waits.result(60)
+
+
+@pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
+def test_wait_durable_fails_with_the_sync_and_after_it(path):
+    writer = cordwood.Writer(path)
+    writer.append(b"one")
+    with failing("fdatasync"), pytest.raises(OSError, match="no byte is known to be on the disk"):
+        writer.wait_durable(10)
+    with pytest.raises(OSError, match="an earlier sync failed"):
+        writer.wait_durable(10)
+    assert writer.durable_offset == 0
+    with pytest.raises(OSError, match="an earlier sync failed"):
+        writer.close()
 
 
 # A second writer -------------------------------------------------------------------------------

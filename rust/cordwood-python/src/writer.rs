@@ -1,6 +1,7 @@
 //! The class `Writer`.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
@@ -83,6 +84,19 @@ impl Object {
         });
         synced.map_err(|error: cordwood::Error| to_python(py, error, None))?;
         self.durable_offset = writer.offset();
+        Ok(())
+    }
+
+    fn wait_durable(&mut self, py: Python<'_>, offset: u64) -> PyResult<()> {
+        let end = self.writer()?.offset();
+        if offset > end {
+            let text = format!("the offset {offset} is after the end of the log, {end}");
+            let source = io::Error::new(io::ErrorKind::InvalidInput, text);
+            return Err(to_python(py, source.into(), None));
+        }
+        if offset > self.durable_offset {
+            self.sync(py)?;
+        }
         Ok(())
     }
 }
@@ -391,6 +405,42 @@ impl Writer {
                 let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 state.sync(py)
+            }
+        }
+    }
+
+    /// Waits until every byte before an offset is on the disk, without appending a record.
+    ///
+    /// So one thread can append and another wait, with `tell()` after the append as the offset. It
+    /// shares the sync of another thread if that covers the offset; otherwise it syncs. Ctrl-C
+    /// raises after the sync.
+    ///
+    /// Args:
+    ///     offset: A file offset, in bytes. A record ends where `tell()` is after its `append`, not
+    ///         at the offset that `append` returns.
+    ///
+    /// Raises:
+    ///     OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
+    ///         failed, as for `sync`.
+    ///     OverflowError: `offset` is negative.
+    ///     io.UnsupportedOperation: The sink has no file descriptor.
+    ///     ClosedError: The writer is closed.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// ...     writer.wait_durable(writer.tell())
+    /// ...     writer.durable_offset
+    /// 10
+    #[pyo3(signature = (offset, /))]
+    fn wait_durable(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
+        match &self.sink {
+            Sink::File(log) => py
+                .detach(|| log.wait_durable(offset))
+                .map_err(|error| self.raised(py, error)),
+            Sink::Object(object) => {
+                let mut state = self.object(py, object)?;
+                let _owner = object.may_run_python();
+                state.wait_durable(py, offset)
             }
         }
     }

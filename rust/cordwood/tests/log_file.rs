@@ -664,6 +664,99 @@ fn threads_share_a_failed_sync() {
     assert_eq!(log.durable_offset(), 0);
 }
 
+/// It writes buffered records, but syncs only if the bytes are not on the disk yet.
+#[test]
+fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append(b"one")?;
+    log.append(b"two")?;
+    log.wait_durable(10)?;
+    assert_eq!((log.durable_offset(), double.state().synced_len), (20, 20));
+    for offset in [0, 10, 20] {
+        log.wait_durable(offset)?;
+    }
+    assert_eq!((sync_count(&double), log.offset()), (1, 20));
+    log.append(b"six")?;
+    log.flush()?;
+    log.wait_durable(20)?;
+    assert_eq!(sync_count(&double), 1, "the third record was not waited for");
+    log.wait_durable(21)?;
+    assert_eq!((sync_count(&double), log.durable_offset()), (2, 30));
+    assert_eq!(records(&double.bytes()), [b"one", b"two", b"six"]);
+    Ok(())
+}
+
+/// The offset at which a record of an open container begins can be waited for: the container is
+/// closed.
+#[test]
+fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
+    let double = Double::default();
+    let log = create(&double, buffered().with_dialect(Dialect::PACKED));
+    log.append(b"one")?;
+    log.append(b"two")?;
+    let end = log.offset();
+    assert_eq!(double.ops(), []);
+    log.wait_durable(end)?;
+    assert!(double.state().synced_len >= end);
+    assert_eq!(log.durable_offset(), double.bytes().len() as u64);
+    Ok(())
+}
+
+/// A thread that waits for bytes which a running sync covers does not sync again.
+#[test]
+fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
+    let double = Double::default();
+    double.state().sync_time = Duration::from_millis(50);
+    let log = plain(&double);
+    std::thread::scope(|scope| {
+        let appends = scope.spawn(|| log.append_sync(b"one"));
+        while double.state().begun_syncs == 0 {
+            std::thread::yield_now();
+        }
+        log.wait_durable(10)?;
+        assert!(double.state().synced_len >= 10);
+        appends.join().expect("no panic").map(drop)
+    })?;
+    assert_eq!(double.state().begun_syncs, 1);
+    Ok(())
+}
+
+#[test]
+fn waiting_for_an_offset_fails_where_no_sync_can_cover_it() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append_sync(b"one")?;
+    let result = log.wait_durable(11);
+    let Err(Error {
+        kind: ErrorKind::Io { source, .. },
+        ..
+    }) = result
+    else {
+        panic!("{result:?}")
+    };
+    assert_eq!(source.kind(), io::ErrorKind::InvalidInput);
+    assert_eq!(source.to_string(), "the offset 11 is after the end of the log, 10");
+    assert_eq!(sync_count(&double), 1);
+
+    log.append(b"two")?;
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.wait_durable(20)), (Some(EIO), 10, false));
+    // The second offset is on the disk; a failed log answers no call.
+    for offset in [20, 10] {
+        assert_eq!(write_error(log.wait_durable(offset)), (Some(EIO), 10, false));
+    }
+    assert_eq!(write_error(log.close()), (Some(EIO), 10, false));
+    assert!(matches!(
+        log.wait_durable(10),
+        Err(Error {
+            kind: ErrorKind::Closed,
+            ..
+        })
+    ));
+    Ok(())
+}
+
 /// A record that returns different bytes at each call is written as one of its values.
 #[test]
 fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> {

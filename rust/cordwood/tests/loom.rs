@@ -134,6 +134,27 @@ fn two_threads_share_a_sync() {
     check(false, FlushPolicy::OnClose, false);
 }
 
+/// One thread appends and syncs, the other waits for a record that was appended before.
+#[test]
+fn a_thread_waits_for_a_record_of_another() {
+    loom::model(|| {
+        let file = Arc::new(File::default());
+        let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), LogFileOptions::default());
+        let log = loom::sync::Arc::new(log.expect("an empty file"));
+        log.append(RECORD).expect("nothing fails");
+        let appends = {
+            let log = log.clone();
+            loom::thread::spawn(move || log.append_sync(RECORD).map(drop))
+        };
+        log.wait_durable(STORED_LEN).expect("nothing fails");
+        assert!(
+            file.synced_len.load(SeqCst) >= STORED_LEN,
+            "it returned before the sync"
+        );
+        appends.join().expect("no panic").expect("nothing fails");
+    });
+}
+
 /// Records that a thread appends before it syncs share no container with those of another thread.
 #[test]
 fn two_threads_share_a_sync_of_a_packed_log() {

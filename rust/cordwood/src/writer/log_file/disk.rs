@@ -133,16 +133,15 @@ impl LogFile {
         }
     }
 
-    /// Waits until everything written so far is on the disk. One of the waiting threads syncs for
-    /// all of them, without holding the lock.
-    pub(super) fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
+    /// Waits until everything before `end`, which has been written, is on the disk. One of the
+    /// waiting threads syncs for all of them, without holding the lock.
+    pub(super) fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>, end: u64) -> Result<(), Error> {
         let Some(storage) = state.storage.clone() else {
             return Err(self.refusal(&state));
         };
-        let target = state.written;
         state.waiting += 1;
         let durable = loop {
-            if state.durable >= target && state.is_name_durable {
+            if state.durable >= end && state.is_name_durable {
                 break Ok(());
             }
             if let Some(failure) = &state.failure {

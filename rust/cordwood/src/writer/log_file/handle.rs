@@ -229,7 +229,8 @@ impl LogFile {
             self.write_out_since(&mut state, before)?;
         }
         if syncs {
-            self.wait_until_durable(state)?;
+            let end = state.written;
+            self.wait_until_durable(state, end)?;
         }
         Ok(offset)
     }
@@ -308,7 +309,8 @@ impl LogFile {
         // Also if it stopped at a record that is too long: those before it are in the log.
         if state.encoder.offset() > begin && self.is_due(&state, state.encoder.end_max()) {
             self.write_out_since(&mut state, before)?;
-            self.wait_until_durable(state)?;
+            let end = state.written;
+            self.wait_until_durable(state, end)?;
         }
         encoded.map(|()| count)
     }
@@ -366,7 +368,47 @@ impl LogFile {
     pub fn sync(&self) -> Result<(), Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)?;
-        self.wait_until_durable(state)
+        let end = state.written;
+        self.wait_until_durable(state, end)
+    }
+
+    /// Waits until every byte before the file offset `offset` is on the disk. It appends no record:
+    /// a thread can wait for records that others have appended. If another thread is syncing, it
+    /// waits for that; if that covers too little, or no thread syncs, it syncs itself.
+    ///
+    /// A record ends where [`offset`](Self::offset) is after its append, not at the offset that
+    /// [`append`](Self::append) returns, where it begins.
+    ///
+    /// # Errors
+    ///
+    /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
+    /// * [`ErrorKind::Write`] after a permanent failure, also if it was known before that the bytes
+    ///   are on the disk; [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See
+    ///   [Failures](LogFile#failures).
+    ///
+    /// ```
+    /// use cordwood_log::{LogFile, LogFileOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("example.log");
+    /// let log = LogFile::create(&path, LogFileOptions::default())?;
+    /// log.append(b"one")?;
+    /// let end = log.offset();
+    /// std::thread::scope(|scope| scope.spawn(|| log.wait_durable(end)).join().unwrap())?;
+    /// assert!(log.durable_offset() >= end);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
+        let mut state = self.usable()?;
+        let end = state.encoder.offset();
+        if offset > end {
+            let text = format!("the offset {offset} is after the end of the log, {end}");
+            let source = io::Error::new(io::ErrorKind::InvalidInput, text);
+            return Err(Error::io(source, self.path.as_deref()));
+        }
+        if offset > state.written {
+            self.write_out(&mut state)?;
+        }
+        self.wait_until_durable(state, offset)
     }
 
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not
@@ -446,7 +488,8 @@ impl LogFile {
         if self.options.sync == SyncPolicy::Never {
             return Ok(());
         }
-        self.wait_until_durable(state)
+        let end = state.written;
+        self.wait_until_durable(state, end)
     }
 
     /// Whether this is the copy in a forked child.
