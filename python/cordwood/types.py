@@ -115,6 +115,8 @@ class Reason(StrEnum):
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
         BAD_CONTAINER: A container of records, in a packed log, that is not as any writer writes it. None of its
             records is returned.
+        MISSING_SEGMENT: The bytes of a log in segments that none of its files has: a file was removed or cut.
+        GROWN_SEGMENT: The end of a file of a log in segments, after the offset at which the next file begins.
         NOT_READ: After the damage at which the policy `"stop"` ended the file.
     """
 
@@ -143,6 +145,8 @@ class Reason(StrEnum):
     UNSUPPORTED_COMPRESSION = "unsupported_compression"
     BAD_COMPRESSION = "bad_compression"
     BAD_CONTAINER = "bad_container"
+    MISSING_SEGMENT = "missing_segment"
+    GROWN_SEGMENT = "grown_segment"
     NOT_READ = "not_read"
 
     @property

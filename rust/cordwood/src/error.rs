@@ -146,6 +146,9 @@ pub enum ErrorKind {
         /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
+    /// A folder is no log in [`segments`](crate::segments): it contains a file, which the path names,
+    /// that is neither a segment nor `LOCK`.
+    NotASegment,
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
     /// Its file is left as it is.
     Forked,
@@ -296,6 +299,7 @@ impl Error {
             | ErrorKind::WrongDialect { .. }
             | ErrorKind::NeverAppended { .. }
             | ErrorKind::Unsupported { .. }
+            | ErrorKind::NotASegment
             | ErrorKind::Forked
             | ErrorKind::Locked
             | ErrorKind::Write { .. }
@@ -339,6 +343,7 @@ impl ErrorKind {
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
             | ErrorKind::NeverPacked { .. }
+            | ErrorKind::NotASegment
             | ErrorKind::Locked
             | ErrorKind::Closed => return None,
         })
@@ -412,6 +417,10 @@ impl fmt::Display for ErrorKind {
                 write!(f, " are never packed: they could not be made again from the new log")
             }
             ErrorKind::Unsupported { dialect, unsupported } => show_unsupported(*dialect, *unsupported, f),
+            ErrorKind::NotASegment => write!(
+                f,
+                "this file is no segment of a log, and a folder with other files is no log in segments"
+            ),
             ErrorKind::Forked => write!(f, "the log was opened by another process, of which this one is a fork"),
             ErrorKind::Locked => write!(
                 f,
@@ -687,6 +696,7 @@ impl From<Error> for io::Error {
             | ErrorKind::OverBudget { .. }
             | ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
+            | ErrorKind::NotASegment
             | ErrorKind::TornTail { .. } => io::ErrorKind::InvalidData,
             ErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
             ErrorKind::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,

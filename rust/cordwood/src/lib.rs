@@ -57,7 +57,8 @@
 //! records.
 //!
 //! The crate root contains the items that most programs need. The rest is in the modules [`codec`],
-//! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`] and [`mod@write`].
+//! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`] and
+//! [`mod@write`].
 //!
 //! # Features
 //!
@@ -112,6 +113,8 @@ pub mod ops;
 mod pipeline;
 mod process;
 mod reader;
+#[cfg(feature = "fs")]
+pub mod segments;
 mod text;
 mod trace;
 mod wal_metadata;

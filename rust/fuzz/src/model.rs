@@ -96,7 +96,9 @@ fn severity_of(reason: Reason) -> Severity {
         | "lost_write"
         | "unsupported_compression"
         | "bad_compression"
-        | "bad_container" => Severity::Corruption,
+        | "bad_container"
+        | "missing_segment"
+        | "grown_segment" => Severity::Corruption,
         "torn_tail" => Severity::TornTail,
         _ => Severity::Info,
     }

@@ -172,7 +172,7 @@ impl From<Reason> for Details {
 
 impl Details {
     /// All reasons, each with those of these details that it has.
-    fn reasons(&self) -> [Reason; 26] {
+    fn reasons(&self) -> [Reason; 28] {
         use Reason::*;
         let (len, kind) = (self.stated_len.unwrap_or(0), self.type_byte.unwrap_or(0));
         let (stored, computed) = (self.stored_crc.unwrap_or(0), self.computed_crc.unwrap_or(0));
@@ -203,6 +203,8 @@ impl Details {
             UnsupportedCompression,
             BadCompression,
             BadContainer,
+            MissingSegment,
+            GrownSegment,
             NotRead,
         ]
     }

@@ -100,6 +100,10 @@ pub enum Reason {
     /// A container of records with valid checksums that is not as any writer writes it. None of its
     /// records is returned.
     BadContainer,
+    /// The bytes of a log in segments that none of its files has: a file was removed or cut.
+    MissingSegment,
+    /// The end of a file of a log in segments, after the offset at which the next file begins.
+    GrownSegment,
     /// Not read: it follows the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
     /// ended the log.
     NotRead,
@@ -164,6 +168,8 @@ impl Reason {
             Reason::UnsupportedCompression => "unsupported_compression",
             Reason::BadCompression => "bad_compression",
             Reason::BadContainer => "bad_container",
+            Reason::MissingSegment => "missing_segment",
+            Reason::GrownSegment => "grown_segment",
             Reason::NotRead => "not_read",
         }
     }
@@ -184,7 +190,9 @@ impl Reason {
             | Reason::BadMetadata { .. }
             | Reason::UnsupportedCompression
             | Reason::BadCompression
-            | Reason::BadContainer => Severity::Corruption,
+            | Reason::BadContainer
+            | Reason::MissingSegment
+            | Reason::GrownSegment => Severity::Corruption,
             Reason::TornTail => Severity::TornTail,
             Reason::TooLargeRest
             | Reason::ZeroFill
@@ -263,6 +271,8 @@ impl fmt::Display for Reason {
             }
             Reason::BadCompression => write!(f, "a record that cannot be decompressed"),
             Reason::BadContainer => write!(f, "a container of records that no writer writes"),
+            Reason::MissingSegment => write!(f, "no segment has these bytes: a file was removed or cut"),
+            Reason::GrownSegment => write!(f, "after the offset at which the next segment begins"),
             Reason::NotRead => write!(f, "after the damage at which reading stopped"),
         }
     }

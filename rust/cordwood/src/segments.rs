@@ -1,0 +1,265 @@
+//! A log in segments: a folder of log files, each named for the log offset of its first byte.
+//!
+//! So a position in the log is one number, and the end of a segment is the name of the next. No list
+//! of the segments is kept anywhere else: [`list`] reads the folder, and [`breaks`] finds the bytes
+//! that are missing between two segments. The rules are in `docs/format/writing.md`.
+//!
+//! ```
+//! use cordwood_log::segments::{self, Segment};
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! std::fs::write(folder.join("00000000000000000000.log"), [0; 70])?;
+//! std::fs::write(folder.join("00000000000000000100.log"), [0; 50])?;
+//! let segments = segments::list(folder)?;
+//! assert_eq!(segments, [Segment { offset: 0, len: 70 }, Segment { offset: 100, len: 50 }]);
+//!
+//! let missing: Vec<_> = segments::breaks(&segments).map(|region| region.begin..region.end).collect();
+//! assert_eq!(missing, [70..100]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::damage::{Reason, SkippedRegion};
+use crate::error::{Error, ErrorKind};
+
+/// The file beside the segments whose lock the writer of the log holds.
+pub const LOCK_NAME: &str = "LOCK";
+
+/// As many as the largest `u64` has.
+const DIGITS: usize = 20;
+
+/// No file ends after this offset, nor does a log.
+const OFFSET_MAX: u64 = i64::MAX as u64;
+
+/// One file of a log in segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Segment {
+    /// The log offset of its first byte, which is its name.
+    pub offset: u64,
+    /// The length of the file in bytes.
+    pub len: u64,
+}
+
+impl Segment {
+    /// The log offset after its last byte.
+    pub const fn end_offset(self) -> u64 {
+        self.offset + self.len
+    }
+
+    /// The path of the file, in the folder of the log.
+    pub fn path_in(self, folder: &Path) -> PathBuf {
+        folder.join(name_of(self.offset))
+    }
+}
+
+/// The name of the segment that begins at this log offset: twenty digits and `.log`.
+///
+/// ```
+/// assert_eq!(cordwood_log::segments::name_of(67_108_864), "00000000000067108864.log");
+/// ```
+pub fn name_of(offset: u64) -> String {
+    format!("{offset:0DIGITS$}.log")
+}
+
+/// The log offset at which the segment of this name begins; `None` if it is the name of no segment.
+///
+/// ```
+/// use cordwood_log::segments::offset_of;
+/// assert_eq!(offset_of("00000000000067108864.log"), Some(67_108_864));
+/// assert_eq!(offset_of("000012.log"), None); // LevelDB's twelfth log
+/// ```
+pub fn offset_of(name: impl AsRef<OsStr>) -> Option<u64> {
+    let digits = name.as_ref().to_str()?.strip_suffix(".log")?;
+    let is_name = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let offset = digits.parse().ok().filter(|_| is_name)?;
+    (offset <= OFFSET_MAX).then_some(offset)
+}
+
+/// The segments in a folder, in the order of their offsets, with their lengths. The length of the
+/// last one may change while it is written.
+///
+/// # Errors
+///
+/// * [`ErrorKind::Io`] if the folder or the length of a segment cannot be read.
+/// * [`ErrorKind::NotASegment`] with the path of any other file in it, except [`LOCK_NAME`].
+pub fn list(folder: &Path) -> Result<Vec<Segment>, Error> {
+    let mut segments = list_once(folder)?;
+    // A system may list a file that was created meanwhile, and not the one that was created before
+    // it. Such a break is not there the next time.
+    while breaks(&segments).next().is_some() {
+        let again = list_once(folder)?;
+        if breaks(&again).eq(breaks(&segments)) {
+            return Ok(again);
+        }
+        segments = again;
+    }
+    Ok(segments)
+}
+
+fn list_once(folder: &Path) -> Result<Vec<Segment>, Error> {
+    let failed = |source| Error::io(source, Some(folder));
+    let mut offsets = Vec::new();
+    for entry in folder.read_dir().map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        match offset_of(&name) {
+            Some(offset) => offsets.push(offset),
+            None if name == LOCK_NAME => {}
+            None => return Err(Error::new(ErrorKind::NotASegment, Some(&folder.join(name)))),
+        }
+    }
+    offsets.sort_unstable();
+    let mut segments = Vec::with_capacity(offsets.len());
+    // The writer begins a segment once the one before it has its final length, and removes the
+    // oldest first. So a length is final if a later segment was listed, and if a segment has been
+    // removed meanwhile, so have all before it.
+    for &offset in offsets.iter().rev() {
+        let path = folder.join(name_of(offset));
+        match path.metadata() {
+            Ok(metadata) if metadata.is_file() => segments.push(Segment {
+                offset,
+                len: metadata.len().min(OFFSET_MAX),
+            }),
+            Ok(_) => return Err(Error::new(ErrorKind::NotASegment, Some(&path))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(Error::io(error, Some(&path))),
+        }
+    }
+    segments.reverse();
+    Ok(segments)
+}
+
+/// The places where a segment does not end where the next one begins, in their order. A healthy log
+/// has none.
+///
+/// * [`Reason::MissingSegment`]: no segment has these bytes. A file was removed, or one was cut.
+/// * [`Reason::GrownSegment`]: bytes at the end of a segment, after the offset at which the next one
+///   begins.
+pub fn breaks(segments: &[Segment]) -> impl Iterator<Item = SkippedRegion> {
+    segments.windows(2).filter_map(|pair| {
+        let (end, next) = (pair[0].end_offset(), pair[1].offset);
+        let reason = if end < next {
+            Reason::MissingSegment
+        } else {
+            Reason::GrownSegment
+        };
+        (end != next).then_some(SkippedRegion {
+            begin: end.min(next),
+            end: end.max(next),
+            reason,
+            leveldb_len: None,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(offset: u64, len: u64) -> Segment {
+        Segment { offset, len }
+    }
+
+    fn folder_of(files: &[(&str, usize)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, len) in files {
+            std::fs::write(folder.path().join(name), vec![0; *len]).expect("a file");
+        }
+        folder
+    }
+
+    #[test]
+    fn the_name_of_a_segment_is_the_offset_of_its_first_byte() {
+        for (offset, name) in [
+            (0, "00000000000000000000.log"),
+            (32_768, "00000000000000032768.log"),
+            (i64::MAX as u64, "09223372036854775807.log"),
+        ] {
+            assert_eq!(name_of(offset), name);
+            assert_eq!(offset_of(name), Some(offset));
+        }
+    }
+
+    #[test]
+    fn other_names_are_those_of_no_segment() {
+        for name in [
+            "",
+            ".log",
+            "LOCK",
+            "000012.log",
+            "0000000000000000000.log",
+            "000000000000000000000.log",
+            "0000000000000000000x.log",
+            "+0000000000000000001.log",
+            "00000000000000000000.LOG",
+            "00000000000000000000.log.1",
+            "00000000000000000000",
+            "09223372036854775808.log",
+            "99999999999999999999.log",
+            "٠٠٠٠٠٠٠٠٠٠.log",
+        ] {
+            assert_eq!(offset_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn segments_are_listed_in_the_order_of_their_offsets() {
+        let folder = folder_of(&[(&name_of(150), 0), ("LOCK", 0), (&name_of(9), 141), (&name_of(0), 9)]);
+        let segments = list(folder.path()).expect("a log in segments");
+        assert_eq!(segments, [segment(0, 9), segment(9, 141), segment(150, 0)]);
+        assert_eq!(segments[1].path_in(folder.path()), folder.path().join(name_of(9)));
+        assert_eq!(breaks(&segments).next(), None);
+    }
+
+    #[test]
+    fn an_empty_folder_has_no_segments() {
+        assert_eq!(list(folder_of(&[]).path()).expect("an empty folder"), []);
+    }
+
+    #[test]
+    fn a_folder_with_another_file_is_no_log_in_segments() {
+        for other in ["000012.log", "CURRENT", ".hidden"] {
+            let folder = folder_of(&[(&name_of(0), 9), (other, 1)]);
+            let error = list(folder.path()).expect_err("another file");
+            assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
+            assert_eq!(error.path.as_deref(), Some(&*folder.path().join(other)));
+        }
+        let folder = folder_of(&[]);
+        std::fs::create_dir(folder.path().join(name_of(0))).expect("a folder");
+        let error = list(folder.path()).expect_err("a folder");
+        assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_an_error_with_its_path() {
+        let folder = folder_of(&[]).path().join("missing");
+        let error = list(&folder).expect_err("no folder");
+        assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::NotFound));
+        assert_eq!(error.path.as_deref(), Some(&*folder));
+    }
+
+    #[test]
+    fn a_hole_and_a_changed_length_are_found() {
+        let found = |segments: &[Segment]| -> Vec<_> {
+            let regions = breaks(segments);
+            regions
+                .map(|region| (region.begin, region.end, region.reason))
+                .collect()
+        };
+        // The oldest segments were pruned, which is no break.
+        assert_eq!(found(&[segment(70, 30), segment(100, 5)]), []);
+        let hole = [segment(0, 40), segment(70, 30), segment(100, 5)];
+        assert_eq!(found(&hole), [(40, 70, Reason::MissingSegment)]);
+        let shortened = [segment(0, 70), segment(70, 29), segment(100, 5)];
+        assert_eq!(found(&shortened), [(99, 100, Reason::MissingSegment)]);
+        let grown = [segment(0, 70), segment(70, 37), segment(100, 5)];
+        assert_eq!(found(&grown), [(100, 107, Reason::GrownSegment)]);
+        let both = [segment(0, 71), segment(70, 29), segment(100, 5)];
+        assert_eq!(
+            found(&both),
+            [(70, 71, Reason::GrownSegment), (99, 100, Reason::MissingSegment)]
+        );
+    }
+}
