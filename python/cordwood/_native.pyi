@@ -1724,7 +1724,6 @@ class TableLearner:
         column_count_max: The maximum number of columns, including fields in columns.
         field_count_max: The maximum number of fields in a column.
         level_count_max: The maximum number of levels of lists and structures in a column.
-        other_count: The number of the table's other columns.
     """
 
     def __new__(
@@ -1734,7 +1733,6 @@ class TableLearner:
         column_count_max: int,
         field_count_max: int,
         level_count_max: int,
-        other_count: int,
     ) -> TableLearner: ...
     def learn(
         self, batch: RecordBatch, begin: int, origin: str | None, /
@@ -1754,12 +1752,13 @@ class TableLearner:
             read, or not completely; and `"columns"` or `"origin"` if one of these made it stop.
         """
 
-    def columns(self) -> dict[str, tuple[list[str], Any, dict[str, Any]] | None]:
+    def columns(self) -> tuple[list[tuple[str, Any]], list[tuple[str, list[str]]], list[str]]:
         """The learned columns.
 
         Returns:
-            For each column, by name: the kinds that were seen, and the same for the items of lists,
-            and for fields; `None` for a column with too many fields.
+            The name of each column and its type, as in `cordwood._tables.schema`; the names of those
+            with values of several types, and these types; and the names of those with too many
+            fields.
         """
 
 @final

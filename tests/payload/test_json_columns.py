@@ -49,7 +49,6 @@ def by_records(payload, log):
     left = [Left(), Left()]
     for batch in cordwood.Reader(log).record_batches():
         assert found.learn(Records(batch, {}, left[0], left[0]))
-    found.finish()
     batches = Batches(payload, found.types())
     made = [
         part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf, TooManyColumnsError
 
@@ -54,19 +54,6 @@ class _Node:
         if self.item is not None:
             yield self.item
         yield from self.fields.values()
-
-
-_Found: TypeAlias = tuple[list[str], Any, dict[str, Any]]
-"""The kinds seen, also in items and in fields: the content of a `_Node`."""
-
-
-def _node_of(found: _Found) -> _Node:
-    node = _Node()
-    seen, item, fields = found
-    node.seen = set(seen)
-    node.item = None if item is None else _node_of(item)
-    node.fields = {name: _node_of(inside) for name, inside in fields.items()}
-    return node
 
 
 class Columns:
@@ -140,14 +127,6 @@ class Columns:
                 return False
         node.seen.add(kind)
         return True
-
-    def load(self, columns: Mapping[str, _Found | None]) -> None:
-        """Takes over the kinds learned elsewhere. A column that is `None` has too many fields."""
-        self._roots = {name: _Node() if node is None else _node_of(node) for name, node in columns.items()}
-        self._overfull = {name for name, node in columns.items() if node is None}
-
-    def finish(self) -> None:
-        """Must be called after the last row, before the columns are requested."""
 
     def types(self) -> dict[str, ColumnType]:
         """The columns by name, in the order in which they were first seen."""

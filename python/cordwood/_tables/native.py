@@ -72,10 +72,9 @@ class NativeColumns(Columns):
         self._origin = origin
         self._native: TableLearner = TableLearner(
             payload.name,
-            column_count_max=COLUMN_COUNT_MAX,
+            column_count_max=COLUMN_COUNT_MAX - (origin is not None),
             field_count_max=FIELD_COUNT_MAX,
             level_count_max=LEVEL_COUNT_MAX,
-            other_count=0 if origin is None else 1,
         )
 
     def learn(self, records: Records) -> bool:
@@ -95,9 +94,18 @@ class NativeColumns(Columns):
                 return False
         return True
 
-    def finish(self) -> None:
-        """Must be called before the columns are requested."""
-        self.load(self._native.columns())
+    def types(self) -> dict[str, ColumnType]:
+        """The columns by name, in the order in which they were first seen."""
+        return dict(self._native.columns()[0])
+
+    def conflicts(self) -> dict[str, list[str]]:
+        """The types of each column that has several without a common type."""
+        return dict(self._native.columns()[1])
+
+    @property
+    def overfull(self) -> list[str]:
+        """The columns that are JSON because they would have too many fields."""
+        return self._native.columns()[2]
 
 
 class _Capsules:

@@ -178,7 +178,6 @@ class DecodedScan:
                 for records in log.records():
                     if not learned.learn(records):
                         raise _has_column(log, self._origin)
-            learned.finish()
             return learned
         found = Columns(self._payload.shapes())
         for log in self._logs():

@@ -1,10 +1,12 @@
 //! Any bytes as a write batch or a version edit: decoded records encode to the same bytes, up to
 //! the position of the first error. Any bytes as an entity or a record of a run: an error's
-//! position is within the record, and an additional field is neither lost nor mistaken for another.
+//! position is within the record, and an additional field is neither lost nor mistaken for another. Any
+//! bytes as the records of a table: each row fits the columns that were learned from all rows.
 
 #![no_main]
 
 use arbitrary::Arbitrary;
+use cordwood_payload::table::{Builder, Learner, Limits, Rows};
 use cordwood_payload::{
     Engine, Entity, EntityValue, PayloadError, PayloadReason, SwanlabScalar, VersionEdit, WandbItems, WandbRecord,
     WriteBatch,
@@ -19,6 +21,14 @@ enum As {
     Entity,
     Wandb,
     Swanlab,
+    Table(TableOf),
+}
+
+#[derive(Arbitrary, Debug)]
+enum TableOf {
+    Entities,
+    Json,
+    Histories,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -36,6 +46,7 @@ fuzz_target!(|input: Input<'_>| {
         As::Entity => entity(input.record),
         As::Wandb => wandb(input.record),
         As::Swanlab => swanlab(input.record),
+        As::Table(of) => table(of, input.record),
     }
 });
 
@@ -121,6 +132,41 @@ fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
             others_are_in(inner, record);
         }
     }
+}
+
+fn table(of: TableOf, text: &[u8]) {
+    let rows = match of {
+        TableOf::Entities => Rows::Entity,
+        TableOf::Json => Rows::Json,
+        TableOf::Histories => Rows::History,
+    };
+    // Low limits are reached by short records.
+    let limits = Limits {
+        columns: 20,
+        fields: 5,
+        levels: 3,
+    };
+    let mut learner = Learner::new(limits);
+    for record in text.split(|&byte| byte == b'\n') {
+        if rows.of(record, |row| learner.add(row)).row == Some(false) {
+            return;
+        }
+    }
+    let columns = learner.types().into_iter().map(|(name, kind)| (name, Some(kind)));
+    let mut builder = Builder::new(columns, 50);
+    let mut row_count = 0;
+    for record in text.split(|&byte| byte == b'\n') {
+        if rows.of(record, |row| builder.add(row)).row == Some(Ok(false)) {
+            row_count += builder.take().expect("there is enough memory").row_count;
+            assert_eq!(rows.of(record, |row| builder.add(row)).row, Some(Ok(true)));
+        }
+    }
+    row_count += builder.take().expect("there is enough memory").row_count;
+    let records = text.split(|&byte| byte == b'\n');
+    assert_eq!(
+        row_count,
+        records.filter(|record| rows.of(record, |_| ()).row.is_some()).count()
+    );
 }
 
 fn swanlab(record: &[u8]) {

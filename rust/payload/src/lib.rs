@@ -19,6 +19,8 @@
 //! # Ok::<(), cordwood_payload::PayloadError>(())
 //! ```
 //!
+//! Entities, JSON and the steps of runs also become the columns of a [`table`].
+//!
 //! # One encoding per value
 //!
 //! Every write batch and version edit that decodes here encodes to the same bytes; the other records
@@ -37,6 +39,7 @@ mod new_file;
 mod operation;
 mod proto;
 mod swanlab;
+pub mod table;
 mod version_edit;
 mod wandb;
 mod wire;

@@ -46,7 +46,6 @@ def columns_to_learn(payload: str, selection: Selection, form: str, origin: str 
 
 def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
     """All columns of a table, after the first pass."""
-    found.finish()
     report_conflicts(found, form)
     return PAYLOADS[payload].all_columns(found.types())
 

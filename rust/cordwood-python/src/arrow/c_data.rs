@@ -8,7 +8,7 @@
 //! - *The content matches the schema*: an [`Array`] has the buffers and the children of its
 //!   [`Field`], in order, and they are as long as the type requires: each child of a structure is
 //!   as long as the structure, and a list has as many items as its last offset says. The code that
-//!   makes both ensures this: `columns.rs` and `table/column.rs`, each in one
+//!   makes both ensures this: `columns.rs`, and `table/column.rs` of `cordwood-payload`, each in one
 //!   place for all types.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads, and is dropped without the interpreter. `release` sets itself to null.

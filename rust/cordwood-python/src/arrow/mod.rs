@@ -1,6 +1,5 @@
 //! Batches of records and of entities, for everything that reads Arrow.
 
-pub(crate) mod bits;
 mod c_data;
 pub(crate) mod columns;
 pub(crate) mod failure;

@@ -5,13 +5,13 @@ use std::collections::TryReserveError;
 
 /// Bits. The first bit in a byte is its lowest.
 #[derive(Debug, Default)]
-pub(crate) struct Bits {
+pub(super) struct Bits {
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Bits {
-    pub(crate) fn ones(len: usize) -> Result<Self, TryReserveError> {
+    pub(super) fn ones(len: usize) -> Result<Self, TryReserveError> {
         let mut bytes = Vec::new();
         bytes.try_reserve(len.div_ceil(8))?;
         bytes.resize(len.div_ceil(8), u8::MAX);
@@ -23,7 +23,7 @@ impl Bits {
         Ok(Bits { bytes, len })
     }
 
-    pub(crate) fn push(&mut self, bit: bool) -> Result<(), TryReserveError> {
+    pub(super) fn push(&mut self, bit: bool) -> Result<(), TryReserveError> {
         if self.len.is_multiple_of(8) {
             self.bytes.try_reserve(1)?;
             self.bytes.push(0);
@@ -36,7 +36,7 @@ impl Bits {
     }
 
     /// Appends zeros up to a length.
-    pub(crate) fn pad(&mut self, len: usize) -> Result<(), TryReserveError> {
+    pub(super) fn pad(&mut self, len: usize) -> Result<(), TryReserveError> {
         let byte_count = len.div_ceil(8);
         self.bytes.try_reserve(byte_count.saturating_sub(self.bytes.len()))?;
         self.bytes.resize(byte_count, 0);
@@ -44,7 +44,7 @@ impl Bits {
         Ok(())
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }

@@ -1,4 +1,4 @@
-//! JSON text as a tree of values. Independent of Python. `python/cordwood/payload/_json_parser.py`
+//! JSON text as a tree of values. `python/cordwood/payload/_json_parser.py`
 //! has the same rules, and the errors: it decodes each record again that is refused here.
 
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Names {
     names: Vec<Box<str>>,
     numbers: HashMap<Box<str>, usize>,
@@ -32,16 +32,6 @@ impl Names {
         self.numbers.insert(name.into(), number);
         self.names.push(name.into());
         number
-    }
-}
-
-impl<'n> FromIterator<&'n str> for Names {
-    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
-        let mut found = Names::default();
-        for name in names {
-            found.add(name);
-        }
-        found
     }
 }
 

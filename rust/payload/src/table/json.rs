@@ -3,9 +3,8 @@
 
 use std::fmt::{self, Write};
 
-use cordwood_payload::{EntityKey, PathId};
-
 use super::view::View;
+use crate::{EntityKey, PathId};
 
 /// Text under construction. Its length comes from a file: if there is not enough memory, it is cut.
 #[derive(Debug, Default)]

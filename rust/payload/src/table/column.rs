@@ -1,90 +1,16 @@
-//! Arrow columns made from values, row by row. Independent of Python.
+//! Columns made from values, row by row.
 
 use std::collections::TryReserveError;
-use std::ffi::CString;
+use std::error;
+use std::fmt;
 use std::sync::Arc;
 
+use super::array::{self, Array};
+use super::bits::Bits;
 use super::json::{Text, write_base64, write_json};
-use super::names::Names;
-use super::seen::{Kind, Kinds};
+use super::learner::{Kind, Kinds};
+use super::types::{Fields, Type};
 use super::view::View;
-use crate::arrow::bits::Bits;
-use crate::arrow::{Array, DataType, Field, Memory};
-
-/// The type of a column, as `python/cordwood/_tables/schema.py` defines it.
-#[derive(Debug, Clone)]
-pub(super) enum Type {
-    Bool,
-    Int,
-    Float,
-    Text,
-    Bytes,
-    Time,
-    /// JSON as text.
-    Json,
-    List(Box<Type>),
-    Struct(Arc<Fields>),
-}
-
-#[derive(Debug)]
-pub(super) struct Fields {
-    pub(super) names: Names,
-    pub(super) types: Vec<Type>,
-}
-
-impl Type {
-    /// The number of Parquet columns of a column of this type.
-    pub(super) fn leaf_count(&self) -> usize {
-        match self {
-            Type::List(item) => item.leaf_count(),
-            Type::Struct(fields) => fields.types.iter().map(Type::leaf_count).sum(),
-            _ => 1,
-        }
-    }
-
-    /// The kinds of values that a column of this type can contain. Others would also fit its
-    /// memory, as bytes would fit that of a text column.
-    fn kinds(&self) -> Kinds {
-        match self {
-            Type::Bool => Kinds::of(&[Kind::Bool]),
-            Type::Int => Kinds::of(&[Kind::Int, Kind::Large]),
-            Type::Float => Kinds::of(&[Kind::Int, Kind::Float]),
-            Type::Text => Kinds::of(&[Kind::Text]),
-            Type::Bytes => Kinds::of(&[Kind::Bytes]),
-            Type::Time => Kinds::of(&[Kind::Time]),
-            Type::List(_) => Kinds::of(&[Kind::List]),
-            Type::Struct(_) => Kinds::of(&[Kind::Object, Kind::Key, Kind::Place, Kind::User]),
-            Type::Json => Kinds::ALL,
-        }
-    }
-
-    /// The field with this name and type.
-    pub(super) fn field(&self, name: &str) -> Field {
-        let (data_type, children) = match self {
-            Type::Bool => (DataType::Bool, Vec::new()),
-            Type::Int => (DataType::Int64, Vec::new()),
-            Type::Float => (DataType::Float64, Vec::new()),
-            Type::Text | Type::Json => (DataType::Text, Vec::new()),
-            Type::Bytes => (DataType::Binary, Vec::new()),
-            Type::Time => (DataType::Time, Vec::new()),
-            Type::List(item) => (DataType::List, vec![item.field("item")]),
-            Type::Struct(fields) => {
-                let children = fields.names.iter().zip(&fields.types);
-                (
-                    DataType::Struct,
-                    children.map(|(name, kind)| kind.field(name)).collect(),
-                )
-            }
-        };
-        Field {
-            // A name ends at a NUL in Arrow's interface.
-            name: CString::new(name.replace('\0', "\\x00")).unwrap_or_default().into(),
-            data_type,
-            is_nullable: true,
-            children,
-        }
-    }
-}
 
 /// A column under construction. It ends with its last value: nulls are added before the next value
 /// or at the end, so that a column without values is free.
@@ -128,18 +54,46 @@ enum Values {
     },
 }
 
-/// Why a value is not in its column.
+/// Why a row was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotSet {
-    /// It does not fit the type of the column, which has no such field, or there is more than a
-    /// column can contain.
+pub enum NotAdded {
+    /// A value does not fit the type of its column, or no column or field has its name, or there is
+    /// more than a column can contain.
     Misfit,
+    /// There is not enough memory.
     NoMemory,
 }
 
-impl From<TryReserveError> for NotSet {
+impl fmt::Display for NotAdded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotAdded::Misfit => "a value does not fit its column, or is in none",
+            NotAdded::NoMemory => "there is not enough memory",
+        })
+    }
+}
+
+impl error::Error for NotAdded {}
+
+impl From<TryReserveError> for NotAdded {
     fn from(_: TryReserveError) -> Self {
-        NotSet::NoMemory
+        NotAdded::NoMemory
+    }
+}
+
+/// The kinds of values that a column of this type can contain. Others would also fit its memory, as
+/// bytes would fit that of a text column.
+fn kinds(kind: &Type) -> Kinds {
+    match kind {
+        Type::Bool => Kinds::of(&[Kind::Bool]),
+        Type::Int => Kinds::of(&[Kind::Int, Kind::Large]),
+        Type::Float => Kinds::of(&[Kind::Int, Kind::Float]),
+        Type::Text => Kinds::of(&[Kind::Text]),
+        Type::Bytes => Kinds::of(&[Kind::Bytes]),
+        Type::Time => Kinds::of(&[Kind::Time]),
+        Type::List(_) => Kinds::of(&[Kind::List]),
+        Type::Struct(_) => Kinds::of(&[Kind::Object, Kind::Key, Kind::Place, Kind::User]),
+        Type::Json => Kinds::ALL,
     }
 }
 
@@ -147,7 +101,7 @@ impl Column {
     /// A column of this type.
     pub(super) fn new(kind: &Type) -> Self {
         Column {
-            possible: kind.kinds(),
+            possible: kinds(kind),
             len: 0,
             valid_count: 0,
             validity: Bits::default(),
@@ -207,10 +161,10 @@ impl Column {
     /// # Errors
     ///
     /// The value is not in the column, which must no longer be used.
-    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotSet> {
+    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let Some(kind) = Kind::of(value) else { return Ok(0) };
         if !self.possible.has(kind) {
-            return Err(NotSet::Misfit);
+            return Err(NotAdded::Misfit);
         }
         self.pad(index)?;
         if self.valid_count < self.len {
@@ -266,16 +220,20 @@ impl Column {
                 let mut set = Ok(0);
                 let mut hint = 0;
                 value.all_fields(|name, value| {
-                    set = fields.names.find(name, hint).ok_or(NotSet::Misfit).and_then(|number| {
-                        hint = number + 1;
-                        columns[number].set(index, value)
-                    });
+                    set = fields
+                        .names
+                        .find(name, hint)
+                        .ok_or(NotAdded::Misfit)
+                        .and_then(|number| {
+                            hint = number + 1;
+                            columns[number].set(index, value)
+                        });
                     cell_count += set.unwrap_or_default();
                     set.is_ok()
                 });
                 set?;
             }
-            _ => return Err(NotSet::Misfit),
+            _ => return Err(NotAdded::Misfit),
         }
         Ok(cell_count)
     }
@@ -287,54 +245,41 @@ impl Column {
     /// There is not enough memory.
     pub(super) fn finish(mut self, len: usize) -> Result<Array, TryReserveError> {
         self.pad(len)?;
-        let validity = if self.valid_count == len {
-            Memory::Absent
-        } else {
-            Memory::Bytes(Arc::new(self.validity.into_bytes()))
-        };
-        let (buffers, children) = match self.values {
-            Values::Bool(bits) => (vec![validity, Memory::Bytes(Arc::new(bits.into_bytes()))], Vec::new()),
-            Values::I64(values) => (vec![validity, Memory::I64(values)], Vec::new()),
-            Values::F64(values) => (vec![validity, Memory::F64(values)], Vec::new()),
-            Values::Bytes { ends, data } => (
-                vec![validity, Memory::I32(Arc::new(ends)), Memory::Bytes(Arc::new(data))],
-                Vec::new(),
-            ),
-            Values::Json { ends, text } => (
-                vec![
-                    validity,
-                    Memory::I32(Arc::new(ends)),
-                    Memory::Bytes(Arc::new(text.text.into_bytes())),
-                ],
-                Vec::new(),
-            ),
-            Values::List { ends, item, count, .. } => {
-                (vec![validity, Memory::I32(Arc::new(ends))], vec![item.finish(count)?])
-            }
-            Values::Struct { columns, .. } => (
-                vec![validity],
-                columns
-                    .into_iter()
-                    .map(|column| column.finish(len))
-                    .collect::<Result<_, _>>()?,
-            ),
-        };
+        let has_nulls = self.valid_count < len;
         Ok(Array {
+            len,
             null_count: len - self.valid_count,
-            children,
-            ..Array::plain(len, buffers)
+            validity: has_nulls.then(|| self.validity.into_bytes()),
+            values: match self.values {
+                Values::Bool(bits) => array::Values::Bits(bits.into_bytes()),
+                Values::I64(values) => array::Values::I64(values),
+                Values::F64(values) => array::Values::F64(values),
+                Values::Bytes { ends, data } => array::Values::Bytes { offsets: ends, data },
+                Values::Json { ends, text } => array::Values::Bytes {
+                    offsets: ends,
+                    data: text.text.into_bytes(),
+                },
+                Values::List { ends, item, count, .. } => array::Values::List {
+                    offsets: ends,
+                    items: Box::new(item.finish(count)?),
+                },
+                Values::Struct { columns, .. } => {
+                    let fields = columns.into_iter().map(|column| column.finish(len));
+                    array::Values::Struct(fields.collect::<Result<_, _>>()?)
+                }
+            },
         })
     }
 }
 
-fn end_of(len: usize) -> Result<i32, NotSet> {
-    i32::try_from(len).map_err(|_| NotSet::Misfit)
+fn end_of(len: usize) -> Result<i32, NotAdded> {
+    i32::try_from(len).map_err(|_| NotAdded::Misfit)
 }
 
 /// All of a text.
-fn whole(text: &Text) -> Result<&str, NotSet> {
+fn whole(text: &Text) -> Result<&str, NotAdded> {
     if text.is_cut {
-        Err(NotSet::NoMemory)
+        Err(NotAdded::NoMemory)
     } else {
         Ok(&text.text)
     }

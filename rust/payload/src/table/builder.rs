@@ -1,0 +1,157 @@
+//! Appends rows to columns.
+
+use std::collections::TryReserveError;
+
+use super::array::Array;
+use super::column::{Column, NotAdded};
+use super::names::Names;
+use super::rows::Row;
+use super::types::Type;
+
+/// Appends rows to columns of known types.
+#[derive(Debug)]
+pub struct Builder {
+    names: Names,
+    /// `None` for a column that is not wanted.
+    types: Vec<Option<Type>>,
+    /// The number of Parquet columns of all of them.
+    width: usize,
+    cell_count_max: usize,
+    rows: Pending,
+}
+
+/// The rows since the last batch.
+#[derive(Debug, Default)]
+struct Pending {
+    row_count: usize,
+    /// `None` for a column without values.
+    columns: Vec<Option<Column>>,
+    /// The number of Parquet columns of these columns.
+    width: usize,
+    /// The number of cells of items in lists.
+    item_cell_count: usize,
+}
+
+/// Some rows, as columns.
+#[derive(Debug)]
+pub struct Batch {
+    /// The number of rows.
+    pub row_count: usize,
+    /// Those columns that have values, each with its number among the wanted and unwanted ones.
+    pub columns: Vec<(usize, Array)>,
+}
+
+impl Builder {
+    /// A builder of columns with these names and types.
+    ///
+    /// The type is `None` for a column that is not wanted. A batch has at most `cell_count_max`
+    /// cells, those of items in lists included, but a single row may have more.
+    pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Option<Type>)>, cell_count_max: usize) -> Self {
+        let mut names = Names::default();
+        let mut types = Vec::new();
+        for (name, kind) in columns {
+            names.add(name.as_ref());
+            types.push(kind);
+        }
+        Builder {
+            width: types.iter().flatten().map(Type::leaf_count).sum(),
+            names,
+            types,
+            cell_count_max,
+            rows: Pending::default(),
+        }
+    }
+
+    /// The number of rows since the last batch.
+    pub fn row_count(&self) -> usize {
+        self.rows.row_count
+    }
+
+    /// Appends a row. Returns whether there is room for it: if not, a batch must be taken first.
+    ///
+    /// # Errors
+    ///
+    /// A value does not fit its column, or is in none, or there is not enough memory. The rows since
+    /// the last batch are then lost.
+    pub fn add(&mut self, row: &Row<'_>) -> Result<bool, NotAdded> {
+        if !self.has_room(row) {
+            return Ok(false);
+        }
+        let added = self.append(row);
+        if added.is_err() {
+            self.rows = Pending::default();
+        }
+        added.map(|()| true)
+    }
+
+    /// Returns the rows since the last batch as columns.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory. The rows are then lost.
+    pub fn take(&mut self) -> Result<Batch, TryReserveError> {
+        let Pending { row_count, columns, .. } = std::mem::take(&mut self.rows);
+        let columns = columns.into_iter().enumerate();
+        let columns = columns.filter_map(|(number, column)| Some((number, column?)));
+        let columns = columns.map(|(number, column)| Ok((number, column.finish(row_count)?)));
+        let columns = columns.collect::<Result<_, TryReserveError>>()?;
+        Ok(Batch { row_count, columns })
+    }
+
+    /// Whether the number of cells stays within the limit with one more row. A column with any
+    /// value has a cell in each row.
+    fn has_room(&self, row: &Row<'_>) -> bool {
+        let rows = &self.rows;
+        if rows.row_count == 0 {
+            return true;
+        }
+        let row_count = rows.row_count + 1;
+        let Some(cell_count_max) = self.cell_count_max.checked_sub(rows.item_cell_count) else {
+            return false;
+        };
+        // There are usually too few columns for the rest to matter.
+        if row_count * self.width <= cell_count_max {
+            return true;
+        }
+        let mut hint = 0;
+        let mut width = rows.width;
+        row.all_cells(|name, _| {
+            if let Some(number) = self.names.find(name, hint) {
+                hint = number + 1;
+                if rows.columns[number].is_none() {
+                    width += self.types[number].as_ref().map_or(0, Type::leaf_count);
+                }
+            }
+            true
+        });
+        row_count * width <= cell_count_max
+    }
+
+    fn append(&mut self, row: &Row<'_>) -> Result<(), NotAdded> {
+        let rows = &mut self.rows;
+        if rows.columns.is_empty() {
+            rows.columns.resize_with(self.types.len(), || None);
+        }
+        let mut hint = 0;
+        let mut set = Ok(0);
+        row.all_cells(|name, value| {
+            let Some(number) = self.names.find(name, hint) else {
+                set = Err(NotAdded::Misfit);
+                return false;
+            };
+            hint = number + 1;
+            let Some(kind) = &self.types[number] else {
+                return true;
+            };
+            let column = rows.columns[number].get_or_insert_with(|| {
+                rows.width += kind.leaf_count();
+                Column::new(kind)
+            });
+            set = column.set(rows.row_count, value);
+            rows.item_cell_count += set.unwrap_or_default();
+            set.is_ok()
+        });
+        rows.row_count += 1;
+        set.map(|_| ())
+    }
+}

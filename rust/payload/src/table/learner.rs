@@ -1,0 +1,367 @@
+//! Which columns a table has. `Columns` in `python/cordwood/_tables/learner.py` is the naive
+//! counterpart.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::names::Names;
+use super::rows::Row;
+use super::types::Type;
+use super::view::View;
+
+/// The kinds of values seen in a column, in the items of its lists, or in a field of its
+/// structures.
+#[derive(Debug, Clone, Default)]
+struct Node {
+    kinds: Kinds,
+    item: Option<Box<Node>>,
+    fields: Nodes,
+}
+
+/// Nodes by their names.
+#[derive(Debug, Clone, Default)]
+struct Nodes {
+    names: Names,
+    nodes: Vec<Node>,
+}
+
+/// A set of kinds: one bit for each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Kinds(u16);
+
+impl Kinds {
+    pub(super) const ALL: Kinds = Kinds(u16::MAX);
+
+    pub(super) fn of(kinds: &[Kind]) -> Kinds {
+        Kinds(kinds.iter().fold(0, |all, &kind| all | 1 << kind as u16))
+    }
+
+    #[inline]
+    pub(super) fn has(self, kind: Kind) -> bool {
+        self.0 >> kind as u16 & 1 == 1
+    }
+
+    /// The kinds in it.
+    fn all(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |&kind| self.has(kind))
+    }
+
+    /// The kind of a column with values of these kinds: [`Kind::Json`] if they are of several.
+    fn common(self) -> Kind {
+        let mut all = self.all();
+        match (all.next(), all.next(), all.next()) {
+            (None, ..) => Kind::Text,
+            (Some(Kind::Int), Some(Kind::Large), None) | (Some(Kind::Large), None, _) => Kind::Int,
+            (Some(Kind::Int), Some(Kind::Float), None) => Kind::Float,
+            (Some(Kind::Huge), None, _) => Kind::Json,
+            (Some(alone), None, _) => alone,
+            _ => Kind::Json,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool,
+    Int,
+    Large,
+    Huge,
+    Float,
+    Text,
+    Bytes,
+    Time,
+    List,
+    Object,
+    Key,
+    Place,
+    User,
+    Json,
+}
+
+/// An integer up to this size converts to a floating-point number without loss.
+const EXACT_MAX: u64 = 1 << 53;
+
+impl Kind {
+    const ALL: [Kind; 14] = [
+        Kind::Bool,
+        Kind::Int,
+        Kind::Large,
+        Kind::Huge,
+        Kind::Float,
+        Kind::Text,
+        Kind::Bytes,
+        Kind::Time,
+        Kind::List,
+        Kind::Object,
+        Kind::Key,
+        Kind::Place,
+        Kind::User,
+        Kind::Json,
+    ];
+
+    /// Its name in messages.
+    fn name(self, limits: Limits) -> String {
+        let name = match self {
+            Kind::Bool => "bool",
+            Kind::Int | Kind::Large => "int",
+            Kind::Huge => "int of more than 64 bits",
+            Kind::Float => "float",
+            Kind::Text => "text",
+            Kind::Bytes => "bytes",
+            Kind::Time => "time",
+            Kind::List => "list",
+            Kind::Object => "object",
+            Kind::Key => "key",
+            Kind::Place => "place",
+            Kind::User => "user",
+            Kind::Json => return format!("value of more than {} levels", limits.levels),
+        };
+        name.to_owned()
+    }
+
+    #[inline]
+    pub(super) fn of(value: View<'_>) -> Option<Self> {
+        Some(match value {
+            View::Null => return None,
+            View::Bool(_) => Kind::Bool,
+            View::Int(value) if value.unsigned_abs() <= EXACT_MAX => Kind::Int,
+            View::Int(_) => Kind::Large,
+            View::Huge(_) => Kind::Huge,
+            View::Time(_) => Kind::Time,
+            View::Float(_) => Kind::Float,
+            View::Text(_) | View::Base64(_) => Kind::Text,
+            View::Bytes(_) => Kind::Bytes,
+            View::Point(..) => Kind::Place,
+            View::User(_) => Kind::User,
+            View::Key(_) => Kind::Key,
+            View::Entity(_) | View::Element(_) | View::Other(_) | View::Data(_) | View::Object(_) => Kind::Object,
+            View::Array(_) | View::Path(_) | View::Others(_) | View::Values(_) => Kind::List,
+        })
+    }
+}
+
+impl Node {
+    fn type_of(&self) -> Type {
+        match self.kinds.common() {
+            Kind::Bool => Type::Bool,
+            Kind::Int | Kind::Large => Type::Int,
+            Kind::Float => Type::Float,
+            Kind::Text => Type::Text,
+            Kind::Bytes => Type::Bytes,
+            Kind::Time => Type::Time,
+            Kind::Key => Type::key(),
+            Kind::Place => Type::point(),
+            Kind::User => Type::user(),
+            Kind::List => Type::List(Box::new(self.item.as_deref().map_or(Type::Text, Node::type_of))),
+            // Parquet has no structure without fields.
+            Kind::Object if !self.fields.nodes.is_empty() => {
+                let fields = self.fields.iter().map(|(name, node)| (name, node.type_of()));
+                Type::Struct(Arc::new(fields.collect()))
+            }
+            Kind::Object | Kind::Huge | Kind::Json => Type::Json,
+        }
+    }
+
+    /// Collects the names and the kinds of all values in it that have several without a common type.
+    fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
+        if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
+            let kinds = self.kinds.all().map(|kind| kind.name(limits));
+            found.push((name.to_owned(), kinds.collect()));
+        } else if let Some(item) = &self.item {
+            item.find_conflicts(&format!("{name}[]"), limits, found);
+        } else {
+            for (field, node) in self.fields.iter() {
+                node.find_conflicts(&format!("{name}.{field}"), limits, found);
+            }
+        }
+    }
+
+    fn see(&mut self, kind: Kind) {
+        self.kinds.0 |= 1 << kind as u16;
+    }
+
+    /// Learns the values in a list or an object. Returns whether there is room for it.
+    fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
+        if value.is_list() {
+            let item = self.item.get_or_insert_default();
+            return value.all_items(|value| item.learn_one(value, level_count, room));
+        }
+        let Nodes { names, nodes } = &mut self.fields;
+        let mut hint = 0;
+        value.all_fields(|name, value| {
+            let number = match names.find(name, hint) {
+                Some(number) => number,
+                None if !room.take() => return false,
+                None => {
+                    nodes.push(Node::default());
+                    names.add(name)
+                }
+            };
+            hint = number + 1;
+            nodes[number].learn_one(value, level_count, room)
+        })
+    }
+
+    fn learn_one(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
+        let Some(mut kind) = Kind::of(value) else { return true };
+        let is_nested = matches!(kind, Kind::List | Kind::Object);
+        if is_nested && level_count == 1 {
+            kind = Kind::Json;
+        }
+        self.see(kind);
+        !is_nested || level_count == 1 || self.learn(value, level_count - 1, room)
+    }
+}
+
+impl Nodes {
+    fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.names.iter().zip(&self.nodes)
+    }
+}
+
+/// The limits of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The most columns, including fields in columns.
+    pub columns: usize,
+    /// The most fields in one column: a column with more is JSON.
+    pub fields: usize,
+    /// The most levels of lists and structures in a column: values below are JSON.
+    pub levels: usize,
+}
+
+impl Default for Limits {
+    /// As many columns as in BigQuery, and as many levels as in Datastore.
+    fn default() -> Self {
+        Limits {
+            columns: 10_000,
+            fields: 1_000,
+            levels: 20,
+        }
+    }
+}
+
+/// The room that is left for fields.
+struct Room {
+    limits: Limits,
+    column_count: usize,
+    /// Fields of all columns.
+    field_count: usize,
+    /// Fields of this column.
+    own_count: usize,
+}
+
+impl Room {
+    /// Takes the room for one more field, and returns whether there was any. The field counts even
+    /// if there was none.
+    fn take(&mut self) -> bool {
+        self.own_count += 1;
+        self.field_count += 1;
+        self.own_count <= self.limits.fields && self.column_count + self.field_count <= self.limits.columns
+    }
+}
+
+/// Learns the columns of a table from its rows.
+///
+/// A column in which all values are of one type has that type. Integers and floating-point numbers
+/// together are floating-point, unless an integer is too large for that. Lists are lists of one such
+/// type, and objects are structures of all the fields that they have. All other values are JSON.
+#[derive(Debug)]
+pub struct Learner {
+    limits: Limits,
+    columns: Nodes,
+    /// How many fields each column has; `None` if it would have too many. The learner stops looking
+    /// at such a column.
+    field_counts: Vec<Option<usize>>,
+    field_count: usize,
+}
+
+impl Learner {
+    /// A learner that has seen no row.
+    pub fn new(limits: Limits) -> Self {
+        Learner {
+            limits,
+            columns: Nodes::default(),
+            field_counts: Vec::new(),
+            field_count: 0,
+        }
+    }
+
+    /// Learns from a row. Returns whether the number of columns is within the limit.
+    pub fn add(&mut self, row: &Row<'_>) -> bool {
+        let mut hint = 0;
+        row.all_cells(|name, value| {
+            hint = self.add_cell(name, value, hint) + 1;
+            // A row may have any number of names.
+            self.columns.names.len() <= self.limits.columns
+        })
+    }
+
+    /// The columns and their types, in the order in which they were first seen.
+    pub fn types(&self) -> Vec<(String, Type)> {
+        let columns = self.all().map(|(name, node, is_overfull)| {
+            let kind = if is_overfull { Type::Json } else { node.type_of() };
+            (name.to_owned(), kind)
+        });
+        columns.collect()
+    }
+
+    /// The columns with values of several types that have none in common, and the names of these
+    /// types. `a.b` is a field of `a`, and `a[]` are its items.
+    pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
+        let mut found = Vec::new();
+        for (name, node, is_overfull) in self.all() {
+            if !is_overfull {
+                node.find_conflicts(name, self.limits, &mut found);
+            }
+        }
+        found
+    }
+
+    /// The columns that are JSON because they would have too many fields, in alphabetical order.
+    pub fn overfull(&self) -> Vec<&str> {
+        let overfull = self.all().filter(|&(_, _, is_overfull)| is_overfull);
+        let mut names: Vec<&str> = overfull.map(|(name, ..)| name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The name of each column, its node, and whether it would have too many fields.
+    fn all(&self) -> impl Iterator<Item = (&str, &Node, bool)> {
+        let columns = self.columns.iter().zip(&self.field_counts);
+        columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
+    }
+
+    /// Learns from one value of a row. Returns the number of the column, which is looked for at
+    /// `hint` first.
+    fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
+        let Nodes { names, nodes } = &mut self.columns;
+        let number = names.find(name, hint).unwrap_or_else(|| {
+            nodes.push(Node::default());
+            self.field_counts.push(Some(0));
+            names.add(name)
+        });
+        let (Some(kind), Some(own_count)) = (Kind::of(value), self.field_counts[number]) else {
+            return number;
+        };
+        let root = &mut nodes[number];
+        root.see(kind);
+        if matches!(kind, Kind::List | Kind::Object) {
+            let mut room = Room {
+                limits: self.limits,
+                column_count: names.len(),
+                field_count: self.field_count,
+                own_count,
+            };
+            let has_room = root.learn(value, self.limits.levels, &mut room);
+            self.field_counts[number] = has_room.then_some(room.own_count);
+            self.field_count = room.field_count;
+            if !has_room {
+                self.field_count -= room.own_count;
+                root.item = None;
+                root.fields = Nodes::default();
+            }
+        }
+        number
+    }
+}

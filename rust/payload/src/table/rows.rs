@@ -1,0 +1,216 @@
+//! The row of a record.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use super::tree::{Item, Refused, Rules, Value, has_twice, parse};
+use super::view::View;
+use crate::{Entity, EntityValue, OtherField, PathElement, PathId, WandbRecord};
+
+/// Collects the fields that are not interpreted, of an entity and of all entities in it.
+fn collect_others<'v>(entity: &'v Entity<'v>, found: &mut Vec<&'v OtherField<'v>>) {
+    found.extend(&entity.other_fields);
+    for value in entity.properties.iter().flat_map(|property| &property.values) {
+        if let EntityValue::Entity(entity) = &value.value {
+            collect_others(entity, found);
+        }
+    }
+}
+
+/// The columns that tables have for the key: no property may have one of these names.
+const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
+
+/// What the records of a table are, and so which rows they become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rows {
+    /// Entities of Datastore or Firestore.
+    Entity,
+    /// JSON text.
+    Json,
+    /// Records of a run of Weights & Biases, whose steps are the rows.
+    History,
+}
+
+impl Rows {
+    /// Decodes a record, and calls `take` with its row, if it has one.
+    pub fn of<T>(self, record: &[u8], take: impl FnOnce(&Row<'_>) -> T) -> Decoded<T> {
+        match self {
+            Rows::Entity => match Entity::decode(record) {
+                Ok(entity) if !has_reserved_name(&entity) => Decoded::whole(take(&Row::of_entity(&entity))),
+                _ => Decoded::none(true),
+            },
+            Rows::Json => {
+                let value = str::from_utf8(record)
+                    .ok()
+                    .and_then(|text| parse(text, Rules::Document).ok());
+                let items = match value {
+                    Some(Value::Object(items)) => items,
+                    Some(value) => vec![("__value__".into(), value)],
+                    None => return Decoded::none(true),
+                };
+                Decoded::whole(take(&Row(Cells::Items(&items))))
+            }
+            Rows::History => match history(record) {
+                Some(Some((items, has_fault))) => Decoded {
+                    row: Some(take(&Row(Cells::Items(&items)))),
+                    has_fault,
+                },
+                Some(None) => Decoded::none(false),
+                None => Decoded::none(true),
+            },
+        }
+    }
+}
+
+/// A decoded record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decoded<T> {
+    /// The result for its row; `None` if it has none.
+    pub row: Option<T>,
+    /// Whether the record, or a value in it, cannot be read.
+    pub has_fault: bool,
+}
+
+impl<T> Decoded<T> {
+    fn whole(row: T) -> Self {
+        Decoded {
+            row: Some(row),
+            has_fault: false,
+        }
+    }
+
+    fn none(has_fault: bool) -> Self {
+        Decoded { row: None, has_fault }
+    }
+}
+
+fn has_reserved_name(entity: &Entity<'_>) -> bool {
+    // Few entities have such a name: the others are not compared with each of them.
+    let mut names = entity.properties.iter().map(|property| property.name);
+    names.any(|name| name.starts_with("__") && KEY_COLUMNS.contains(&name))
+}
+
+/// The values of a step, and whether some cannot be read. The inner `None`: the record is of
+/// another kind; the outer one: it cannot be decoded.
+#[expect(clippy::option_option, reason = "two reasons for no row")]
+fn history(record: &[u8]) -> Option<Option<(Vec<Item<'_>>, bool)>> {
+    let WandbRecord::History { items, step } = WandbRecord::decode(record).ok()? else {
+        return Some(None);
+    };
+    let mut found: Vec<Item<'_>> = Vec::new();
+    let mut has_fault = false;
+    for item in items {
+        let item = item.ok()?;
+        let name: Cow<'_, str> = match item.path[..] {
+            [name] => name.into(),
+            _ => item.path.join(".").into(),
+        };
+        match parse(item.value_json, Rules::Run) {
+            Ok(value) => {
+                found.try_reserve(1).ok()?;
+                found.push((name, value));
+            }
+            Err(Refused::Text) => has_fault = true,
+            Err(Refused::Names) => return None,
+        }
+    }
+    if has_twice(&found).ok()? {
+        // The first of them counts.
+        has_fault = true;
+        let mut names = std::collections::HashSet::new();
+        found.retain(|(name, _)| names.insert(name.clone()));
+    }
+    // In old files, the step is not among the items.
+    let at = found.iter().position(|(name, _)| name == "_step");
+    match (at, step) {
+        (Some(at), _) => found[..=at].rotate_right(1),
+        (None, Some(step)) => found.insert(0, ("_step".into(), Value::Int(step))),
+        (None, None) => {}
+    }
+    Some(Some((found, has_fault)))
+}
+
+/// The row of a record: names of columns, and a value for each.
+pub struct Row<'v>(Cells<'v>);
+
+enum Cells<'v> {
+    Entity {
+        entity: &'v Entity<'v>,
+        path: Option<String>,
+        others: Vec<&'v OtherField<'v>>,
+    },
+    Items(&'v [Item<'v>]),
+}
+
+impl<'v> Row<'v> {
+    fn of_entity(entity: &'v Entity<'v>) -> Self {
+        let path = entity
+            .key
+            .as_ref()
+            .map(|key| &key.path[..])
+            .filter(|path| !path.is_empty());
+        let mut others = Vec::new();
+        collect_others(entity, &mut others);
+        Row(Cells::Entity {
+            entity,
+            path: path.map(path_text),
+            others,
+        })
+    }
+
+    /// Whether it has a column of this name.
+    pub fn has(&self, name: &str) -> bool {
+        !self.all_cells(|other, _| other != name)
+    }
+
+    /// Calls `each` with the cells, in their order, until it returns `false`. Returns whether it
+    /// never did.
+    pub(super) fn all_cells(&self, mut each: impl FnMut(&str, View<'_>) -> bool) -> bool {
+        let (entity, path, others) = match &self.0 {
+            Cells::Items(items) => return items.iter().all(|(name, value)| each(name, View::of_json(value))),
+            Cells::Entity { entity, path, others } => (entity, path, others),
+        };
+        let last = entity.key.as_ref().and_then(|key| key.path.last());
+        if let (Some(last), Some(path)) = (last, path) {
+            let goes_on = each("__kind__", View::Text(last.kind))
+                && match last.id {
+                    PathId::None => true,
+                    PathId::Id(id) => each("__id__", View::Int(id)),
+                    PathId::Name(name) => each("__name__", View::Text(name)),
+                }
+                && each("__path__", View::Text(path));
+            if !goes_on {
+                return false;
+            }
+        }
+        each("__key__", entity.key.as_ref().map_or(View::Null, View::Key))
+            && entity
+                .properties
+                .iter()
+                .all(|property| each(property.name, View::of_property(property)))
+            && (others.is_empty() || each("__other_fields__", View::Others(others)))
+    }
+}
+
+/// The kinds and the numbers or names, separated by slashes.
+fn path_text(steps: &[PathElement<'_>]) -> String {
+    let mut path = String::new();
+    for (index, step) in steps.iter().enumerate() {
+        if index > 0 {
+            path.push('/');
+        }
+        path.push_str(step.kind);
+        match step.id {
+            PathId::None => {}
+            PathId::Id(id) => {
+                let _ = write!(path, "/{id}");
+            }
+            PathId::Name(name) => {
+                path.push('/');
+                path.push_str(name);
+            }
+        }
+    }
+    path
+}

@@ -1,0 +1,97 @@
+//! The types that a column can have.
+
+use std::sync::Arc;
+
+use super::names::Names;
+
+/// The type of a column, of the items of a list or of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Type {
+    /// Truth values.
+    Bool,
+    /// Integers of 64 bits.
+    Int,
+    /// Floating-point numbers of 64 bits, and integers that convert to them without loss.
+    Float,
+    /// Text.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// Microseconds since 1970 in UTC.
+    Time,
+    /// JSON as text: any value.
+    Json,
+    /// Lists of items of one type.
+    List(Box<Type>),
+    /// Structures.
+    Struct(Arc<Fields>),
+}
+
+/// The fields of a structure.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Fields {
+    pub(super) names: Names,
+    pub(super) types: Vec<Type>,
+}
+
+impl Fields {
+    /// The names and types, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Type)> {
+        self.names.iter().zip(&self.types)
+    }
+}
+
+impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (N, Type)>>(fields: I) -> Self {
+        let mut found = Fields::default();
+        for (name, kind) in fields {
+            found.names.add(name.as_ref());
+            found.types.push(kind);
+        }
+        found
+    }
+}
+
+impl Type {
+    /// The number of Parquet columns of a column of this type.
+    pub(super) fn leaf_count(&self) -> usize {
+        match self {
+            Type::List(item) => item.leaf_count(),
+            Type::Struct(fields) => fields.types.iter().map(Type::leaf_count).sum(),
+            _ => 1,
+        }
+    }
+
+    /// The type of keys of entities.
+    pub(super) fn key() -> Type {
+        let element = Type::of_fields([("kind", Type::Text), ("id", Type::Int), ("name", Type::Text)]);
+        Type::of_fields([
+            ("app", Type::Text),
+            ("namespace", Type::Text),
+            ("database", Type::Text),
+            ("path", Type::List(Box::new(element))),
+        ])
+    }
+
+    /// The type of places in entities.
+    pub(super) fn point() -> Type {
+        Type::of_fields([("latitude", Type::Float), ("longitude", Type::Float)])
+    }
+
+    /// The type of users in entities.
+    pub(super) fn user() -> Type {
+        Type::of_fields([
+            ("email", Type::Text),
+            ("auth_domain", Type::Text),
+            ("nickname", Type::Text),
+            ("gaia_id", Type::Int),
+            ("obfuscated_gaia_id", Type::Text),
+            ("federated_identity", Type::Text),
+            ("federated_provider", Type::Text),
+        ])
+    }
+
+    fn of_fields<const COUNT: usize>(fields: [(&str, Type); COUNT]) -> Type {
+        Type::Struct(Arc::new(fields.into_iter().collect()))
+    }
+}

@@ -1,0 +1,175 @@
+//! A value as a table has it, without a copy: which values have fields, and which have items.
+//! `python/cordwood/_tables/entities.py` does the same for Python objects.
+
+use super::tree::{Item, Value};
+use crate::{Entity, EntityKey, EntityValue, OtherField, PathElement, PathId, Property, PropertyValue, User};
+
+/// A value of a column, of a field or of an item.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum View<'v> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// The digits of an integer of more than 64 bits.
+    Huge(&'v str),
+    /// Microseconds since 1970, within the years 1 to 9999.
+    Time(i64),
+    Float(f64),
+    Text(&'v str),
+    Bytes(&'v [u8]),
+    Point(f64, f64),
+    User(&'v User<'v>),
+    Key(&'v EntityKey<'v>),
+    /// The path of a key, a list.
+    Path(&'v [PathElement<'v>]),
+    /// An element of a path.
+    Element(&'v PathElement<'v>),
+    Entity(&'v Entity<'v>),
+    Array(&'v [PropertyValue<'v>]),
+    /// The fields that are not interpreted, a list.
+    Others(&'v [&'v OtherField<'v>]),
+    /// One of those fields.
+    Other(&'v OtherField<'v>),
+    /// Bytes as JSON represents them, a structure.
+    Data(&'v [u8]),
+    /// The text in that structure.
+    Base64(&'v [u8]),
+    /// A JSON array.
+    Values(&'v [Value<'v>]),
+    /// A JSON object.
+    Object(&'v [Item<'v>]),
+}
+
+/// The years 1 to 9999. No `datetime` represents other times, which are integers instead.
+const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
+
+impl<'v> View<'v> {
+    pub(super) fn of_property(property: &'v Property<'v>) -> Self {
+        match &property.values[..] {
+            [value] if !property.is_array => View::of(&value.value),
+            values => View::Array(values),
+        }
+    }
+
+    fn of(value: &'v EntityValue<'v>) -> Self {
+        match value {
+            EntityValue::Boolean(value) => View::Bool(*value),
+            EntityValue::Integer(value) => View::Int(*value),
+            EntityValue::Timestamp(time) if TIMES.contains(time) => View::Time(*time),
+            EntityValue::Timestamp(time) => View::Int(*time),
+            EntityValue::Double(value) => View::Float(*value),
+            EntityValue::Text(text) => View::Text(text),
+            EntityValue::Bytes(bytes) => View::Bytes(bytes),
+            EntityValue::Point { latitude, longitude } => View::Point(*latitude, *longitude),
+            EntityValue::Reference(key) => View::Key(key),
+            EntityValue::User(user) => View::User(user),
+            EntityValue::Entity(entity) => View::Entity(entity),
+            // `Null`: there is no other variant yet.
+            _ => View::Null,
+        }
+    }
+
+    pub(super) fn of_json(value: &'v Value<'v>) -> Self {
+        match value {
+            Value::Null => View::Null,
+            Value::Bool(value) => View::Bool(*value),
+            Value::Int(value) => View::Int(*value),
+            Value::Huge(digits) => View::Huge(digits),
+            Value::Float(value) => View::Float(*value),
+            Value::Text(text) => View::Text(text),
+            Value::Array(values) => View::Values(values),
+            Value::Object(items) => View::Object(items),
+        }
+    }
+
+    fn optional(text: Option<&'v str>) -> Self {
+        text.map_or(View::Null, View::Text)
+    }
+
+    /// Whether it has fields.
+    pub(super) fn is_struct(self) -> bool {
+        matches!(
+            self,
+            View::Point(..)
+                | View::User(_)
+                | View::Key(_)
+                | View::Element(_)
+                | View::Entity(_)
+                | View::Other(_)
+                | View::Data(_)
+                | View::Object(_)
+        )
+    }
+
+    /// Whether it has items.
+    pub(super) fn is_list(self) -> bool {
+        matches!(self, View::Array(_) | View::Path(_) | View::Others(_) | View::Values(_))
+    }
+
+    /// Calls `each` with the fields of a structure, until it returns `false`. Returns whether it
+    /// never did.
+    pub(super) fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
+        match self {
+            View::Point(latitude, longitude) => {
+                each("latitude", View::Float(latitude)) && each("longitude", View::Float(longitude))
+            }
+            View::User(user) => {
+                each("email", View::Text(user.email))
+                    && each("auth_domain", View::Text(user.auth_domain))
+                    && each("nickname", View::optional(user.nickname))
+                    && each("gaia_id", View::Int(user.gaia_id))
+                    && each("obfuscated_gaia_id", View::optional(user.obfuscated_gaia_id))
+                    && each("federated_identity", View::optional(user.federated_identity))
+                    && each("federated_provider", View::optional(user.federated_provider))
+            }
+            View::Key(key) => {
+                each("app", View::Text(key.app))
+                    && each("namespace", View::optional(key.namespace))
+                    && each("database", View::optional(key.database))
+                    && each("path", View::Path(&key.path))
+            }
+            View::Element(element) => {
+                each("kind", View::Text(element.kind))
+                    && match element.id {
+                        PathId::None => true,
+                        PathId::Id(id) => each("id", View::Int(id)),
+                        PathId::Name(name) => each("name", View::Text(name)),
+                    }
+            }
+            View::Other(field) => {
+                each("message", View::Text(field.message))
+                    && each("number", View::Int(field.number.into()))
+                    && each("offset", View::Int(field.offset as i64))
+                    && each("data", View::Data(field.bytes))
+            }
+            View::Data(bytes) => each("base64", View::Base64(bytes)),
+            View::Object(items) => items.iter().all(|(name, value)| each(name, View::of_json(value))),
+            View::Entity(entity) => {
+                key_of_map(entity).is_none_or(|key| each("__key__", View::Key(key)))
+                    && entity
+                        .properties
+                        .iter()
+                        .all(|property| each(property.name, View::of_property(property)))
+            }
+            _ => true,
+        }
+    }
+
+    /// Calls `each` with the items of a list, until it returns `false`. Returns whether it never
+    /// did.
+    pub(super) fn all_items(self, mut each: impl FnMut(View<'v>) -> bool) -> bool {
+        match self {
+            View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
+            View::Path(path) => path.iter().all(|element| each(View::Element(element))),
+            View::Others(fields) => fields.iter().all(|field| each(View::Other(field))),
+            View::Values(values) => values.iter().all(|value| each(View::of_json(value))),
+            _ => true,
+        }
+    }
+}
+
+/// The key of an entity inside another one; `None` for a Firestore map, whose key is empty.
+fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
+    let key = entity.key.as_ref()?;
+    (*key != EntityKey::default()).then_some(key)
+}
