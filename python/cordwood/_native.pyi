@@ -779,9 +779,6 @@ class Writer:
             that the next sync covers them. If it is greater than 0, the file must exist. Default:
             `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
             this file has failed in this process.
-        preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
-            effect elsewhere). The length of the file remains that of its records. Default: 0, not
-            at all.
         record_len_max: The length in bytes of the longest record to write; a longer one raises
             `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
             if its own `record_len_max` allows them.
@@ -825,7 +822,6 @@ class Writer:
         sync_interval: float | None = None,
         on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
         checkpoint: int | None = None,
-        preallocate_len: int = 0,
         record_len_max: int = 1073741824,
     ) -> Self: ...
     def append(self, record: ReadableBuffer, /, *, sync: bool = False) -> int:

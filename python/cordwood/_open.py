@@ -40,7 +40,6 @@ def open(  # noqa: A001
     sync_interval: float | None = None,
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
-    preallocate_len: int = 0,
     record_len_max: int = 1073741824,
 ) -> Writer: ...
 @overload
@@ -72,7 +71,6 @@ def open(  # noqa: A001
     sync_interval: float | None = None,
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
-    preallocate_len: int = 0,
 ) -> Reader | Writer:
     """Opens a log to read or to write records.
 
@@ -104,7 +102,6 @@ def open(  # noqa: A001
             Default: `"refuse"`.
         checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
             Default: `None`, the beginning.
-        preallocate_len: To write: ask the file system for space this many bytes at a time. Default: 0, not at all.
 
     Returns:
         A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
@@ -143,7 +140,6 @@ def open(  # noqa: A001
         "sync_interval": sync_interval,
         "on_torn_tail": on_torn_tail,
         "checkpoint": checkpoint,
-        "preallocate_len": preallocate_len,
     }
     if mode in {"r", "rb"}:
         _refuse(writing, "writing", mode)

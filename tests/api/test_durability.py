@@ -121,7 +121,7 @@ def test_options_that_make_no_sense(path, options):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_len": 1}, {"sync_interval": 1}, {"preallocate_len": 1}])
+@pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_len": 1}, {"sync_interval": 1}])
 def test_options_that_an_object_does_not_take(tmp_path, options):
     with (tmp_path / "some.log").open("wb") as file, pytest.raises(ValueError, match="require a path"):
         cordwood.Writer(file, "w", **options)
@@ -479,15 +479,3 @@ def test_a_checkpoint_where_no_record_begins_or_ends(path, offset):
     for checkpoint in (10, 20):
         with cordwood.Writer(path, "a", checkpoint=checkpoint) as writer:
             assert writer.tell() == 20
-
-
-def test_room_ahead_leaves_a_file_that_reads_well(path):
-    with cordwood.Writer(path, preallocate_len=1 << 20) as writer:
-        for number in range(3):
-            writer.append(b"%d" % number, sync=True)
-            # Even while it is being written, the file is only as long as its records.
-            assert path.read_bytes() == reference.encode([b"%d" % number for number in range(number + 1)])
-        if sys.platform == "linux":
-            assert path.stat().st_blocks * 512 >= 1 << 20
-    assert path.stat().st_blocks * 512 < 1 << 20
-    assert list(cordwood.open(path)) == [b"0", b"1", b"2"]

@@ -370,7 +370,6 @@ def test_numbers_that_methods_refuse(path, number):
             lambda: cordwood.verify(FILE, start=number),
             lambda: cordwood.stat(FILE, record_len_max=number),
             lambda: cordwood.Writer(path, "w", sync_len=number),
-            lambda: cordwood.Writer(path, "w", preallocate_len=number),
             lambda: cordwood.follow(__file__, start=number),
             lambda: cordwood.follow(__file__, retry_polls=number),
         ]:

@@ -208,8 +208,7 @@ def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, d
 
 
 @pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
-@pytest.mark.parametrize("preallocate_len", [0, 1 << 20])
-def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options, preallocate_len):
+def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options):
     """LevelDB's own reuse of such a log loses the appended records."""
     folder = tmp_path / "database"
     database = open_database(folder)
@@ -219,7 +218,7 @@ def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options, 
     log = the_log_of(folder)
     os.truncate(log, log.stat().st_size - 3)  # The third is torn.
 
-    with cordwood.Writer(log, "a", sync="append", preallocate_len=preallocate_len, **options) as writer:
+    with cordwood.Writer(log, "a", sync="append", **options) as writer:
         assert writer.discarded_tail is not None
         for index in range(10, 15):
             writer.append(write_batch(100 + index, [(PUT, key_of(index), b"from cordwood")]))

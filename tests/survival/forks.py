@@ -167,14 +167,13 @@ EXITS = ["sys.exit", "os._exit", "exception"]
 PEBBLE = {"dialect": "pebble", "log_number": judge.LOG_NUMBER}
 VARIANTS = [
     ("leveldb", "w", {}),
-    ("leveldb", "w", {"sync": "append", "preallocate_len": 1 << 16}),
+    ("leveldb", "w", {"sync": "append"}),
     ("pebble", "x", PEBBLE),
     ("leveldb", "a", {"flush": "close"}),
     ("leveldb", "a", {"flush": "append"}),
-    ("pebble", "x", PEBBLE | {"flush": "close", "preallocate_len": 1 << 16}),
-    ("leveldb", "w", {"sync": "append"}),
+    ("pebble", "x", PEBBLE | {"flush": "close"}),
     ("wandb", "x", {"dialect": "wandb"}),
-    ("leveldb", "w", {"flush": "close", "sync": "close", "preallocate_len": 1 << 20}),
+    ("leveldb", "w", {"flush": "close", "sync": "close"}),
     ("packed", "x", {"dialect": "packed", "flush": "close"}),
     ("packed", "x", {"dialect": "packed", "compression": "zstd", "sync": "append"}),
 ]

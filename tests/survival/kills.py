@@ -67,9 +67,8 @@ class Plan:
                 *[{}] * 6,
                 {"flush": "append"},
                 {"flush": "close"},
-                {"preallocate_len": 1 << 20},
                 {"flush": "close", "sync": "append"},
-                {"flush": "close", "sync_len": 20_000, "preallocate_len": 1 << 20},
+                {"flush": "close", "sync_len": 20_000},
                 {"flush": "close", "sync_interval": 0.002},
             ]
         )

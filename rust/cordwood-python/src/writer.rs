@@ -42,10 +42,6 @@ const FILE_BATCH_COUNT: usize = 1024;
 /// header of so many Python objects stays in the first-level cache until they are released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each writer, and most are files"
-)]
 enum Sink {
     /// A file that we opened. It has its own lock, which no thread holds while it waits for a sync.
     File(LogFile),
@@ -168,9 +164,6 @@ impl Object {
 ///         that the next sync covers them. If it is greater than 0, the file must exist. Default:
 ///         `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
 ///         this file has failed in this process.
-///     preallocate_len: Ask the file system for space this many bytes at a time (Linux only; no
-///         effect elsewhere). The length of the file remains that of its records. Default: 0, not
-///         at all.
 ///     record_len_max: The length in bytes of the longest record to write; a longer one raises
 ///         `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
 ///         if its own `record_len_max` allows them.
@@ -213,7 +206,7 @@ impl Writer {
     #[new]
     #[pyo3(signature = (
         sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
-        preallocate_len = 0, record_len_max = 1_073_741_824
+        record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -228,7 +221,6 @@ impl Writer {
         sync_interval: Option<f64>,
         on_torn_tail: &str,
         checkpoint: Option<u64>,
-        preallocate_len: u64,
         record_len_max: u64,
     ) -> PyResult<Self> {
         if mode == "r" {
@@ -244,7 +236,6 @@ impl Writer {
             .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
             .with_on_torn_tail(named("on_torn_tail", on_torn_tail)?)
             .with_checkpoint(checkpoint)
-            .with_preallocate_len(preallocate_len)
             .with_record_len_max(record_len_max)
             .with_dialect(dialect)
             .with_log_number(log_number)
@@ -804,7 +795,7 @@ impl Writer {
     }
 }
 
-const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len require a path; \
+const NEEDS_A_PATH: &str = "flush, sync, sync_len and sync_interval require a path; \
      for an object, call flush() or sync()";
 
 /// Whether this is a single record or a string: iterating over it would yield numbers or

@@ -174,11 +174,6 @@ impl Encoder {
         self.format
     }
 
-    /// Whether records are compressed, so that their length in the file is not known beforehand.
-    pub(crate) fn is_compressed(&self) -> bool {
-        self.format.is_zstd()
-    }
-
     /// The length of the file, including everything encoded so far, in bytes. While a container is
     /// open, whose length is not known yet: the least offset that the next record can have.
     #[inline]

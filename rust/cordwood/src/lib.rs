@@ -66,7 +66,6 @@
 //!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and the like.
 //! * `zstd`: the records of RocksDB's compressed logs. Without it they are reported and not
 //!   returned.
-//! * `preallocate`: space for a [`LogFile`] ahead of need, on Linux.
 //! * `trace`: for debugging. Each decision of a decoder or a follower is a line on standard error.
 //!
 //! Without `fs` the crate compiles for any target with the standard library, such as

@@ -1197,56 +1197,7 @@ fn unwritable_records_are_refused_without_effect() {
     ));
 }
 
-// Room ahead ------------------------------------------------------------------------------------
-
-/// The parts of the file for which room was asked, as `(begin, end)`.
-fn allocated(double: &Double) -> Vec<(u64, u64)> {
-    (double.ops().into_iter())
-        .filter_map(|op| match op {
-            Op::Allocate { offset, len } => Some((offset, offset + len)),
-            _ => None,
-        })
-        .collect()
-}
-
-#[test]
-fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
-    let double = Double::default();
-    let log = create(&double, buffered().with_preallocate_len(1000));
-    for _ in 0..4 {
-        log.append(&[7; 393])?;
-        log.flush()?;
-    }
-    assert_eq!(allocated(&double), [(0, 1000), (800, 2000)]);
-    log.close()?;
-    assert_eq!(double.ops().last(), Some(&Op::SetLen(1600)));
-    assert_eq!(records(&double.bytes()).len(), 4);
-
-    // An operation that the file system does not support is not requested again, and does no harm.
-    let double = Double::default();
-    double.state().allocate_faults = [Fault::Error(ENOSPC)].into();
-    let log = create(&double, buffered().with_preallocate_len(1000));
-    for _ in 0..4 {
-        log.append_sync(&[7; 393])?;
-    }
-    assert_eq!(allocated(&double), []);
-    Ok(())
-}
-
-/// Undoing a failed write releases the space after the log, so the next write asks for it again.
-#[test]
-fn after_a_failed_write_room_is_asked_for_again() -> Result<(), Error> {
-    let double = Double::default();
-    let log = create(&double, buffered().with_preallocate_len(1000));
-    log.append(&[7; 393])?;
-    log.flush()?;
-    double.state().write_faults = [Fault::Error(EIO)].into();
-    log.append(&[7; 93])?;
-    assert_eq!(write_error(log.flush()), (Some(EIO), 0, true));
-    log.flush()?;
-    assert_eq!(allocated(&double), [(0, 1000), (400, 1000)]);
-    Ok(())
-}
+// Limits ----------------------------------------------------------------------------------------
 
 /// A length that readers refuse by default.
 #[test]

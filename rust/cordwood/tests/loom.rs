@@ -67,10 +67,6 @@ impl Storage for Port {
     fn sync_folder(&self) -> io::Result<()> {
         Ok(())
     }
-
-    fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 const RECORD: &[u8] = b"record";

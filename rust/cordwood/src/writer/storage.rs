@@ -35,9 +35,6 @@ pub trait Storage: Debug + Send + Sync {
     /// Waits until the file's name is on the disk.
     fn sync_folder(&self) -> io::Result<()>;
 
-    /// Preallocates space for `[offset, offset + len)`. The length of the file does not change.
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
-
     /// The key under which a failed sync of this file is remembered; `None` if it has no identity.
     fn identity(&self) -> Option<FileId> {
         None
@@ -184,17 +181,6 @@ impl Storage for DiskFile {
             Err(_) if !cfg!(unix) => Ok(()),
             Err(error) => Err(copy_of(error)),
         }
-    }
-
-    #[cfg(all(feature = "preallocate", target_os = "linux"))]
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        use rustix::fs::{FallocateFlags, fallocate};
-        Ok(fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len)?)
-    }
-
-    #[cfg(not(all(feature = "preallocate", target_os = "linux")))]
-    fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn identity(&self) -> Option<FileId> {

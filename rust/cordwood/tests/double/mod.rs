@@ -22,10 +22,6 @@ pub(crate) enum Op {
     SetLen(u64),
     SyncData,
     SyncFolder,
-    Allocate {
-        offset: u64,
-        len: u64,
-    },
     /// A note by the test: the writer has reported that everything before this offset is safe.
     Promised(u64),
 }
@@ -53,7 +49,6 @@ pub(crate) struct State {
     pub(crate) set_len_faults: VecDeque<Fault>,
     pub(crate) sync_faults: VecDeque<Fault>,
     pub(crate) folder_faults: VecDeque<Fault>,
-    pub(crate) allocate_faults: VecDeque<Fault>,
     /// How long a sync takes. Other threads may write meanwhile.
     pub(crate) sync_time: Duration,
     /// How many syncs have begun.
@@ -117,7 +112,7 @@ pub(crate) fn apply(op: &Op, file: &mut Vec<u8>) {
             file[begin..end].copy_from_slice(bytes);
         }
         Op::SetLen(len) => file.resize(*len as usize, 0),
-        Op::SyncData | Op::SyncFolder | Op::Allocate { .. } | Op::Promised(_) => {}
+        Op::SyncData | Op::SyncFolder | Op::Promised(_) => {}
     }
 }
 
@@ -191,13 +186,6 @@ impl Storage for Double {
         let mut state = self.state();
         next(&mut state.folder_faults)?;
         state.run(Op::SyncFolder);
-        Ok(())
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        let mut state = self.state();
-        next(&mut state.allocate_faults)?;
-        state.run(Op::Allocate { offset, len });
         Ok(())
     }
 

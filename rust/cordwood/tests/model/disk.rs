@@ -484,11 +484,6 @@ impl Storage for Port {
         })
     }
 
-    /// Room allocated beyond the end has no visible effect.
-    fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
-        Ok(())
-    }
-
     fn identity(&self) -> Option<FileId> {
         // No device of this machine has this number.
         Some(FileId {

@@ -100,7 +100,6 @@ fn setups(flush: Flush) -> Vec<Setup> {
         format: LogFormat::new(Dialect::LEVELDB),
         flush,
         sync: SyncPolicy::Never,
-        preallocate_len: 0,
         limits: Limits {
             records: 3,
             opens: 3,
@@ -113,9 +112,8 @@ fn setups(flush: Flush) -> Vec<Setup> {
         levels_less: 0,
         has_follower: false,
     };
-    let room = Setup {
+    let synced = Setup {
         sync: SyncPolicy::OnClose,
-        preallocate_len: 4096,
         levels_less: 1,
         has_follower: true,
         ..new
@@ -157,7 +155,7 @@ fn setups(flush: Flush) -> Vec<Setup> {
     };
     vec![
         new,
-        room,
+        synced,
         pebble,
         packed,
         #[cfg(feature = "zstd")]

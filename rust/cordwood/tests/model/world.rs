@@ -187,7 +187,6 @@ pub(crate) struct Setup {
     pub(crate) format: LogFormat,
     pub(crate) flush: Flush,
     pub(crate) sync: SyncPolicy,
-    pub(crate) preallocate_len: u64,
     pub(crate) limits: Limits,
     /// How many levels earlier the exploration ends than the deepest ones.
     pub(crate) levels_less: usize,
@@ -204,9 +203,6 @@ impl fmt::Display for Setup {
         if self.format != LogFormat::new(Dialect::LEVELDB) {
             write!(f, ", created as {:?}", self.format)?;
         }
-        if self.preallocate_len > 0 {
-            write!(f, ", preallocate_len {}", self.preallocate_len)?;
-        }
         Ok(())
     }
 }
@@ -217,10 +213,7 @@ impl Setup {
             Flush::EveryAppend => FlushPolicy::EveryAppend,
             Flush::OnClose => FlushPolicy::OnClose,
         };
-        LogFileOptions::default()
-            .with_flush(flush)
-            .with_sync(self.sync)
-            .with_preallocate_len(self.preallocate_len)
+        LogFileOptions::default().with_flush(flush).with_sync(self.sync)
     }
 
     fn create_options(&self) -> LogFileOptions {

@@ -8,7 +8,6 @@ use std::time::Instant;
 use super::state::{Failure, Mark, State};
 use super::{LogFile, MutexGuard};
 use crate::error::Error;
-use crate::format::encoded_len;
 use crate::writer::BUFFER_LEN;
 use crate::writer::append::{cut, unsynced};
 use crate::writer::storage::{Storage, copy_of, write_all};
@@ -33,7 +32,6 @@ impl LogFile {
 
     /// Writes the buffer to the file, which is everything but the records of an open container.
     pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
-        self.preallocate(state, state.encoder.closed_offset());
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
         };
@@ -56,9 +54,6 @@ impl LogFile {
     fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
         state.end_container();
         let begin = state.encoder.closed_offset();
-        if !state.encoder.is_compressed() {
-            self.preallocate(state, begin.saturating_add(encoded_len(begin, record.len() as u64)));
-        }
         let State {
             storage,
             encoder,
@@ -106,31 +101,15 @@ impl LogFile {
             .storage
             .as_ref()
             .map(|storage| cut(&**storage, state.written, state.durable));
-        match undone.unwrap_or(Ok(())) {
-            Ok(()) => state.allocated = state.allocated.map(|_| state.written),
-            // The end of the file is then unknown: any write may follow a partial record.
-            Err(undo_error) => {
-                state.failure = Some(Failure {
-                    what: "write",
-                    source: copy_of(&source),
-                    undo_error: Some(undo_error),
-                });
-            }
+        // The end of the file is then unknown: any write may follow a partial record.
+        if let Some(Err(undo_error)) = undone {
+            state.failure = Some(Failure {
+                what: "write",
+                source: copy_of(&source),
+                undo_error: Some(undo_error),
+            });
         }
         self.failed(state, source)
-    }
-
-    /// Asks for space up to the file offset `end`, or further, if there is none.
-    fn preallocate(&self, state: &mut State, end: u64) {
-        if let Some(allocated) = state.allocated
-            && let Some(storage) = &state.storage
-            && end > allocated
-            && let Some(new_end) = end.checked_next_multiple_of(self.options.preallocate_len)
-        {
-            let result = storage.allocate(state.written, new_end - state.written);
-            // A failed request is not repeated.
-            state.allocated = result.is_ok().then_some(new_end);
-        }
     }
 
     /// Waits until everything before `end`, which has been written, is on the disk. One of the

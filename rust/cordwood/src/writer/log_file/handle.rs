@@ -478,13 +478,6 @@ impl LogFile {
         encoder.begin(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
-        if self.options.preallocate_len > 0
-            && let Some(storage) = &state.storage
-        {
-            // Sets the length to its present value, which releases the preallocated space after
-            // it. A failure costs only that space.
-            let _ = storage.file_len().and_then(|len| storage.set_len(len));
-        }
         if self.options.sync == SyncPolicy::Never {
             return Ok(());
         }

@@ -198,7 +198,6 @@ impl LogFile {
             waiting: 0,
             sync_end: file_len,
             sync_begun: Instant::now(),
-            allocated: (options.preallocate_len > 0).then_some(file_len),
             failure: None,
             is_closed: false,
         };

@@ -97,13 +97,6 @@ pub struct LogFileOptions {
     /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does not
     /// end with a complete record. Default: [`OnTornTail::Refuse`].
     pub on_torn_tail: OnTornTail,
-    /// Request space from the file system this many bytes at a time, before it is needed. The
-    /// length of the file remains that of its records, and closing releases the unused space.
-    /// Default: 0, no preallocation.
-    ///
-    /// A hint: it needs the feature `preallocate`, Linux, and a file system that supports it (ext4,
-    /// XFS, Btrfs, tmpfs); without them, the option has no effect.
-    pub preallocate_len: u64,
     /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or
     /// ends, and before which everything is known to be on the disk, such as an earlier
     /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
@@ -137,7 +130,6 @@ impl Default for LogFileOptions {
             flush: FlushPolicy::default(),
             sync: SyncPolicy::default(),
             on_torn_tail: OnTornTail::default(),
-            preallocate_len: 0,
             checkpoint: None,
             dialect: None,
             log_number: None,
@@ -168,13 +160,6 @@ impl LogFileOptions {
     #[must_use]
     pub fn with_on_torn_tail(mut self, on_torn_tail: OnTornTail) -> Self {
         self.on_torn_tail = on_torn_tail;
-        self
-    }
-
-    /// Sets [`preallocate_len`](Self::preallocate_len), in bytes.
-    #[must_use]
-    pub fn with_preallocate_len(mut self, preallocate_len: u64) -> Self {
-        self.preallocate_len = preallocate_len;
         self
     }
 

@@ -29,8 +29,6 @@ pub(super) struct State {
     /// The end offset of the last sync that has begun, and when it began.
     pub(super) sync_end: u64,
     pub(super) sync_begun: Instant,
-    /// Space has been preallocated up to here. `None`: preallocation has failed or is off.
-    pub(super) allocated: Option<u64>,
     /// The permanent failure, if there was one.
     pub(super) failure: Option<Failure>,
     /// Closing has begun.
