@@ -42,6 +42,14 @@ pub struct Encoder {
     packing: Option<Box<Packing>>,
 }
 
+/// The most bytes that a record of `record_len` bytes can need, with the beginning of the file.
+pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
+    // A header for each block that the record may touch. Compression lengthens the record by less
+    // than that, if at all.
+    let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
+    record_len.saturating_add(block_count * 2 * form.header_len())
+}
+
 impl Encoder {
     /// An encoder for a file of `file_len` bytes: 0 for a new one. The last record of the file must
     /// be complete. An offset greater than `u64::MAX`, which no file has, counts from 0 again.
@@ -115,11 +123,8 @@ impl Encoder {
 
     /// The most bytes that a record of `record_len` bytes can need, and an open container with it.
     fn bound(&self, record_len: usize) -> usize {
-        // A header for each block that the record may touch. Compression lengthens the record by
-        // less than that, if at all.
-        let block_count = record_len / (BLOCK_LEN - self.form.header_len()) + 3;
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
-        record_len.saturating_add(open_len + block_count * 2 * self.form.header_len())
+        bound_of(record_len, self.form).saturating_add(open_len)
     }
 
     /// How many bytes [`encode`](Self::encode) appends for a record of `record_len` bytes: exactly

@@ -270,6 +270,30 @@ impl Error {
         Error::new(ErrorKind::Io { source }, path)
     }
 
+    /// This error of a segment that begins at the log offset `base`, with log offsets.
+    #[must_use]
+    pub(crate) fn in_segment(mut self, base: u64) -> Self {
+        match &mut self.kind {
+            ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => *region = region.in_segment(base),
+            ErrorKind::OverBudget { offset, end_offset, .. } => {
+                *offset += base;
+                *end_offset += base;
+            }
+            ErrorKind::RecordTooLarge { offset, .. }
+            | ErrorKind::Unsupported {
+                unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
+                ..
+            } => *offset += base,
+            ErrorKind::Truncated { offset, file_len } => {
+                *offset += base;
+                *file_len = file_len.map(|len| len + base);
+            }
+            ErrorKind::Write { failure, .. } => failure.durable_offset += base,
+            _ => {}
+        }
+        self
+    }
+
     /// The file offset in bytes that the error concerns: where the damage, the torn tail or the
     /// record begins, or where reading was to begin. `None` if it concerns the whole file.
     ///
@@ -335,7 +359,10 @@ impl ErrorKind {
                 Unsupported::LogNumber => Hint::OmitLogNumber,
                 Unsupported::Compression => Hint::OmitCompression,
                 Unsupported::ZstdFeature => Hint::EnableZstd,
-                Unsupported::Packing | Unsupported::PackedVersion { .. } | Unsupported::Codec { .. } => return None,
+                Unsupported::Packing
+                | Unsupported::Segments
+                | Unsupported::PackedVersion { .. }
+                | Unsupported::Codec { .. } => return None,
             },
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
@@ -589,6 +616,12 @@ pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &m
             write!(
                 f,
                 "pack writes packed, leveldb, wandb and swanlab logs, and no {dialect} logs"
+            )
+        }
+        Unsupported::Segments => {
+            write!(
+                f,
+                "{dialect} logs are not written in segments; leveldb and packed logs are"
             )
         }
         Unsupported::ZstdFeature => {

@@ -127,7 +127,7 @@ pub use reader::{Event, Reader, Record};
 #[cfg(feature = "fs")]
 pub use reader::{FollowOptions, Follower};
 #[cfg(feature = "fs")]
-pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SyncPolicy};
+pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SegmentedLog, SyncPolicy};
 pub use writer::{Writer, WriterOptions};
 
 /// Encoding and decoding without I/O: the [`Decoder`](codec::Decoder), which finds the records in
@@ -184,5 +184,5 @@ pub mod write {
     pub use crate::writer::LogStatus;
     pub use crate::writer::Sink;
     #[cfg(feature = "test-storage")]
-    pub use crate::writer::Storage;
+    pub use crate::writer::{Folder, Storage};
 }

@@ -305,6 +305,16 @@ impl SkippedRegion {
         self.begin == self.end
     }
 
+    /// This region of a segment that begins at the log offset `base`, at its log offsets.
+    #[must_use]
+    pub(crate) const fn in_segment(self, base: u64) -> Self {
+        SkippedRegion {
+            begin: self.begin + base,
+            end: self.end + base,
+            ..self
+        }
+    }
+
     /// This region merged with `next`, if they are adjacent and have the same reason.
     #[must_use]
     pub fn joined(self, next: SkippedRegion) -> Option<SkippedRegion> {

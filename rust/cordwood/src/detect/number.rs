@@ -14,8 +14,10 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
         Some(_) => return None,
         None => name,
     };
-    // The engines write at least six digits. A name with fewer is not theirs.
-    let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
+    // The engines write six digits, or more if the number has more. All other names are not theirs,
+    // such as those of the segments of a log.
+    let is_theirs = number.len() == 6 || number.len() > 6 && !number.starts_with('0');
+    let number = (is_theirs && is_digits(number)).then(|| number.parse::<u64>().ok())??;
     // A header has room only for the low half.
     Some(number as u32)
 }

@@ -252,6 +252,8 @@ pub enum Unsupported {
     Compression,
     /// [`pack`](crate::ops::pack()) does not write logs in the dialect.
     Packing,
+    /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in the dialect.
+    Segments,
     /// Only a build with the feature `zstd` writes records compressed with zstd, and reads containers
     /// compressed with it.
     ZstdFeature,

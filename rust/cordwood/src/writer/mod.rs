@@ -6,6 +6,8 @@ mod append;
 mod log_file;
 mod log_writer;
 mod options;
+#[cfg(feature = "fs")]
+mod segmented;
 mod sink;
 #[cfg(feature = "fs")]
 mod storage;
@@ -14,6 +16,10 @@ mod storage;
 pub use log_file::{FlushPolicy, LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy};
 pub use log_writer::Writer;
 pub use options::WriterOptions;
+#[cfg(feature = "test-storage")]
+pub use segmented::Folder;
+#[cfg(feature = "fs")]
+pub use segmented::SegmentedLog;
 pub use sink::Sink;
 #[cfg(feature = "test-storage")]
 pub use storage::Storage;

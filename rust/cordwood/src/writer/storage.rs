@@ -107,7 +107,7 @@ impl DiskFile {
     /// Whether the path still names this file. Between opening and locking it, its writer may have
     /// renamed it, and begun the next one: the appended records would be in the older file, after
     /// the records of the newer one.
-    fn has_path(&self, path: &Path) -> bool {
+    pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
             Ok(other) => other == identity,
@@ -134,13 +134,27 @@ impl Drop for DiskFile {
 
 /// The folder that contains the name of the file; if the path is a symbolic link, that of its
 /// target.
-fn open_folder_of(path: &Path) -> io::Result<File> {
+pub(super) fn open_folder_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
         // On other systems a folder cannot be opened; `sync_folder` has no effect.
         return Err(io::ErrorKind::Unsupported.into());
     }
     let path = path.canonicalize()?;
     File::open(path.parent().unwrap_or(&path))
+}
+
+/// Waits until the names in a folder are on the disk.
+pub(super) fn sync_folder(folder: &io::Result<File>) -> io::Result<()> {
+    match folder {
+        Ok(folder) => match folder.sync_all() {
+            // The error of a file system that cannot sync a folder. PostgreSQL also ignores it
+            // (`fsync_fname_ext`).
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            synced => synced,
+        },
+        Err(_) if !cfg!(unix) => Ok(()),
+        Err(error) => Err(copy_of(error)),
+    }
 }
 
 impl Storage for DiskFile {
@@ -171,16 +185,7 @@ impl Storage for DiskFile {
     }
 
     fn sync_folder(&self) -> io::Result<()> {
-        match &self.folder {
-            Ok(folder) => match folder.sync_all() {
-                // The error of a file system that cannot sync a folder. PostgreSQL also ignores it
-                // (`fsync_fname_ext`).
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-                synced => synced,
-            },
-            Err(_) if !cfg!(unix) => Ok(()),
-            Err(error) => Err(copy_of(error)),
-        }
+        sync_folder(&self.folder)
     }
 
     fn identity(&self) -> Option<FileId> {

@@ -1,6 +1,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 //! A file in memory that records its calls, and fails where a test requests it.
 
+pub(crate) mod folder;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};

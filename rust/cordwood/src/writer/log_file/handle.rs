@@ -151,12 +151,7 @@ impl LogFile {
         if self.is_forked() {
             // At the fork, another thread of the parent may have held the lock, which no thread
             // would ever release here.
-            return self.try_status().unwrap_or(LogStatus {
-                offset: 0,
-                durable_offset: 0,
-                has_failed: true,
-                is_closed: false,
-            });
+            return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         self.lock().status()
     }
@@ -208,13 +203,26 @@ impl LogFile {
     }
 
     fn append_and(&self, record: &[u8], syncs: bool) -> Result<u64, Error> {
+        let (offset, unsynced) = self.append_unsynced(record, syncs)?;
+        self.wait_for(unsynced)?;
+        Ok(offset)
+    }
+
+    /// Appends a record, and returns its offset. If the record must be on the disk before the call
+    /// returns, the state is returned with it, still locked.
+    #[inline]
+    pub(in crate::writer) fn append_unsynced(
+        &self,
+        record: &[u8],
+        syncs: bool,
+    ) -> Result<(u64, Option<MutexGuard<'_, State>>), Error> {
         let mut state = self.usable()?;
         self.reserve(&mut state, record.len())?;
         let packs = state.encoder.packs();
         let mut syncs = syncs;
         if packs {
             if !syncs && let Some(offset) = self.gather(&mut state, record) {
-                return Ok(offset);
+                return Ok((offset, None));
             }
             syncs = self.prepare_container(&mut state, record.len(), syncs)?;
         }
@@ -228,11 +236,7 @@ impl LogFile {
         if syncs || self.writes_each() || state.buffer.len() >= BUFFER_LEN {
             self.write_out_since(&mut state, before)?;
         }
-        if syncs {
-            let end = state.written;
-            self.wait_until_durable(state, end)?;
-        }
-        Ok(offset)
+        Ok((offset, syncs.then_some(state)))
     }
 
     /// Adds a record to the open container, if that is all that has to be done: the container stays
@@ -277,6 +281,19 @@ impl LogFile {
     /// failed write, the records that had not reached the file, perhaps all of them, are not in the
     /// log; [`offset`](Self::offset) shows where it ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
+        let (extended, unsynced) = self.extend_unsynced(records)?;
+        self.wait_for(unsynced)?;
+        extended
+    }
+
+    /// Appends several records, and returns how many, or the error of the one that was refused. If
+    /// those appended must be on the disk before the call returns, the state is returned with that,
+    /// still locked.
+    #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
+    pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
+        &self,
+        records: impl IntoIterator<Item = R>,
+    ) -> Result<(Result<u64, Error>, Option<MutexGuard<'_, State>>), Error> {
         let mut state = self.usable()?;
         state.end_container();
         let (before, begin) = (state.mark(), state.encoder.closed_offset());
@@ -307,12 +324,18 @@ impl LogFile {
             self.write_out_since(&mut state, before)?;
         }
         // Also if it stopped at a record that is too long: those before it are in the log.
-        if state.encoder.offset() > begin && self.is_due(&state, state.encoder.end_max()) {
+        let syncs = state.encoder.offset() > begin && self.is_due(&state, state.encoder.end_max());
+        if syncs {
             self.write_out_since(&mut state, before)?;
-            let end = state.written;
-            self.wait_until_durable(state, end)?;
         }
-        encoded.map(|()| count)
+        Ok((encoded.map(|()| count), syncs.then_some(state)))
+    }
+
+    /// Waits until everything written is on the disk, if there is a state.
+    pub(in crate::writer) fn wait_for(&self, unsynced: Option<MutexGuard<'_, State>>) -> Result<(), Error> {
+        let Some(state) = unsynced else { return Ok(()) };
+        let end = state.written;
+        self.wait_until_durable(state, end)
     }
 
     /// Appends a record if that requires no waiting, either for the operating system or for another
@@ -356,8 +379,14 @@ impl LogFile {
     ///
     /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See [Failures](LogFile#failures).
     pub fn flush(&self) -> Result<(), Error> {
+        self.flushed().map(drop)
+    }
+
+    /// Writes all records so far, and returns the state, still locked.
+    pub(in crate::writer) fn flushed(&self) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.usable()?;
-        self.write_out(&mut state)
+        self.write_out(&mut state)?;
+        Ok(state)
     }
 
     /// Writes all records so far, and waits until they are on the disk.
@@ -366,10 +395,26 @@ impl LogFile {
     ///
     /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See [Failures](LogFile#failures).
     pub fn sync(&self) -> Result<(), Error> {
-        let mut state = self.usable()?;
-        self.write_out(&mut state)?;
-        let end = state.written;
-        self.wait_until_durable(state, end)
+        self.wait_for(Some(self.flushed()?))
+    }
+
+    /// Makes every later call fail, and returns the error of this one: the operation named `what`
+    /// has failed.
+    #[cold]
+    pub(in crate::writer) fn fail(&self, what: &'static str, source: io::Error) -> Error {
+        let mut state = self.lock();
+        let error = copy_of(&source);
+        state.failure.get_or_insert(Failure {
+            what,
+            source,
+            undo_error: None,
+        });
+        self.failed(&state, error)
+    }
+
+    /// The most bytes that the file can have now, an open container included.
+    pub(in crate::writer) fn end_max(&self) -> u64 {
+        self.lock().encoder.end_max()
     }
 
     /// Waits until every byte before the file offset `offset` is on the disk. It appends no record:
@@ -401,9 +446,7 @@ impl LogFile {
         let mut state = self.usable()?;
         let end = state.encoder.offset();
         if offset > end {
-            let text = format!("the offset {offset} is after the end of the log, {end}");
-            let source = io::Error::new(io::ErrorKind::InvalidInput, text);
-            return Err(Error::io(source, self.path.as_deref()));
+            return Err(after_end(offset, end, self.path.as_deref()));
         }
         if offset > state.written {
             self.write_out(&mut state)?;
@@ -521,7 +564,7 @@ impl LogFile {
     }
 
     #[inline]
-    fn usable(&self) -> Result<MutexGuard<'_, State>, Error> {
+    pub(in crate::writer) fn usable(&self) -> Result<MutexGuard<'_, State>, Error> {
         self.check_owner()?;
         let state = self.lock();
         self.check(&state)?;
@@ -609,6 +652,13 @@ impl LogFile {
             SyncPolicy::EveryInterval(time) => state.sync_begun.elapsed() >= time,
         }
     }
+}
+
+/// The error of waiting for bytes that no record has.
+#[cold]
+pub(in crate::writer) fn after_end(offset: u64, end: u64, path: Option<&Path>) -> Error {
+    let text = format!("the offset {offset} is after the end of the log, {end}");
+    Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), path)
 }
 
 /// Tries to write the bytes that have not been flushed, as `BufWriter` does.

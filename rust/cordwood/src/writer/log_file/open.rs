@@ -17,7 +17,7 @@ use crate::writer::append::{Recovered, cut, recover, unsynced};
 use crate::writer::storage::{DiskFile, Storage};
 
 /// Refuses options that the dialect does not support, and logs that are never appended to.
-fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
+pub(in crate::writer) fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     unsupported(format.check(), path)?;
     if format.is_appended_to() {
         return unsupported(format.check_to_write(), path);
@@ -62,9 +62,7 @@ impl LogFile {
             check_number(log_number_of(path), number).map_err(failed)?;
         }
         let file = DiskFile::open(path, open)?;
-        let mut log = Self::create_checked(Box::new(file), options).map_err(failed)?;
-        log.path = Some(path.to_owned());
-        Ok(log)
+        Self::create_in_storage(Box::new(file), options, Some(path)).map_err(failed)
     }
 
     /// Opens a log to append to it; creates a new one if there is none.
@@ -152,9 +150,19 @@ impl LogFile {
             let text = "only a regular file can be read and then appended to";
             return Err(Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), Some(path)));
         }
-        let recovered = recover(&file, &options, Some(path), interrupted)?;
-        let mut log = Self::new(Box::new(file), options, recovered);
-        log.path = Some(path.to_owned());
+        Self::append_to_storage(Box::new(file), options, Some(path), interrupted)
+    }
+
+    /// Appends to the log in `storage`, whose path is for errors.
+    pub(in crate::writer) fn append_to_storage(
+        storage: Box<dyn Storage>,
+        options: LogFileOptions,
+        path: Option<&Path>,
+        interrupted: &dyn Fn() -> io::Result<()>,
+    ) -> Result<Self, Error> {
+        let recovered = recover(&*storage, &options, path, interrupted)?;
+        let mut log = Self::new(storage, options, recovered);
+        log.path = path.map(Path::to_owned);
         Ok(log)
     }
 
@@ -162,25 +170,31 @@ impl LogFile {
     #[cfg(feature = "test-storage")]
     pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
         unsupported(options.format().check_to_write(), None)?;
-        Self::create_checked(storage, options)
+        Self::create_in_storage(storage, options, None)
     }
 
-    fn create_checked(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
+    /// Makes `storage`, whose path is for errors, a new log.
+    pub(in crate::writer) fn create_in_storage(
+        storage: Box<dyn Storage>,
+        options: LogFileOptions,
+        path: Option<&Path>,
+    ) -> io::Result<Self> {
         if storage.file_len()? > 0 {
             cut(&*storage, 0, 0)?;
         }
         // A failed sync of the old contents does not matter for the new ones.
         unsynced::forget(storage.identity());
         let format = options.format();
-        Ok(Self::new(storage, options, Recovered::empty(format)))
+        let mut log = Self::new(storage, options, Recovered::empty(format));
+        log.path = path.map(Path::to_owned);
+        Ok(log)
     }
 
     /// [`append_to`](Self::append_to), for tests.
     #[cfg(feature = "test-storage")]
     pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
         check_appended_to(options.format(), None)?;
-        let recovered = recover(&*storage, &options, None, &|| Ok(()))?;
-        Ok(Self::new(storage, options, recovered))
+        Self::append_to_storage(storage, options, None, &|| Ok(()))
     }
 
     fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {

@@ -97,6 +97,9 @@ pub struct LogFileOptions {
     /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does not
     /// end with a complete record. Default: [`OnTornTail::Refuse`].
     pub on_torn_tail: OnTornTail,
+    /// For [`SegmentedLog`](crate::SegmentedLog): a segment is not made longer than this, in bytes,
+    /// except by its first record. A [`LogFile`](crate::LogFile) does not use it. Default: 64 MiB.
+    pub segment_len: u64,
     /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or
     /// ends, and before which everything is known to be on the disk, such as an earlier
     /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
@@ -130,6 +133,7 @@ impl Default for LogFileOptions {
             flush: FlushPolicy::default(),
             sync: SyncPolicy::default(),
             on_torn_tail: OnTornTail::default(),
+            segment_len: 64 << 20,
             checkpoint: None,
             dialect: None,
             log_number: None,
@@ -163,8 +167,15 @@ impl LogFileOptions {
         self
     }
 
+    /// Sets [`segment_len`](Self::segment_len), in bytes.
+    #[must_use]
+    pub fn with_segment_len(mut self, segment_len: u64) -> Self {
+        self.segment_len = segment_len;
+        self
+    }
+
     /// The given format; [`Dialect::LEVELDB`] if no dialect is given.
-    pub(super) fn format(&self) -> LogFormat {
+    pub(in crate::writer) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
     }
 

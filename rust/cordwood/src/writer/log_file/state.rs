@@ -10,7 +10,7 @@ use crate::writer::BUFFER_LEN;
 use crate::writer::storage::Storage;
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(in crate::writer) struct State {
     /// `None` once closed. Threads that wait for a sync also have a handle to it.
     pub(super) storage: Option<Arc<dyn Storage>>,
     pub(super) encoder: Encoder,
@@ -47,6 +47,16 @@ pub struct LogStatus {
     pub has_failed: bool,
     /// [`LogFile::is_closed`](super::LogFile::is_closed).
     pub is_closed: bool,
+}
+
+impl LogStatus {
+    /// In a forked child, if another thread of the parent was writing at the fork.
+    pub(in crate::writer) const UNKNOWN: LogStatus = LogStatus {
+        offset: 0,
+        durable_offset: 0,
+        has_failed: true,
+        is_closed: false,
+    };
 }
 
 #[derive(Debug)]

@@ -1,0 +1,123 @@
+//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its folder, as a trait, so that tests
+//! can record them and make them fail.
+
+use std::fmt::Debug;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind};
+use crate::process::Process;
+use crate::segments::{self, LOCK_NAME, Segment, name_of};
+use crate::writer::storage::{DiskFile, Storage, open_folder_of, sync_folder};
+
+/// A folder of segments with one writer. Segments are named by the log offset of their first byte.
+#[cfg_attr(
+    not(feature = "test-storage"),
+    allow(unreachable_pub, reason = "public for tests only")
+)]
+pub trait Folder: Debug + Send + Sync {
+    /// The segments, in the order of their offsets.
+    fn list(&self) -> Result<Vec<Segment>, Error>;
+
+    /// Opens the segment that begins at `offset`.
+    fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
+
+    /// Creates an empty segment that begins at `offset`. No file of its name may be there.
+    fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
+
+    /// Whether a file of that name is there, or may be there.
+    fn has(&self, offset: u64) -> bool;
+
+    /// Removes the segment that begins at `offset`.
+    fn remove(&self, offset: u64) -> Result<(), Error>;
+
+    /// Waits until all names in the folder, and the lack of those removed, are on the disk.
+    fn sync(&self) -> io::Result<()>;
+
+    /// The process that uses the folder.
+    fn process(&self) -> Process {
+        Process::current()
+    }
+}
+
+/// A folder of the operating system, locked until it is dropped in the process that opened it.
+#[derive(Debug)]
+pub(super) struct DiskFolder {
+    /// Absolute: the working directory may change.
+    path: PathBuf,
+    lock: DiskFile,
+}
+
+impl DiskFolder {
+    /// Opens the folder, and creates it if that is allowed and it does not exist.
+    pub(super) fn open(path: &Path, is_created: bool) -> Result<Self, Error> {
+        let failed = |source| Error::io(source, Some(path));
+        let absolute = std::path::absolute(path).map_err(failed)?;
+        if is_created {
+            match fs::create_dir(path) {
+                // Without its name on the disk, the folder is lost with all segments in it.
+                Ok(()) => sync_folder(&open_folder_of(path)).map_err(failed)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        // Before it is locked: in a folder that is no log in segments, no file is created.
+        segments::list(&absolute)?;
+        let mut open = OpenOptions::new();
+        let lock = DiskFile::open(
+            &absolute.join(LOCK_NAME),
+            open.read(true).write(true).create(true).truncate(false),
+        );
+        let lock = lock.map_err(|error| match error.kind {
+            ErrorKind::Locked => Error::new(ErrorKind::Locked, Some(path)),
+            _ => error,
+        })?;
+        Ok(DiskFolder { path: absolute, lock })
+    }
+
+    fn path_of(&self, offset: u64) -> PathBuf {
+        self.path.join(name_of(offset))
+    }
+}
+
+impl Folder for DiskFolder {
+    fn list(&self) -> Result<Vec<Segment>, Error> {
+        segments::list(&self.path)
+    }
+
+    fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        let file = DiskFile::open(&self.path_of(offset), OpenOptions::new().read(true).write(true))?;
+        Ok(Box::new(file))
+    }
+
+    fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        if !self.lock.has_path(&self.path.join(LOCK_NAME)) {
+            let text = "the folder of this log, or the file LOCK in it, was moved or removed";
+            let source = io::Error::new(io::ErrorKind::NotFound, text);
+            return Err(Error::io(source, Some(&self.path)));
+        }
+        let file = DiskFile::open(
+            &self.path_of(offset),
+            OpenOptions::new().read(true).write(true).create_new(true),
+        )?;
+        Ok(Box::new(file))
+    }
+
+    fn has(&self, offset: u64) -> bool {
+        let metadata = self.path_of(offset).symlink_metadata();
+        !metadata.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    fn remove(&self, offset: u64) -> Result<(), Error> {
+        let path = self.path_of(offset);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(error, Some(&path))),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.lock.sync_folder()
+    }
+}

@@ -1,0 +1,616 @@
+//! The log in segments itself, which threads may share.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, TryLockError};
+
+use super::folder::{DiskFolder, Folder};
+use super::room::Room;
+use crate::container::Mark;
+use crate::damage::SkippedRegion;
+use crate::detect::{DETECT_LEN, Detection, detect};
+use crate::dialect::{Dialect, LogFormat, Unsupported};
+use crate::error::{Error, ErrorKind, Hint, unsupported};
+use crate::process::Process;
+use crate::segments::{Segment, breaks};
+use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
+use crate::writer::storage::{Storage, copy_of, read_at_most};
+
+/// A log in segments: a folder of log files, each named for the log offset of its first byte.
+///
+/// It is a [`LogFile`] that may become as long as you like: a new file, or segment, is begun before
+/// an append that would make the last one longer than
+/// [`segment_len`](LogFileOptions::segment_len), and [`prune_before`](SegmentedLog::prune_before)
+/// removes the oldest. All offsets are those of the log: they go on rising from one segment to the
+/// next, and never change. Each segment is also an ordinary log file, in the dialect
+/// [`LEVELDB`](Dialect::LEVELDB) or [`PACKED`](Dialect::PACKED).
+///
+/// * [`open`](SegmentedLog::open) reads only the last segment. Only that one may have a torn tail: a
+///   segment is on the disk, up to its last record, before the next one is created.
+/// * The log is locked against a second writer, in this process or another, until it is closed or
+///   dropped. Threads may share it by reference, and share syncs, as those of a [`LogFile`] do. It
+///   belongs to the process that opened it.
+/// * What survives a crash, and what follows a failure, is [as for a `LogFile`](LogFile#failures).
+///   If the next segment cannot be created, the append that needs it fails; the log stays usable,
+///   and the next such append tries again.
+///
+/// ```
+/// use cordwood_log::{LogFileOptions, OnTornTail, SegmentedLog};
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path().join("orders");
+/// let options = LogFileOptions::default()
+///     .with_segment_len(64 << 20)
+///     .with_on_torn_tail(OnTornTail::Truncate);
+/// let log = SegmentedLog::open(&folder, options)?;
+/// assert_eq!(log.append_sync(b"one")?, 0);
+/// assert_eq!(log.rotate()?, 10); // otherwise, after 64 MiB
+/// assert_eq!(log.append_sync(b"two")?, 10);
+///
+/// assert_eq!(log.prune_before(10)?, 10);
+/// assert!(!folder.join("00000000000000000000.log").exists());
+/// log.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SegmentedLog {
+    /// Those of each segment: with the format of the log, and without a checkpoint.
+    options: LogFileOptions,
+    path: Option<PathBuf>,
+    discarded_tail: Option<SkippedRegion>,
+    process: Process,
+    /// The process that opened the log.
+    owner: u64,
+    first_offset: AtomicU64,
+    /// Held by the thread that removes segments, so that the oldest is removed first. If both locks
+    /// are needed, this is the first.
+    pruning: Mutex<()>,
+    /// Held while a record is appended or a segment begun, and not while a thread waits for a record
+    /// to be on the disk.
+    segments: Mutex<Segments>,
+}
+
+#[derive(Debug)]
+struct Segments {
+    /// `None` once closed.
+    folder: Option<Arc<dyn Folder>>,
+    /// The last segment, the only one that is open, except to threads that wait for it.
+    active: Arc<LogFile>,
+    /// The log offsets at which the segments begin. There is always one.
+    begins: VecDeque<u64>,
+}
+
+impl Segments {
+    /// The log offset of the first byte of the active segment.
+    fn base(&self) -> u64 {
+        self.begins.back().copied().unwrap_or(0)
+    }
+
+    fn status(&self, status: LogStatus) -> LogStatus {
+        let base = self.base();
+        LogStatus {
+            offset: base + status.offset,
+            durable_offset: base + status.durable_offset,
+            ..status
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        Room::is_empty(self.active.format(), self.active.offset())
+    }
+
+    fn room(&self, options: &LogFileOptions) -> Room {
+        Room {
+            is_packed: self.active.format().dialect.is_packed(),
+            end: if self.is_empty() { 0 } else { self.active.end_max() },
+            segment_len: options.segment_len,
+            record_len_max: options.record_len_max,
+        }
+    }
+}
+
+impl SegmentedLog {
+    /// Opens the log in a folder to append to it. If there is no folder, creates it; its parent must
+    /// exist.
+    ///
+    /// Options: [`checkpoint`](LogFileOptions::checkpoint) is a log offset. The
+    /// [`dialect`](LogFileOptions::dialect), if it is not given, is that of the segments that are
+    /// there. [`on_torn_tail`](LogFileOptions::on_torn_tail) applies to the last segment.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogFile::append_to`] for the last segment, with log offsets and the path of the
+    /// folder; besides:
+    ///
+    /// * [`ErrorKind::Locked`] if another writer has the log open.
+    /// * [`ErrorKind::NotASegment`] if the folder contains other files; it is left as it is.
+    /// * [`ErrorKind::Corruption`] if a segment is missing between two others, or does not end where
+    ///   the next one begins.
+    /// * [`ErrorKind::Unsupported`] for any other dialect.
+    pub fn open(folder: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        Self::open_unless(folder, options, &|| Ok(()))
+    }
+
+    /// [`open`](Self::open), interruptible: as [`LogFile::append_to_unless`].
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and the error of `interrupted`.
+    pub fn open_unless(
+        folder: impl AsRef<Path>,
+        options: LogFileOptions,
+        interrupted: &dyn Fn() -> io::Result<()>,
+    ) -> Result<Self, Error> {
+        let path = folder.as_ref();
+        check_options(&options, Some(path))?;
+        // A log that has a checkpoint exists.
+        let is_created = options.checkpoint.unwrap_or(0) == 0;
+        let folder = DiskFolder::open(path, is_created)?;
+        Self::open_folder(Arc::new(folder), options, Some(path), interrupted)
+    }
+
+    /// [`open`](Self::open), for tests.
+    #[cfg(feature = "test-storage")]
+    pub fn open_in(folder: Arc<dyn Folder>, options: LogFileOptions) -> Result<Self, Error> {
+        check_options(&options, None)?;
+        Self::open_folder(folder, options, None, &|| Ok(()))
+    }
+
+    fn open_folder(
+        folder: Arc<dyn Folder>,
+        mut options: LogFileOptions,
+        path: Option<&Path>,
+        interrupted: &dyn Fn() -> io::Result<()>,
+    ) -> Result<Self, Error> {
+        let segments = folder.list()?;
+        if let Some(region) = breaks(&segments).next() {
+            return Err(Error::new(ErrorKind::Corruption { region }, path).with_hint(Some(Hint::Salvage)));
+        }
+        let checkpoint = options.checkpoint.take();
+        let mut begins: VecDeque<u64> = segments.iter().map(|segment| segment.offset).collect();
+        let active = match segments.last() {
+            Some(newest) => {
+                let storage = folder.open(newest.offset)?;
+                set_format(&mut options, &*folder, &segments, &*storage, path)?;
+                // Everything before this segment was on the disk when it was created.
+                let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
+                let options = options.clone().with_checkpoint(in_segment);
+                LogFile::append_to_storage(storage, options, path, interrupted)
+                    .map_err(|error| error.in_segment(newest.offset))?
+            }
+            None if checkpoint.unwrap_or(0) > 0 => return Err(Error::io(io::ErrorKind::NotFound.into(), path)),
+            None => {
+                begins.push_back(0);
+                LogFile::create_in_storage(folder.create(0)?, options.clone(), path)
+                    .map_err(|source| Error::io(source, path))?
+            }
+        };
+        let process = folder.process();
+        let base = begins.back().copied().unwrap_or(0);
+        Ok(SegmentedLog {
+            options: options.with_format(active.format()),
+            path: path.map(Path::to_owned),
+            discarded_tail: active.discarded_tail().map(|region| region.in_segment(base)),
+            owner: process.number(),
+            process,
+            first_offset: AtomicU64::new(begins.front().copied().unwrap_or(0)),
+            pruning: Mutex::new(()),
+            segments: Mutex::new(Segments {
+                folder: Some(folder),
+                active: Arc::new(active),
+                begins,
+            }),
+        })
+    }
+
+    /// The format in which the segments are written.
+    pub fn format(&self) -> LogFormat {
+        self.options.named().or_leveldb()
+    }
+
+    /// The bytes after the last complete record when the log was opened, as
+    /// [`LogFile::discarded_tail`], at their log offsets.
+    pub fn discarded_tail(&self) -> Option<SkippedRegion> {
+        self.discarded_tail
+    }
+
+    /// The path of the folder, as given.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The log offset of the first byte that is not pruned: there the oldest segment begins.
+    pub fn first_offset(&self) -> u64 {
+        self.first_offset.load(Relaxed)
+    }
+
+    /// The log offset after all records so far, as [`LogFile::offset`].
+    pub fn offset(&self) -> u64 {
+        self.status().offset
+    }
+
+    /// Everything before this log offset is on the disk: it survives a crash of the machine. After
+    /// opening, it is where the last segment begins.
+    pub fn durable_offset(&self) -> u64 {
+        self.status().durable_offset
+    }
+
+    /// Whether there was a permanent failure, after which every call fails.
+    pub fn has_failed(&self) -> bool {
+        self.status().has_failed
+    }
+
+    /// Whether [`close`](Self::close) has been called.
+    pub fn is_closed(&self) -> bool {
+        self.status().is_closed
+    }
+
+    /// The state of the log, with log offsets. Waits while another thread writes or begins a segment,
+    /// but not while it waits for a sync.
+    pub fn status(&self) -> LogStatus {
+        if self.is_forked() {
+            // At the fork, another thread of the parent may have held the lock.
+            return self.try_status().unwrap_or(LogStatus::UNKNOWN);
+        }
+        let segments = locked(&self.segments);
+        segments.status(segments.active.status())
+    }
+
+    /// [`status`](Self::status) without waiting: `None` while another thread writes.
+    pub fn try_status(&self) -> Option<LogStatus> {
+        let segments = self.try_lock()?;
+        Some(segments.status(segments.active.try_status()?))
+    }
+
+    /// Appends a record and returns its log offset. Begins a new segment first, if the record would
+    /// make the last one too long. The record may be empty.
+    ///
+    /// # Errors
+    ///
+    /// * As [`LogFile::append`], with log offsets.
+    /// * [`ErrorKind::Io`] if the next segment cannot be created. The record is not in the log, which
+    ///   stays usable; the next append that needs a segment tries again.
+    pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
+        self.append_and(record, false)
+    }
+
+    /// Appends a record, and returns its log offset once it and everything before it are on the disk.
+    /// Threads that do so at the same time share a sync.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    pub fn append_sync(&self, record: &[u8]) -> Result<u64, Error> {
+        self.append_and(record, true)
+    }
+
+    fn append_and(&self, record: &[u8], syncs: bool) -> Result<u64, Error> {
+        let mut segments = self.lock()?;
+        if !segments.room(&self.options).takes(record.len()) {
+            self.switch(&mut segments)?;
+        }
+        let (log, base) = (Arc::clone(&segments.active), segments.base());
+        let appended = log.append_unsynced(record, syncs).and_then(|(offset, unsynced)| {
+            drop(segments);
+            log.wait_for(unsynced).map(|()| base + offset)
+        });
+        appended.map_err(|error| error.in_segment(base))
+    }
+
+    /// Appends several records under one lock, and returns how many. They may be in several segments.
+    /// If the policy requires a sync, it follows the last of them. Other threads wait meanwhile, and
+    /// the iterator must not use the log itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append). Records before the one that failed may be in the log, as after
+    /// [`LogFile::extend`]; [`offset`](Self::offset) shows where it ends.
+    pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
+        let mut records = records.into_iter();
+        // A record that was taken, and did not fit.
+        let mut kept: Option<R> = None;
+        let (mut count, mut syncs) = (0, false);
+        let mut segments = self.lock()?;
+        loop {
+            let (log, base) = (Arc::clone(&segments.active), segments.base());
+            let at_log_offset = |error: Error| error.in_segment(base);
+            let mut room = segments.room(&self.options);
+            let fitting = std::iter::from_fn(|| {
+                let record = kept.take().or_else(|| records.next())?;
+                if room.takes(record.as_ref().len()) {
+                    return Some(record);
+                }
+                kept = Some(record);
+                None
+            });
+            let (extended, unsynced) = log.extend_unsynced(fitting).map_err(at_log_offset)?;
+            syncs |= unsynced.is_some();
+            drop(unsynced);
+            let (added, error) = match extended {
+                Ok(added) => (added, None),
+                Err(error) => (0, Some(at_log_offset(error))),
+            };
+            count += added;
+            match &kept {
+                // What is left of the room may be more than was expected of packed records.
+                Some(record) if error.is_none() => {
+                    if !segments.room(&self.options).takes(record.as_ref().len()) {
+                        self.switch(&mut segments)?;
+                        syncs = false;
+                    }
+                }
+                _ => {
+                    let unsynced = syncs.then(|| log.flushed()).transpose().map_err(at_log_offset)?;
+                    drop(segments);
+                    log.wait_for(unsynced).map_err(at_log_offset)?;
+                    return error.map_or(Ok(count), Err);
+                }
+            }
+        }
+    }
+
+    /// Appends a record if that requires no waiting, as [`LogFile::try_append`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Write`] after a permanent failure, [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
+        self.check_owner()?;
+        let Some(segments) = self.try_lock() else {
+            return Ok(None);
+        };
+        if !segments.room(&self.options).takes(record.len()) {
+            return Ok(None);
+        }
+        let base = segments.base();
+        let appended = segments.active.try_append(record);
+        appended
+            .map(|offset| offset.map(|offset| base + offset))
+            .map_err(|error| error.in_segment(base))
+    }
+
+    /// Writes all records so far to the last segment, as [`LogFile::flush`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    pub fn flush(&self) -> Result<(), Error> {
+        let segments = self.lock()?;
+        let base = segments.base();
+        segments.active.flush().map_err(|error| error.in_segment(base))
+    }
+
+    /// Writes all records so far, and waits until they are on the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    pub fn sync(&self) -> Result<(), Error> {
+        let segments = self.lock()?;
+        let (log, base) = (Arc::clone(&segments.active), segments.base());
+        let synced = log.flushed().and_then(|unsynced| {
+            drop(segments);
+            log.wait_for(Some(unsynced))
+        });
+        synced.map_err(|error| error.in_segment(base))
+    }
+
+    /// Waits until everything before a log offset is on the disk, without appending, as
+    /// [`LogFile::wait_durable`].
+    ///
+    /// # Errors
+    ///
+    /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
+    /// * [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
+        let segments = self.usable()?;
+        let (log, base) = (Arc::clone(&segments.active), segments.base());
+        let end = base + log.offset();
+        if offset > end {
+            return Err(after_end(offset, end, self.path()));
+        }
+        drop(segments);
+        // If another thread begins a segment meanwhile, this one is on the disk.
+        match offset.checked_sub(base) {
+            None | Some(0) => Ok(()),
+            Some(offset) => log.wait_durable(offset).map_err(|error| error.in_segment(base)),
+        }
+    }
+
+    /// Begins a new segment now, unless there is no record in the last one. Returns the log offset at
+    /// which the last segment begins.
+    ///
+    /// # Errors
+    ///
+    /// * [`ErrorKind::Io`] if the segment cannot be created; the log stays usable.
+    /// * [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    pub fn rotate(&self) -> Result<u64, Error> {
+        let mut segments = self.usable()?;
+        if !segments.is_empty() {
+            self.switch(&mut segments)?;
+        }
+        Ok(segments.base())
+    }
+
+    /// Removes the segments that end at or before a log offset, the oldest first, and never the last
+    /// segment. Returns the new [`first_offset`](Self::first_offset).
+    ///
+    /// Appends go on meanwhile. A crash leaves a log without a hole. A reader of a removed segment
+    /// may still have it open; on Windows, the segment cannot be removed then.
+    ///
+    /// # Errors
+    ///
+    /// * [`ErrorKind::Io`] if a segment cannot be removed. The older ones are gone; the log stays
+    ///   usable, and a further call tries again.
+    /// * [`ErrorKind::Write`] if the folder cannot be synced: every later call fails, too.
+    /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    pub fn prune_before(&self, offset: u64) -> Result<u64, Error> {
+        self.check_owner()?;
+        let _pruning = locked(&self.pruning);
+        loop {
+            let (folder, active, base, end) = {
+                let segments = self.usable()?;
+                match (segments.begins.get(1), &segments.folder) {
+                    (Some(&end), Some(folder)) if end <= offset => {
+                        (Arc::clone(folder), Arc::clone(&segments.active), segments.base(), end)
+                    }
+                    _ => return Ok(self.first_offset()),
+                }
+            };
+            folder.remove(self.first_offset())?;
+            // Otherwise a crash could bring this segment back, and not a later one.
+            folder
+                .sync()
+                .map_err(|source| active.fail("sync", source).in_segment(base))?;
+            locked(&self.segments).begins.pop_front();
+            self.first_offset.store(end, Relaxed);
+        }
+    }
+
+    /// Closes the log, as [`LogFile::close`], and releases its folder.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. The
+    /// log is closed nevertheless.
+    pub fn close(&self) -> Result<(), Error> {
+        if self.is_forked() {
+            // Only this process's copies of the descriptors are closed.
+            if let Some(mut segments) = self.try_lock() {
+                segments.folder = None;
+                let _ = segments.active.close();
+            }
+            return Ok(());
+        }
+        let _pruning = locked(&self.pruning);
+        let mut segments = locked(&self.segments);
+        let closed = segments.active.close();
+        segments.folder = None;
+        closed.map_err(|error| error.in_segment(segments.base()))
+    }
+
+    /// Begins the next segment. If it exists, everything before it is complete and on the disk: a
+    /// crash leaves a prefix of the records, and only the last segment may be torn.
+    fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
+        let base = segments.base();
+        segments.active.sync().map_err(|error| error.in_segment(base))?;
+        let next = base + segments.active.offset();
+        let Some(folder) = segments.folder.clone() else {
+            return Err(Error::new(ErrorKind::Closed, self.path()));
+        };
+        let created = folder.create(next).and_then(|storage| {
+            LogFile::create_in_storage(storage, self.options.clone(), self.path())
+                .map_err(|source| Error::io(source, self.path()))
+        });
+        let active = match created {
+            Ok(active) => active,
+            Err(error) => {
+                // Its name is where the active segment ends, which must not grow past it.
+                if folder.has(next) {
+                    let source = match &error.kind {
+                        ErrorKind::Io { source } => copy_of(source),
+                        kind => io::Error::other(kind.to_string()),
+                    };
+                    return Err(segments.active.fail("rotation", source).in_segment(base));
+                }
+                return Err(error);
+            }
+        };
+        segments.active = Arc::new(active);
+        segments.begins.push_back(next);
+        // Puts its name on the disk. If that fails, the log has failed.
+        segments.active.sync().map_err(|error| error.in_segment(next))
+    }
+
+    /// Whether this is the copy in a forked child.
+    fn is_forked(&self) -> bool {
+        self.process.number() != self.owner
+    }
+
+    fn check_owner(&self) -> Result<(), Error> {
+        if self.is_forked() {
+            return Err(Error::new(ErrorKind::Forked, self.path()));
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Segments>, Error> {
+        self.check_owner()?;
+        Ok(locked(&self.segments))
+    }
+
+    fn usable(&self) -> Result<MutexGuard<'_, Segments>, Error> {
+        let segments = self.lock()?;
+        let usable = segments.active.usable().map(drop);
+        usable.map_err(|error| error.in_segment(segments.base()))?;
+        Ok(segments)
+    }
+
+    fn try_lock(&self) -> Option<MutexGuard<'_, Segments>> {
+        match self.segments.try_lock() {
+            Ok(segments) => Some(segments),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// After a panic of the caller's iterator, the state is consistent, and the active segment refuses
+/// every later call.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Error> {
+    check_appended_to(options.format(), path)?;
+    options.dialect.map_or(Ok(()), |dialect| check_dialect(dialect, path))
+}
+
+/// Refuses dialects whose files differ in more than their records from each other: each segment is
+/// begun, and may be read alone.
+fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
+    let is_segmented = dialect == Dialect::LEVELDB || dialect.is_packed();
+    let checked = if is_segmented {
+        Ok(())
+    } else {
+        Err((dialect, Unsupported::Segments))
+    };
+    unsupported(checked, path)
+}
+
+/// Checks the format of the segments that are there. If the newest one does not show its format yet,
+/// sets that of the one before.
+fn set_format(
+    options: &mut LogFileOptions,
+    folder: &dyn Folder,
+    segments: &[Segment],
+    newest: &dyn Storage,
+    path: Option<&Path>,
+) -> Result<(), Error> {
+    let head_of =
+        |storage: &dyn Storage| read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, path));
+    let head = head_of(newest)?;
+    if head.len() >= Mark::FRAGMENT_LEN {
+        return match detect(&head) {
+            Detection::Log(found) => check_dialect(found.dialect, path),
+            // Opening it decides.
+            _ => Ok(()),
+        };
+    }
+    let Some(before) = segments.iter().rev().nth(1) else {
+        return Ok(());
+    };
+    if let Detection::Log(found) = detect(&head_of(&*folder.open(before.offset)?)?) {
+        check_dialect(found.dialect, path)?;
+        match options.dialect {
+            Some(named) if named.is_packed() != found.dialect.is_packed() => {
+                let found = found.dialect;
+                return Err(Error::new(ErrorKind::WrongDialect { named, found }, path));
+            }
+            _ if found.dialect.is_packed() => *options = options.clone().with_format(found),
+            _ => {}
+        }
+    }
+    Ok(())
+}

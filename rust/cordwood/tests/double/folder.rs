@@ -1,0 +1,202 @@
+//! A folder of segments in memory that records all calls in their order, and fails where a test
+//! requests it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cordwood_log::segments::Segment;
+use cordwood_log::write::{FileId, Folder, Process, Storage};
+use cordwood_log::{Error, ErrorKind};
+
+use super::{Double, Fault, Op, next};
+
+/// An operation that was done, on a file or on the folder. Files are named by their log offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FolderOp {
+    File(u64, Op),
+    Create(u64),
+    Remove(u64),
+    Sync,
+    /// A note by the test: the writer has reported that everything before this log offset is safe.
+    Promised(u64),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct FolderState {
+    pub(crate) files: BTreeMap<u64, Double>,
+    pub(crate) ops: Vec<FolderOp>,
+    /// For the next calls, one each.
+    pub(crate) create_faults: VecDeque<Fault>,
+    pub(crate) remove_faults: VecDeque<Fault>,
+    pub(crate) sync_faults: VecDeque<Fault>,
+    /// A file that cannot be created is there nevertheless.
+    pub(crate) leaves_file: bool,
+    /// The offsets of the files that were opened.
+    pub(crate) opened: Vec<u64>,
+    pub(crate) process: Process,
+}
+
+/// Clones are the same folder.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FolderDouble(Arc<Mutex<FolderState>>);
+
+impl FolderDouble {
+    pub(crate) fn with_files(files: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Self {
+        let folder = FolderDouble::default();
+        let files = files.into_iter();
+        folder.state().files = files
+            .map(|(offset, bytes)| (offset, Double::with_bytes(&bytes)))
+            .collect();
+        folder
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, FolderState> {
+        self.0.lock().expect("no test panics with the lock")
+    }
+
+    pub(crate) fn arc(&self) -> Arc<dyn Folder> {
+        Arc::new(self.clone())
+    }
+
+    pub(crate) fn ops(&self) -> Vec<FolderOp> {
+        self.state().ops.clone()
+    }
+
+    pub(crate) fn note(&self, promised: u64) {
+        self.state().ops.push(FolderOp::Promised(promised));
+    }
+
+    pub(crate) fn file(&self, offset: u64) -> Double {
+        self.state().files[&offset].clone()
+    }
+
+    /// The files: the log offsets in their names, and their bytes.
+    pub(crate) fn files(&self) -> BTreeMap<u64, Vec<u8>> {
+        let state = self.state();
+        state
+            .files
+            .iter()
+            .map(|(&offset, file)| (offset, file.bytes()))
+            .collect()
+    }
+
+    fn storage(&self, offset: u64) -> Box<dyn Storage> {
+        Box::new(SegmentDouble {
+            offset,
+            file: self.file(offset),
+            folder: self.clone(),
+        })
+    }
+}
+
+impl Folder for FolderDouble {
+    fn list(&self) -> Result<Vec<Segment>, Error> {
+        let segment = |(offset, bytes): (u64, Vec<u8>)| Segment {
+            offset,
+            len: bytes.len() as u64,
+        };
+        Ok(self.files().into_iter().map(segment).collect())
+    }
+
+    fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        self.state().opened.push(offset);
+        Ok(self.storage(offset))
+    }
+
+    fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        let mut state = self.state();
+        let fault = next(&mut state.create_faults);
+        if fault.is_ok() || state.leaves_file {
+            let file = Double::default();
+            file.state().process = state.process.clone();
+            let before = state.files.insert(offset, file);
+            assert!(before.is_none(), "the segment {offset} is there already");
+            state.ops.push(FolderOp::Create(offset));
+        }
+        drop(state);
+        fault?;
+        Ok(self.storage(offset))
+    }
+
+    fn has(&self, offset: u64) -> bool {
+        self.state().files.contains_key(&offset)
+    }
+
+    fn remove(&self, offset: u64) -> Result<(), Error> {
+        let mut state = self.state();
+        next(&mut state.remove_faults)?;
+        if state.files.remove(&offset).is_none() {
+            return Err(Error::from(ErrorKind::Closed));
+        }
+        state.ops.push(FolderOp::Remove(offset));
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state();
+        next(&mut state.sync_faults)?;
+        state.ops.push(FolderOp::Sync);
+        Ok(())
+    }
+
+    fn process(&self) -> Process {
+        self.state().process.clone()
+    }
+}
+
+/// A file of the folder.
+#[derive(Debug)]
+struct SegmentDouble {
+    offset: u64,
+    file: Double,
+    folder: FolderDouble,
+}
+
+impl SegmentDouble {
+    /// Does an operation on the file, and records it among those of the folder.
+    fn recorded<T>(&self, operation: impl FnOnce(&Double) -> io::Result<T>) -> io::Result<T> {
+        let before = self.file.ops().len();
+        let result = operation(&self.file);
+        let done = self.file.ops().split_off(before);
+        let mut state = self.folder.state();
+        state
+            .ops
+            .extend(done.into_iter().map(|op| FolderOp::File(self.offset, op)));
+        result
+    }
+}
+
+impl Storage for SegmentDouble {
+    fn file_len(&self) -> io::Result<u64> {
+        self.file.file_len()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.recorded(|file| file.write_at(bytes, offset))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.recorded(|file| file.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.recorded(|file| file.sync_data())
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        self.folder.sync()
+    }
+
+    fn identity(&self) -> Option<FileId> {
+        self.file.identity()
+    }
+
+    fn process(&self) -> Process {
+        self.folder.process()
+    }
+}

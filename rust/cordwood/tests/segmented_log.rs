@@ -1,0 +1,876 @@
+//! A log in segments: where a segment ends and the next begins, and each line of the table of
+//! failures in `docs/format/writing.md`, by its name.
+
+mod common;
+mod double;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+use std::{fs, io};
+
+use common::{Found, read_all};
+use cordwood_log::damage::Reason;
+use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::segments::{breaks, list, name_of};
+use cordwood_log::write::Process;
+use cordwood_log::{
+    Dialect, Error, ErrorKind, FlushPolicy, Hint, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader,
+    SegmentedLog, SyncPolicy, Unsupported,
+};
+use double::folder::{FolderDouble, FolderOp};
+use double::{EIO, ENOSPC, Fault, Op};
+
+const EMFILE: i32 = 24;
+
+/// Ten records of three bytes, 10 bytes each with their headers, fill a segment.
+fn options() -> LogFileOptions {
+    LogFileOptions::default().with_segment_len(100)
+}
+
+fn packed() -> LogFileOptions {
+    options().with_dialect(Dialect::PACKED)
+}
+
+fn open(folder: &FolderDouble, options: LogFileOptions) -> SegmentedLog {
+    SegmentedLog::open_in(folder.arc(), options).expect("a log in segments")
+}
+
+fn number(number: usize) -> Vec<u8> {
+    format!("{number:03}").into_bytes()
+}
+
+fn fill(log: &SegmentedLog, numbers: std::ops::Range<usize>) {
+    for index in numbers {
+        assert_eq!(log.append(&number(index)).expect("an append"), index as u64 * 10);
+    }
+}
+
+/// All records with their log offsets, and all other regions. Each segment must end where the next
+/// begins.
+fn read(folder: &FolderDouble) -> Vec<(u64, Vec<u8>)> {
+    let mut records = Vec::new();
+    let mut expected = None;
+    for (base, bytes) in folder.files() {
+        assert_eq!(
+            *expected.get_or_insert(base),
+            base,
+            "a segment that does not begin at the end"
+        );
+        let (events, _) = read_all(&mut Reader::from_slice(&bytes, ReadOptions::default()));
+        for event in events {
+            match event {
+                Found::Record { offset, data, .. } => records.push((base + offset, data)),
+                Found::Skipped(region) if matches!(region.reason, Reason::Metadata { .. }) => {}
+                Found::Skipped(region) => panic!("in the segment {base}: {region}"),
+            }
+        }
+        expected = Some(base + bytes.len() as u64);
+    }
+    records
+}
+
+fn numbers(range: std::ops::Range<usize>) -> Vec<(u64, Vec<u8>)> {
+    range.map(|index| (index as u64 * 10, number(index))).collect()
+}
+
+fn begins(folder: &FolderDouble) -> Vec<u64> {
+    folder.files().into_keys().collect()
+}
+
+/// The error of a write or a sync: the system's error number, the durable log offset, and whether
+/// the log remains usable.
+fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u64, bool) {
+    match result {
+        Err(Error {
+            kind: ErrorKind::Write { source, failure, .. },
+            ..
+        }) => (source.raw_os_error(), failure.durable_offset, failure.is_undone),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn io_error<T: std::fmt::Debug>(result: Result<T, Error>) -> Option<i32> {
+    match result {
+        Err(Error {
+            kind: ErrorKind::Io { source, .. },
+            ..
+        }) => source.raw_os_error(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn region(result: Result<SegmentedLog, Error>) -> (u64, u64, Reason) {
+    match result {
+        Err(Error {
+            kind: ErrorKind::Corruption { region, .. } | ErrorKind::TornTail { region, .. },
+            ..
+        }) => (region.begin, region.end, region.reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+// Segments --------------------------------------------------------------------------------------
+
+#[test]
+fn a_segment_ends_before_the_record_that_would_make_it_too_long() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..25);
+    assert_eq!((log.offset(), log.first_offset()), (250, 0));
+    assert_eq!(begins(&folder), [0, 100, 200]);
+    // One byte more than the room that is left.
+    assert_eq!(log.append(&[7; 44])?, 250);
+    assert_eq!(log.append(&[7; 0])?, 301);
+    log.close()?;
+    assert_eq!(begins(&folder), [0, 100, 200, 250]);
+    assert_eq!(read(&folder).len(), 27);
+    Ok(())
+}
+
+#[test]
+fn a_record_longer_than_a_segment_has_one_to_itself() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    for (record_len, offset) in [(3, 0), (500, 10), (600, 517), (3, 1124)] {
+        assert_eq!(log.append(&vec![7; record_len])?, offset);
+    }
+    assert_eq!(begins(&folder), [0, 10, 517, 1124]);
+    Ok(())
+}
+
+#[test]
+fn a_record_that_is_refused_begins_no_segment() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_record_len_max(50));
+    fill(&log, 0..15);
+    for result in [log.append(&[7; 51]), log.extend([[7; 51]])] {
+        let error = result.expect_err("a record that is too long");
+        assert!(
+            matches!(error.kind, ErrorKind::RecordTooLarge { offset: 150, .. }),
+            "{error:?}"
+        );
+    }
+    assert_eq!(
+        log.extend([number(15), number(16), vec![7; 51]])
+            .map_err(|error| error.offset()),
+        Err(Some(170))
+    );
+    assert_eq!(begins(&folder), [0, 100]);
+    assert_eq!(read(&folder), numbers(0..17));
+    Ok(())
+}
+
+#[test]
+fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
+    for sync in [SyncPolicy::Never, SyncPolicy::EveryAppend] {
+        let folder = FolderDouble::default();
+        let log = open(&folder, options().with_sync(sync));
+        fill(&log, 0..7);
+        assert_eq!(log.extend((7..35).map(number))?, 28);
+        assert_eq!(log.extend::<Vec<u8>>([])?, 0);
+        assert_eq!(begins(&folder), [0, 100, 200, 300]);
+        assert_eq!(read(&folder), numbers(0..35));
+        let durable = if sync == SyncPolicy::Never { 300 } else { 350 };
+        assert_eq!(log.durable_offset(), durable);
+    }
+    Ok(())
+}
+
+/// Containers whose length is not known beforehand: no segment is longer than allowed, and none is
+/// nearly empty.
+#[test]
+fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
+    for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
+        let folder = FolderDouble::default();
+        let log = open(&folder, packed().with_flush(flush).with_segment_len(100_000));
+        assert_eq!(log.extend((0..30_000).map(number))?, 30_000);
+        for index in 30_000..31_000 {
+            log.append(&number(index))?;
+        }
+        log.close()?;
+        let found = read(&folder);
+        assert!(found.iter().map(|(_, data)| data.clone()).eq((0..31_000).map(number)));
+        let lens: Vec<usize> = folder.files().values().map(Vec::len).collect();
+        assert!(lens.iter().all(|len| *len <= 100_000), "{lens:?}");
+        assert!(lens.iter().rev().skip(1).all(|len| *len > 95_000), "{lens:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn rotate_begins_a_segment_unless_the_last_one_has_no_record() -> Result<(), Error> {
+    for (options, first) in [(options(), 0), (packed(), 17)] {
+        let folder = FolderDouble::default();
+        let log = open(&folder, options.clone());
+        assert_eq!(log.rotate()?, 0);
+        assert_eq!(log.append(b"one")?, first);
+        let next = log.offset();
+        assert_eq!(log.rotate()?, next);
+        assert_eq!(log.rotate()?, next);
+        log.close()?;
+        // A packed log that is closed without a record has a mark.
+        assert_eq!(folder.files()[&next].len() as u64, first);
+        let log = open(&folder, options);
+        assert_eq!(log.rotate()?, next);
+        assert_eq!(log.append(b"two")?, next + first);
+        assert_eq!(begins(&folder), [0, next]);
+        assert_eq!(
+            read(&folder),
+            [(first, b"one".to_vec()), (next + first, b"two".to_vec())]
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_segment_is_on_the_disk_before_the_next_is_created() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    fill(&log, 0..10);
+    log.rotate()?;
+    log.append(b"010")?;
+    log.flush()?;
+    let ops = folder.ops();
+    let calls = ops
+        .iter()
+        .filter(|op| !matches!(op, FolderOp::File(_, Op::Write { .. })));
+    let expected = [
+        FolderOp::Create(0),
+        FolderOp::File(0, Op::SyncData),
+        FolderOp::Sync,
+        FolderOp::Create(100),
+        FolderOp::File(100, Op::SyncData),
+        FolderOp::Sync,
+    ];
+    assert!(calls.eq(&expected), "{ops:?}");
+    assert_eq!(folder.file(0).holders(), 2, "the old file is still open"); // the folder, and this one
+    Ok(())
+}
+
+#[test]
+fn opening_reads_only_the_last_segment() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..75);
+    log.close()?;
+    let log = open(&folder, options());
+    assert_eq!(folder.state().opened, [700]);
+    assert_eq!((log.offset(), log.durable_offset(), log.first_offset()), (750, 700, 0));
+    fill(&log, 75..85);
+    assert_eq!(read(&folder), numbers(0..85));
+    Ok(())
+}
+
+#[test]
+fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, packed());
+    log.append(b"one")?;
+    let next = log.rotate()?;
+    drop(log);
+    assert_eq!(folder.files()[&next].len(), 0);
+    // The last segment does not show it, the one before does.
+    let refused = SegmentedLog::open_in(folder.arc(), options().with_dialect(Dialect::LEVELDB));
+    assert!(
+        matches!(
+            refused,
+            Err(Error {
+                kind: ErrorKind::WrongDialect { .. },
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    let log = open(&folder, options());
+    assert_eq!(log.format().dialect, Dialect::PACKED);
+    assert_eq!(log.append(b"two")?, next + 17);
+    let last = log.rotate()?;
+    assert_eq!(log.append(b"three")?, last + 17);
+    drop(log);
+    assert_eq!(open(&folder, options()).format().dialect, Dialect::PACKED);
+    Ok(())
+}
+
+#[test]
+fn only_leveldb_and_packed_logs_are_in_segments() {
+    for dialect in [Dialect::WANDB, Dialect::ROCKSDB, Dialect::PEBBLE] {
+        let refused = SegmentedLog::open_in(FolderDouble::default().arc(), options().with_dialect(dialect));
+        let kind = refused.map_err(|error| error.kind);
+        assert!(
+            matches!(
+                kind,
+                Err(ErrorKind::Unsupported {
+                    unsupported: Unsupported::Segments,
+                    ..
+                })
+            ),
+            "{kind:?}"
+        );
+    }
+    // A run file, with the file header of its dialect and a torn record: it is not cut.
+    let mut run = b":W&B\xe1\xbe\x00".to_vec();
+    run.extend_from_slice(&common::fragment(1, b"not with this checksum")[..20]);
+    let folder = FolderDouble::with_files([(0, run.clone())]);
+    let refused = SegmentedLog::open_in(folder.arc(), options().with_on_torn_tail(OnTornTail::Truncate));
+    assert!(refused.is_err());
+    assert_eq!(folder.files()[&0], run);
+}
+
+#[test]
+fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..15);
+    let before = folder.ops().len();
+    log.wait_durable(100)?;
+    assert_eq!(folder.ops().len(), before);
+    log.wait_durable(150)?;
+    assert_eq!(log.durable_offset(), 150);
+    let error = log.wait_durable(151).expect_err("no record ends there");
+    assert_eq!(error.to_string(), "the offset 151 is after the end of the log, 150");
+    log.close()?;
+    assert!(matches!(
+        log.wait_durable(10),
+        Err(Error {
+            kind: ErrorKind::Closed,
+            ..
+        })
+    ));
+    Ok(())
+}
+
+/// While one thread waits for the disk, others append; the next sync is for all of them.
+#[test]
+fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_segment_len(1 << 20));
+    log.append(b"000")?;
+    let file = folder.file(0);
+    file.state().sync_time = Duration::from_millis(300);
+    std::thread::scope(|scope| {
+        scope.spawn(|| log.append_sync(b"001"));
+        while file.state().begun_syncs == 0 {
+            std::thread::yield_now();
+        }
+        log.append(b"002").expect("an append");
+        assert_eq!(
+            log.status().durable_offset,
+            0,
+            "the sync has ended: the append waited for it"
+        );
+    });
+    assert_eq!(log.durable_offset(), 20);
+    Ok(())
+}
+
+/// Eight threads append and sync, while segments are begun and pruned: every record once, and those
+/// of each thread in their order.
+#[test]
+fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_segment_len(2000));
+    let barrier = Barrier::new(9);
+    let mut acknowledged: Vec<(u64, Vec<u8>)> = Vec::new();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|thread| {
+                let (log, barrier) = (&log, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    (0..100)
+                        .map(|index| {
+                            let record = format!("{thread} {index}").into_bytes();
+                            let offset = log.append_sync(&record).expect("an append");
+                            assert!(log.durable_offset() > offset);
+                            (offset, record)
+                        })
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        barrier.wait();
+        while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            log.rotate().expect("a segment");
+            let end = log.offset();
+            assert!(log.prune_before(end / 2).expect("pruning") <= end / 2);
+        }
+        for thread in threads {
+            acknowledged.extend(thread.join().expect("no panic"));
+        }
+    });
+    let end = log.rotate()?;
+    let first = log.prune_before(end / 2)?;
+    assert!(first > 0 && first <= end / 2);
+    acknowledged.sort();
+    acknowledged.retain(|(offset, _)| *offset >= log.first_offset());
+    assert!(!acknowledged.is_empty());
+    assert_eq!(read(&folder), acknowledged);
+    Ok(())
+}
+
+// Pruning ---------------------------------------------------------------------------------------
+
+#[test]
+fn pruning_removes_whole_segments_and_never_the_last() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..35);
+    for (before, first) in [
+        (0, 0),
+        (99, 0),
+        (100, 100),
+        (299, 200),
+        (100, 200),
+        (350, 300),
+        (u64::MAX, 300),
+    ] {
+        assert_eq!(log.prune_before(before)?, first, "before {before}");
+        assert_eq!(log.first_offset(), first);
+        assert_eq!(begins(&folder)[0], first);
+    }
+    fill(&log, 35..40);
+    assert_eq!(read(&folder), numbers(30..40));
+    Ok(())
+}
+
+#[test]
+fn a_segment_that_cannot_be_removed_is_removed_by_the_next_call() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..35);
+    folder.state().remove_faults = [Fault::None, Fault::Error(EIO)].into();
+    assert_eq!(io_error(log.prune_before(300)), Some(EIO));
+    assert_eq!((log.first_offset(), begins(&folder)), (100, vec![100, 200, 300]));
+    assert_eq!(log.prune_before(300)?, 300);
+    Ok(())
+}
+
+// The table of failures -------------------------------------------------------------------------
+
+#[test]
+fn sync_of_the_old_segment_fails() {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..10);
+    folder.file(0).state().sync_faults = [Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.append(b"010")), (Some(EIO), 0, false));
+    assert_eq!(write_error(log.append(b"011")), (Some(EIO), 0, false));
+    assert_eq!(write_error(log.rotate()), (Some(EIO), 0, false));
+    assert_eq!(write_error(log.prune_before(0)), (Some(EIO), 0, false));
+    assert!(log.has_failed());
+    assert_eq!(begins(&folder), [0]);
+}
+
+/// A record of which only a part was written, and which could not be cut off.
+#[test]
+fn cut_of_the_old_segment_fails() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..9);
+    {
+        let file = folder.file(0);
+        let mut state = file.state();
+        state.write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
+        state.set_len_faults = [Fault::Error(EIO)].into();
+    }
+    assert_eq!(write_error(log.append(b"009")), (Some(ENOSPC), 0, false));
+    assert_eq!(write_error(log.append(&[7; 40])), (Some(ENOSPC), 0, false));
+    assert_eq!(write_error(log.rotate()), (Some(ENOSPC), 0, false));
+    assert_eq!(begins(&folder), [0]);
+    drop(log);
+    let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
+    fill(&log, 9..12);
+    assert_eq!(read(&folder), numbers(0..12));
+    Ok(())
+}
+
+#[test]
+fn creating_the_next_segment_fails() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..9);
+    folder.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EMFILE), Fault::Error(ENOSPC)].into();
+    assert_eq!(io_error(log.append(&[7; 40])), Some(ENOSPC));
+    assert_eq!(io_error(log.rotate()), Some(EMFILE));
+    // A record that fits is appended; the next one that does not tries again.
+    assert_eq!(
+        log.extend([number(9), number(10)]).map_err(|error| error.offset()),
+        Err(None)
+    );
+    assert_eq!((log.offset(), log.has_failed()), (100, false));
+    fill(&log, 10..12);
+    assert_eq!(begins(&folder), [0, 100]);
+    assert_eq!(read(&folder), numbers(0..12));
+    Ok(())
+}
+
+/// The old segment must not grow past the name of one that is there.
+#[test]
+fn the_next_segment_is_there_although_creating_it_fails() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..9);
+    {
+        let mut state = folder.state();
+        state.create_faults = [Fault::Error(EMFILE)].into();
+        state.leaves_file = true;
+    }
+    assert_eq!(write_error(log.append(&[7; 40])), (Some(EMFILE), 90, false));
+    assert_eq!(write_error(log.append(b"009")), (Some(EMFILE), 90, false));
+    drop(log);
+    let log = open(&folder, options());
+    assert_eq!(log.append(b"009")?, 90);
+    assert_eq!(read(&folder), numbers(0..10));
+    Ok(())
+}
+
+#[test]
+fn sync_of_the_folder_fails() {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..10);
+    folder.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
+    assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
+    assert_eq!(folder.files()[&100].len(), 0);
+    // The same after a removal: a crash could bring back that segment, and not a later one.
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..35);
+    folder.state().sync_faults = [Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 300, false));
+    assert_eq!(begins(&folder), [100, 200, 300]);
+    assert_eq!(write_error(log.append(b"035")), (Some(EIO), 300, false));
+}
+
+#[test]
+fn crash_between_the_cut_and_the_creation() -> Result<(), Error> {
+    let bytes = |count| {
+        (0..count)
+            .flat_map(|index| common::fragment(1, &number(index)))
+            .collect::<Vec<u8>>()
+    };
+    let folder = FolderDouble::with_files([(0, bytes(10))]);
+    let log = open(&folder, options());
+    fill(&log, 10..12);
+    assert_eq!(begins(&folder), [0, 100]);
+    assert_eq!(read(&folder), numbers(0..12));
+    Ok(())
+}
+
+#[test]
+fn crash_after_the_next_segment_is_created() -> Result<(), Error> {
+    let bytes = (0..10).flat_map(|index| common::fragment(1, &number(index))).collect();
+    let folder = FolderDouble::with_files([(0, bytes), (100, Vec::new())]);
+    let log = open(&folder, options());
+    assert_eq!((log.offset(), log.durable_offset()), (100, 100));
+    fill(&log, 10..12);
+    assert_eq!(begins(&folder), [0, 100]);
+    assert_eq!(read(&folder), numbers(0..12));
+    Ok(())
+}
+
+#[test]
+fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
+    let whole = FolderDouble::default();
+    let log = open(&whole, packed());
+    log.append(b"one")?;
+    let next = log.rotate()?;
+    log.append(b"two")?;
+    log.close()?;
+    let files = whole.files();
+    for len in 0..=17 {
+        let cut = (next, files[&next][..len].to_vec());
+        let folder = FolderDouble::with_files([(0, files[&0].clone()), cut]);
+        // Without the dialect: the segment before shows it.
+        let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
+        let tail = log.discarded_tail().map(|region| (region.begin, region.end));
+        assert_eq!(
+            tail,
+            (0 < len && len < 17).then_some((next, next + len as u64)),
+            "{len} bytes"
+        );
+        assert_eq!(log.rotate()?, next, "{len} bytes");
+        assert_eq!(log.append(b"two")?, next + 17, "{len} bytes");
+        log.close()?;
+        assert_eq!(folder.files(), files, "{len} bytes");
+        let folder = FolderDouble::with_files([(0, files[&0].clone()), (next, files[&next][..len].to_vec())]);
+        let refused = SegmentedLog::open_in(folder.arc(), options());
+        assert_eq!(refused.is_err(), 0 < len && len < 17, "{len} bytes: {refused:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn last_segment_is_torn() -> Result<(), Error> {
+    let torn = || {
+        let bytes = |numbers: std::ops::Range<usize>| numbers.flat_map(|index| common::fragment(1, &number(index)));
+        let mut last: Vec<u8> = bytes(10..13).collect();
+        last.truncate(27);
+        FolderDouble::with_files([(0, bytes(0..10).collect()), (100, last)])
+    };
+    let folder = torn();
+    let refused = SegmentedLog::open_in(folder.arc(), options());
+    assert!(matches!(
+        refused,
+        Err(Error {
+            kind: ErrorKind::TornTail { .. },
+            ..
+        })
+    ));
+    assert_eq!(region(refused), (120, 127, Reason::TornTail));
+
+    let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
+    let tail = log.discarded_tail().expect("a torn tail");
+    assert_eq!((tail.begin, tail.end), (120, 127));
+    assert_eq!(log.append(b"012")?, 120);
+    assert_eq!(read(&folder), numbers(0..13));
+
+    let folder = torn();
+    let log = open(&folder, options().with_on_torn_tail(OnTornTail::PadToBlock));
+    // Padding fills the block; the record after it begins the next segment.
+    let next = 100 + BLOCK_LEN as u64;
+    assert_eq!(log.append(b"012")?, next);
+    assert_eq!(begins(&folder), [0, 100, next]);
+    Ok(())
+}
+
+#[test]
+fn older_segment_has_another_length() {
+    for (lens, begin, end, reason) in [
+        ([100, 99, 50], 199, 200, Reason::MissingSegment),
+        ([100, 0, 50], 100, 200, Reason::MissingSegment),
+        ([100, 103, 50], 200, 203, Reason::GrownSegment),
+        ([70, 103, 50], 70, 100, Reason::MissingSegment),
+    ] {
+        let files = (0..).step_by(100).zip(lens).map(|(offset, len)| (offset, vec![0; len]));
+        let folder = FolderDouble::with_files(files);
+        for on_torn_tail in [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock] {
+            let refused = SegmentedLog::open_in(folder.arc(), options().with_on_torn_tail(on_torn_tail));
+            assert_eq!(
+                refused.as_ref().map_err(|error| error.hint).err(),
+                Some(Some(Hint::Salvage))
+            );
+            assert_eq!(region(refused), (begin, end, reason));
+        }
+        assert_eq!((folder.ops(), folder.state().opened.len()), (vec![], 0));
+    }
+}
+
+#[test]
+fn segment_is_missing() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..35);
+    log.close()?;
+    folder.state().files.remove(&0);
+    // At the beginning, it was pruned.
+    let log = open(&folder, options());
+    assert_eq!((log.first_offset(), log.offset()), (100, 350));
+    log.close()?;
+    folder.state().files.remove(&200);
+    let refused = SegmentedLog::open_in(folder.arc(), options());
+    assert_eq!(region(refused), (200, 300, Reason::MissingSegment));
+    Ok(())
+}
+
+#[test]
+fn crash_within_pruning() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..45);
+    let before = folder.ops().len();
+    log.prune_before(400)?;
+    // The oldest first, each on the disk before the next.
+    let removed: Vec<FolderOp> = [0, 100, 200, 300]
+        .into_iter()
+        .flat_map(|offset| [FolderOp::Remove(offset), FolderOp::Sync])
+        .collect();
+    assert_eq!(folder.ops()[before..], removed);
+    Ok(())
+}
+
+#[test]
+fn second_writer() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("orders");
+    let log = SegmentedLog::open(&path, options())?;
+    let is_locked = |result: Result<(), Error>, named: &Path| matches!(&result, Err(Error { path: Some(path), kind: ErrorKind::Locked, .. }) if **path == *named);
+    for begin in [0, 100] {
+        fill(&log, begin / 10..begin / 10 + 10);
+        assert!(is_locked(SegmentedLog::open(&path, options()).map(drop), &path));
+        // Nor can the last file be opened by itself.
+        let last = path.join(name_of(begin as u64));
+        assert!(is_locked(LogFile::append_to(&last, options()).map(drop), &last));
+        assert!(is_locked(LogFile::create(&last, options()).map(drop), &last));
+    }
+    log.close()?;
+    SegmentedLog::open(&path, options())?.close()?;
+    Ok(())
+}
+
+#[test]
+fn fork() -> Result<(), Error> {
+    let process = Arc::new(AtomicU32::new(1));
+    let folder = FolderDouble::default();
+    folder.state().process = Process::simulated(Arc::clone(&process));
+    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    fill(&log, 0..15);
+    let ops = folder.ops();
+    process.store(2, Relaxed);
+    let is_forked = |result: Result<(), Error>| {
+        matches!(
+            result,
+            Err(Error {
+                kind: ErrorKind::Forked,
+                ..
+            })
+        )
+    };
+    assert!(is_forked(log.append(b"015").map(drop)));
+    assert!(is_forked(log.append_sync(b"015").map(drop)));
+    assert!(is_forked(log.try_append(b"015").map(drop)));
+    assert!(is_forked(log.extend([b"015"]).map(drop)));
+    assert!(is_forked(log.rotate().map(drop)));
+    assert!(is_forked(log.prune_before(100).map(drop)));
+    assert!(is_forked(log.flush()));
+    assert!(is_forked(log.sync()));
+    assert!(is_forked(log.wait_durable(10)));
+    log.close()?;
+    drop(log);
+    assert_eq!(folder.ops(), ops);
+    Ok(())
+}
+
+/// What an earlier process could not sync is written again from the checkpoint on, a log offset.
+#[test]
+fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..15);
+    log.close()?;
+    let rewritten = |checkpoint: u64| {
+        let before = folder.ops().len();
+        let log = open(&folder, options().with_checkpoint(checkpoint));
+        drop(log);
+        let ops = folder.ops().split_off(before);
+        let range = |op| match op {
+            FolderOp::File(base, Op::Write { offset, bytes }) => (base, offset, bytes.len()),
+            other => panic!("{other:?}"),
+        };
+        ops.into_iter().map(range).collect::<Vec<_>>()
+    };
+    assert_eq!(rewritten(120), [(100, 20, 30)]);
+    assert_eq!(rewritten(100), [(100, 0, 50)]);
+    // Everything before the last segment was on the disk when that was created.
+    assert_eq!(rewritten(40), [(100, 0, 50)]);
+    assert_eq!(rewritten(150), []);
+    for checkpoint in [151, 105] {
+        let refused = SegmentedLog::open_in(folder.arc(), options().with_checkpoint(checkpoint));
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    let empty = SegmentedLog::open_in(FolderDouble::default().arc(), options().with_checkpoint(1));
+    assert!(
+        matches!(empty, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
+    );
+    Ok(())
+}
+
+#[test]
+fn a_write_that_fails_is_undone_in_its_segment() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..15);
+    folder.file(100).state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
+    assert_eq!(write_error(log.append(b"015")), (Some(ENOSPC), 100, true));
+    fill(&log, 15..25);
+    assert_eq!(read(&folder), numbers(0..25));
+    Ok(())
+}
+
+#[test]
+fn a_panic_of_an_iterator_makes_every_later_call_fail() {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options());
+    fill(&log, 0..9);
+    let panics = (9..15).map(|index| {
+        if index < 13 {
+            number(index)
+        } else {
+            panic!("a fault of the test")
+        }
+    });
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| log.extend(panics)));
+    assert!(result.is_err());
+    assert_eq!(write_error(log.append(b"013")), (None, 100, false));
+    assert!(log.has_failed());
+}
+
+// On the disk -----------------------------------------------------------------------------------
+
+#[test]
+fn a_log_on_the_disk() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("orders");
+    let log = SegmentedLog::open(&path, options())?;
+    assert_eq!(log.path(), Some(&*path));
+    fill(&log, 0..35);
+    assert_eq!(log.prune_before(150)?, 100);
+    log.close()?;
+    let segments = list(&path)?;
+    assert_eq!(
+        segments.iter().map(|segment| segment.offset).collect::<Vec<_>>(),
+        [100, 200, 300]
+    );
+    assert_eq!(breaks(&segments).next(), None);
+    assert!(path.join("LOCK").exists());
+    let log = SegmentedLog::open(&path, options())?;
+    fill(&log, 35..45);
+    drop(log);
+    let mut reader = Reader::open(path.join(name_of(400)))?;
+    assert_eq!(
+        reader.next_record()?.map(|record| record.data.to_vec()),
+        Some(number(40))
+    );
+    Ok(())
+}
+
+#[test]
+fn a_folder_with_other_files_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("000003.log"), b"").expect("a file");
+    let error = SegmentedLog::open(folder.path(), options()).expect_err("a database");
+    assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
+    assert_eq!(error.path.as_deref(), Some(&*folder.path().join("000003.log")));
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    let missing = SegmentedLog::open(folder.path().join("a/b"), options());
+    assert!(
+        matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
+    );
+    let missing = SegmentedLog::open(folder.path().join("a"), options().with_checkpoint(1));
+    assert!(
+        matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
+    );
+    assert!(!folder.path().join("a").exists());
+}
+
+#[cfg(unix)] // Windows moves no folder with an open file.
+#[test]
+fn no_segment_is_created_in_another_folder_of_the_same_name() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("orders");
+    let log = SegmentedLog::open(&path, options())?;
+    fill(&log, 0..10);
+    fs::rename(&path, folder.path().join("moved")).expect("a folder that can be moved");
+    let other = SegmentedLog::open(&path, options())?;
+    let refused = log.append(b"010");
+    assert!(
+        matches!(&refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound),
+        "{refused:?}"
+    );
+    fill(&other, 0..1);
+    assert_eq!(list(&path)?.len(), 1);
+    Ok(())
+}
