@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cordwood._inputs.each import Progress, each
-from cordwood._inputs.expand import Input, expand, is_stream
-from cordwood._inputs.kind import is_of_export
+from cordwood._inputs.files import Input, expand, is_of_export, is_stream
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of_report
 from cordwood.errors import CordwoodError
-from cordwood.types import Database, Export, Info, OutcomeKind, Report, Run, Severity
+from cordwood.types import Database, Export, Info, OutcomeKind, Report, Run
 
 FOLDERS = {
     "version-edit": ("logs of a database", {"version-edit", "write-batch"}),
@@ -113,7 +112,7 @@ class Content:
             salvaged_count=report.salvaged_count,
             payload_len=report.payload_len,
             file_len=report.file_len or 0,
-            damaged_len=report.len_by_severity.get(Severity.CORRUPTION, 0),
+            damaged_len=report.damaged_len,
             torn_count=int(summary.is_torn),
             zeros_count=int(zeros_len > 0),
             zeros_len=zeros_len,

@@ -665,6 +665,11 @@ class Report(NamedTuple):
             lens[Reason(reason).severity] += length
         return {severity: length for severity, length in lens.items() if length}
 
+    @property
+    def damaged_len(self) -> int:
+        """Damaged bytes: those in regions of `Severity.CORRUPTION`."""
+        return self.len_by_severity.get(Severity.CORRUPTION, 0)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Report) and self[:-1] == other[:-1]
 

@@ -400,6 +400,7 @@ def test_the_sums_of_a_report():
         skipped=(REGION,),
     )
     assert made.len_by_severity == {"torn_tail": 5, "corruption": 20}
+    assert made.damaged_len == 20
     assert (made.ok, made.skipped_len) == (False, 25)
     # More than are listed.
     assert VALUES["Report"].skipped_len == 23

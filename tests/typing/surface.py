@@ -197,6 +197,7 @@ assert_type(report.skipped, tuple[SkippedRegion, ...])
 assert_type(report.skipped[0].bit_flip, BitFlip | None)
 assert_type(report.len_by_reason, dict[Reason, int])
 assert_type(report.len_by_severity, dict[Severity, int])
+assert_type(report.damaged_len, int)
 assert_type(report.outcome, Outcome)
 match report.skipped[0].bit_flip:
     case BitFlip(offset, bit, part):

@@ -141,7 +141,6 @@ def _export_row(export: Export) -> Sequence[str]:
 
 def _section(index: int, log: LogEvidence) -> str:
     report = log.report
-    lost_len = report.len_by_severity.get(Severity.CORRUPTION, 0)
     facts = [
         ("state", _state(report)),
         ("size", _bytes(report.file_len)),
@@ -149,7 +148,7 @@ def _section(index: int, log: LogEvidence) -> str:
         ("SHA-256", _code(log.sha256) if log.sha256 else "not computed"),
         ("dialect", _dialect(report)),
         ("records", f"{report.record_count:,}, {quantity(report.payload_len, 'byte')}"),
-        ("damaged", quantity(lost_len, "byte")),
+        ("damaged", quantity(report.damaged_len, "byte")),
         ("skipped", f"{quantity(report.skipped_len, 'byte')}, damaged bytes included"),
     ]
     if report.salvaged_count:
@@ -168,9 +167,11 @@ def _section(index: int, log: LogEvidence) -> str:
                 '<p class="quiet">A number is a sequence number; a place is the file offset of a record, which '
                 f"{_code(shlex.join([*_CAT, log.path]))} prints.</p>"
             )
-            if lost_len:
+            if report.damaged_len:
                 parts.append('<p class="bad">A value that was not found may be in a damaged region of this log.</p>')
-        row = partial(_key_row, absent="not found (the log has damaged regions)" if lost_len else "not in this log")
+        row = partial(
+            _key_row, absent="not found (the log has damaged regions)" if report.damaged_len else "not in this log"
+        )
         head = ("key", "deleted by", "value", "record of the value")
         parts.append(_table("Deleted keys", head, map(row, keys.deleted), keys.deleted_count))
         head = ("key", "overwritten by", "value", "record of the value")

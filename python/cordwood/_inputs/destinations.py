@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.files import Input, is_one_file
 from cordwood._remote import local_path
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from cordwood._inputs.expand import Input
+from cordwood._inputs.files import Input
 from cordwood._inputs.kind import without_fragment
 from cordwood._native import detect, is_log_name
 from cordwood._remote import is_url, source_of
@@ -23,6 +23,9 @@ Progress: TypeAlias = Callable[[int], object]
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """Reads a file with a number of threads. It raises a `DialectError` for a file that is not a log."""
+
+Result: TypeAlias = tuple[Input, T | str | Exception]
+"""A file with its `result_of`."""
 
 THREADS_MAX = 256
 """The functions for one log accept no more."""
@@ -47,12 +50,12 @@ def result_of(
     try:
         if file.error:
             return file.error
-        if is_url(file.name):
+        if "://" in file.name and is_url(file.name):
             try:
                 source_of(file.name)
             except (ValueError, ModuleNotFoundError) as error:
                 return error
-        if format_ := file.format or without_fragment(file):
+        if format_ := file.format or (file.is_in_folder and without_fragment(file.name)):
             return format_
         if file.is_in_folder and dialect:
             # Reading a file in a dialect does not show that it is not a log.
@@ -70,8 +73,8 @@ def each(
     threads: int = 1,
     *,
     dialect: str | None = None,
-    shown: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(lambda _: None),
-) -> Iterator[tuple[Input, T | str | Exception]]:
+    shown: Callable[[str], AbstractContextManager[Progress]] | None = None,
+) -> Iterator[Result[T]]:
     """Each file with its `result_of`, in their order.
 
     Long files are read in a pool of threads before their turn comes, and a file gets as many threads of its own as its
@@ -83,13 +86,14 @@ def each(
         read: Reads a file. It is called in other threads, and must not print.
         threads: How many files are read at a time, and how many threads read a single file.
         dialect: As for `result_of`.
-        shown: Begins to show the progress of the file whose turn it is.
+        shown: Begins to show the progress of the file whose turn it is. Default: `None`, it is not shown.
 
     Raises:
         ValueError: `threads` is not from 1 to `THREADS_MAX`.
     """
     if not 1 <= threads <= THREADS_MAX:
         raise ValueError(f"threads must be from 1 to {THREADS_MAX}, not {threads}")
+    shown = shown or (lambda _: nullcontext(lambda _: None))
     total_len = sum(file.file_len for file in files)
 
     def result(file: Input, progress: Progress) -> T | str | Exception:

@@ -1,26 +1,14 @@
-"""The kinds of files: which are not logs, and the meaning of a log's name."""
+"""Which files are no logs, going by their content."""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from cordwood._native import detect, fragments, is_log_name, verify
 from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
-
-if TYPE_CHECKING:
-    from cordwood._inputs.expand import Input
-
-EMPTY = "empty"
-"""A file in a folder without a byte."""
-
-METADATA = "metadata of an export"
-"""A file of an export that describes the export and contains no entities."""
-
-NO_FILE = "pipe, socket or device"
-"""It is opened only if it is named directly: opening it may take forever."""
 
 NO_FRAGMENT = "no valid fragment"
 """A file in a folder that may be a log, but has no readable fragment, and whose name is not that of a log."""
@@ -28,28 +16,14 @@ NO_FRAGMENT = "no valid fragment"
 ONLY_ZEROS = "only zeros"
 """Such a file that contains only zeros."""
 
-LIST_SUFFIX = ".export_metadata"
-"""The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
 
-OVERALL_SUFFIX = ".overall_export_metadata"
-"""The end of the name of the log that describes a whole export."""
-
-
-def is_of_export(path: str) -> bool:
-    """Whether a file is named like one that describes an export."""
-    return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))
-
-
-def without_fragment(file: Input) -> str | None:
-    """`NO_FRAGMENT` or `ONLY_ZEROS`, if a file in a folder has no valid fragment, nor the name of a log.
+def without_fragment(name: str) -> str | None:
+    """`NO_FRAGMENT` or `ONLY_ZEROS`, if a file has no valid fragment, nor the name of a log.
 
     Raises:
         DialectError: It is known to be of another format.
     """
-    name = file.name
-    if not file.is_in_folder or file.error or is_log_name(name):
-        return None
-    if detect(name) is not None:
+    if is_log_name(name) or detect(name) is not None:
         return None
     # Detection looks only at the beginning of a file, and at the beginnings of its blocks.
     is_valid = any(

@@ -14,7 +14,7 @@ from cordwood._splits import Split, part_of
 
 if TYPE_CHECKING:
     from cordwood._inputs.each import Progress, Read
-    from cordwood._inputs.expand import Input
+    from cordwood._inputs.files import Input
 
 __all__ = ["Results", "for_many", "is_buffer", "logs_of", "named_files", "results_of", "salvage", "stat", "verify"]
 
@@ -106,7 +106,7 @@ def files_of(source: Any) -> list[Input] | None:
     """The files, if `source` stands for many logs; `None` if it is one log, or cannot be read at all."""
     if isinstance(source, bytes | Split):
         return None
-    from cordwood._inputs.expand import expand, is_one_file
+    from cordwood._inputs.files import expand, is_one_file
     from cordwood._remote import source_of
 
     if _is_path(source):
@@ -132,7 +132,7 @@ def is_buffer(source: object) -> bool:
 
 
 def _name_or_input(item: Any) -> str | Input:
-    from cordwood._inputs.expand import Input
+    from cordwood._inputs.files import Input
 
     if _is_path(item):
         return fsdecode(item)
@@ -150,7 +150,7 @@ def named_files(sources: Any) -> list[Input]:
         TypeError: A source is none of these.
         ValueError: A length is negative.
     """
-    from cordwood._inputs.expand import Input, expand
+    from cordwood._inputs.files import Input, expand
 
     if _is_path(sources):
         return expand([fsdecode(sources)])
@@ -236,7 +236,7 @@ def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
 
         def read(file: Input, threads: int, progress: Progress) -> T:
             here = {"threads": threads, "progress": progress}
-            return of(file.source or file.name, options | {name: here[name] for name in own if name in here})
+            return of(file.readable, options | {name: here[name] for name in own if name in here})
 
         return results_of(files, read, **options)
 

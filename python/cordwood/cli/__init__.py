@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import cordwood
+from cordwood._remote import is_url
 from cordwood.cli import _messages
 from cordwood.cli._messages import Failure, Status, complain, guess
 from cordwood.cli._output import drop_pending, open_stdout
-from cordwood.cli._sources import path_before_url
 from cordwood.cli._terminal import terminal_width
 
 if TYPE_CHECKING:
@@ -181,9 +181,9 @@ class _Parser(argparse.ArgumentParser):
         if self.is_verb:
             for name in ("source", "destination"):
                 if (value := getattr(options, name, None)) is not None:
-                    setattr(options, name, path_before_url(value))
+                    setattr(options, name, _path_before_url(value))
             if hasattr(options, "sources"):
-                options.sources = [path_before_url(name) for name in options.sources]
+                options.sources = [_path_before_url(name) for name in options.sources]
         if unknown and self.is_verb:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options, unknown
@@ -208,6 +208,14 @@ class _Parser(argparse.ArgumentParser):
             print(message, end="", flush=True)
         else:
             super()._print_message(message, file)
+
+
+def _path_before_url(name: str) -> str:
+    """The name of a source or destination, but `./` and the name for a file whose path looks like a URL.
+
+    Otherwise, a log from somebody else's archive, in a folder named `https:`, would be requested from a network.
+    """
+    return f".{os.sep}{name}" if is_url(name) and os.path.lexists(name) else name
 
 
 def _drop_output() -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cordwood._databases import database_lines, databases_of
-from cordwood._inputs.expand import Input
-from cordwood._inputs.kind import is_of_export
+from cordwood._inputs.files import Input, is_of_export
 from cordwood._jsonable import database_fields
 from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._output import print_json
-from cordwood.cli._sources import display_name
 from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Database
 

@@ -1,4 +1,4 @@
-"""Messages on stderr, and exit statuses."""
+"""Messages on stderr, the names in them, and exit statuses."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
     """A failure that is not an error of the operating system or of a log; the message is complete."""
 
 
+class SourceFailure(cordwood.CordwoodError):
+    """One source fails, and others may not. The message does not name the source."""
+
+
 NO_MEMORY = "not enough memory"
 """The message for a `MemoryError`, whose own is for Python programs or empty."""
 
@@ -45,6 +49,16 @@ is_quiet = False
 
 before_message: Callable[[], None] | None = None
 """Called before a message is printed, to remove a progress bar."""
+
+
+def source_name(name: str) -> str:
+    """The name of a source in JSON: that of the file, character by character."""
+    return "<stdin>" if name == "-" else name
+
+
+def display_name(name: str) -> str:
+    """The name of a source in lines for people: other characters than printable ones are escaped."""
+    return escaped(source_name(name))
 
 
 def complain(message: object, *, place: str | None = None, advice: str | None = None) -> None:

@@ -11,15 +11,14 @@ from typing import Self
 
 import cordwood
 from cordwood._inputs.destinations import destinations, make_folder
-from cordwood._inputs.expand import Input
-from cordwood._inputs.identity import identity_of
+from cordwood._inputs.files import Input, identity_of
 from cordwood._inputs.kind import may_be_log
+from cordwood.cli._messages import SourceFailure
 from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import check_destination, unfinished
-from cordwood.cli._progress import ProgressBar
+from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import sha256_of
-from cordwood.cli._sources import SourceFailure, inputs_of, is_stream
-from cordwood.cli._tally import report_same
+from cordwood.cli._sources import ProgressBar, inputs_of
 
 
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +44,7 @@ class NewLogs:
     def __init__(self, options: argparse.Namespace) -> None:
         if options.destination == "-":
             raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
-        self.files = inputs_of(options.sources, same=report_same)
+        self.files = inputs_of(options.sources)
         self._options = options
         self._destinations = destinations(options.sources, self.files, options.destination)
         if options.overwrite and len(self.files) > 1:

@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 import cordwood
-from cordwood._inputs.expand import Input
-from cordwood._inputs.identity import file_identity, identity_of
+from cordwood._inputs.files import Input, file_identity, identity_of
 from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._remote import is_url, local_path
 from cordwood._text import escaped

@@ -12,9 +12,9 @@ import cordwood
 from cordwood._tables import payloads
 from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_by_content, kinds_of
 from cordwood.cli import _messages
-from cordwood.cli._messages import complain
+from cordwood.cli._messages import complain, display_name
 from cordwood.cli._options import reading_options
-from cordwood.cli._sources import display_name, inputs_of
+from cordwood.cli._sources import inputs_of
 
 AUTO = "auto"
 """The choice of `--as` that leaves it to the first record of a log."""

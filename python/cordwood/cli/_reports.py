@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import cordwood
 from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
 from cordwood._text import quantity
-from cordwood.cli._messages import REPORTED_MAX, Status, complain
+from cordwood.cli._messages import REPORTED_MAX, Status, complain, display_name, source_name
 from cordwood.cli._output import print_json
-from cordwood.cli._sources import display_name, source_name
 from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Engine
 
@@ -235,26 +234,24 @@ def print_report(
     summary: LogSummary,
     options: argparse.Namespace,
     *,
-    sha256: str | None,
-    names_other_log: bool = True,
-    must_be_complete: bool = False,
-    fields: Mapping[str, object] | None = None,
+    sha256: str | None = None,
+    **fields: object,
 ) -> None:
     """Prints a report on stdout.
 
     Args:
         name: The name of the log.
-        report: The report of `verify` or `salvage`.
+        report: The report of `verify`, `salvage` or `pack`.
         summary: The contents of the report.
-        options: Only `json` and `log_number` are used.
+        options: Only `json`, `log_number`, and those of `verify`, `start` and `strict`, are used.
         sha256: The SHA-256 of the bytes that were read, for JSON.
-        names_other_log: Whether to say that all of the file belongs to another log.
-        must_be_complete: Whether an incomplete record at the end, or zeros, are an error.
         fields: Further fields for the end of the JSON object.
     """
-    other = report.other_log_number if names_other_log else None
+    # A range after the beginning may contain only an older log.
+    other = None if getattr(options, "start", 0) else report.other_log_number
+    is_strict = getattr(options, "strict", False)
     if not options.json:
-        _print_text(name, report, summary, other, is_named=options.log_number is not None, is_strict=must_be_complete)
+        _print_text(name, report, summary, other, is_named=options.log_number is not None, is_strict=is_strict)
         return
     if summary.has_no_dialect:
         complain(f"{display_name(name)}: {NO_DIALECT}")
@@ -265,7 +262,7 @@ def print_report(
             "dialect": report.dialect,
             "log_number": report.log_number,
             "other_log_number": report.other_log_number,
-            "ok": report.ok and not (must_be_complete and summary.is_incomplete),
+            "ok": report.ok and not (is_strict and summary.is_incomplete),
             "record_count": report.record_count,
             "salvaged_count": report.salvaged_count,
             "payload_len": report.payload_len,
@@ -277,7 +274,7 @@ def print_report(
             "skipped": [region_fields(region) for region in summary.regions],
             "sha256": sha256,
             "version": cordwood.__version__,
-            **(fields or {}),
+            **fields,
         }
     )
 

@@ -9,8 +9,7 @@ from itertools import islice, repeat
 from typing import Any, cast
 
 from cordwood._text import escaped, quantity
-from cordwood.cli._messages import complain, guess
-from cordwood.cli._sources import display_name
+from cordwood.cli._messages import complain, display_name, guess
 
 _LISTED_MAX = 50
 """A message names at most this many columns."""

@@ -1,34 +1,56 @@
-"""The sources of a command by their names: stdin, names as they are printed, and sources that are read twice."""
+"""The sources of a verb: listed, read in their order, with a progress bar, and counted. Each failure is reported."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable
-from typing import IO, TYPE_CHECKING, cast
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import cordwood
-from cordwood._inputs import expand
-from cordwood._inputs.expand import Input
+from cordwood._inputs.each import Read, Result, each
+from cordwood._inputs.files import Input, expand, is_one_file
+from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import is_url, source_of
-from cordwood._text import escaped
-from cordwood.cli._messages import Failure
+from cordwood._text import quantity
+from cordwood.cli import _messages
+from cordwood.cli._messages import (
+    NO_MEMORY,
+    REPORTED_MAX,
+    SourceFailure,
+    Status,
+    complain,
+    display_name,
+    reason_of,
+    source_name,
+)
+from cordwood.cli._output import STDOUT, print_json
+from cordwood.cli._terminal import print_folded, red
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
-    from cordwood.typing import RangeReadable, Source
+    from cordwood.typing import Source
+
+T = TypeVar("T")
 
 
-class SourceFailure(cordwood.CordwoodError):
-    """One source fails, and others may not. The message does not name the source."""
+def inputs_of(names: Iterable[str], *, reports_same: bool = True) -> list[Input]:
+    """The files that a command line names, as `expand` returns them; `-` is stdin.
+
+    A file that is not read, because it is the same as one that is named before it, is reported.
+    """
+    inputs = (_of_stdin() if name == "-" else name for name in names)
+    return expand(inputs, same=_report_same if reports_same else None)
 
 
-def inputs_of(names: Iterable[str], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
-    """The files that a command line names, as `expand` returns them; `-` is stdin."""
-    return expand.expand((Input(name, name) if name == "-" else name for name in names), same=same)
+def _report_same(name: str, first: str) -> None:
+    complain(f"{display_name(name)}: the same file as {display_name(first)}")
 
 
 def stdin() -> BufferedReader:
@@ -52,117 +74,281 @@ def stdin() -> BufferedReader:
 
 def stdin_or_path(name: str) -> Source:
     """The argument of a reader for a source that the user named."""
-    if name != "-":
-        return name
     # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
     # its system calls only when they are there.
-    return stdin().raw
+    return stdin().raw if name == "-" else name
 
 
-def path_before_url(name: str) -> str:
-    """The name of a source or destination, but `./` and the name for a file whose path looks like a URL.
-
-    Otherwise, a log from somebody else's archive, in a folder named `https:`, would be requested from a network.
-    """
-    return f".{os.sep}{name}" if is_url(name) and os.path.lexists(name) else name
-
-
-def is_stream(name: str) -> bool:
-    """Whether a source can be read only once: stdin, or a pipe or device, where reading more may take forever."""
-    return name == "-" or expand.is_stream(name)
+def _of_stdin() -> Input:
+    try:
+        return Input("-", "-", source=stdin_or_path("-"))
+    except OSError as error:
+        return Input("-", "-", error=error)
 
 
-def first_stream(files: Iterable[Input]) -> str | None:
-    """The display name of the first of these that would be read and can be read only once."""
-    return next((display_name(file.name) for file in files if not file.format and is_stream(file.name)), None)
+class Tally:
+    """The results of the sources of a verb.
 
-
-def source_name(name: str) -> str:
-    """The name of a source in JSON: that of the file, character by character."""
-    return "<stdin>" if name == "-" else name
-
-
-def display_name(name: str) -> str:
-    """The name of a source in lines for people: other characters than printable ones are escaped."""
-    return escaped(source_name(name))
-
-
-class Reopenable:
-    """A source that can be read several times.
-
-    A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is
-    copied, can have only one: the next begins when the previous one has ended.
+    Attributes:
+        names: Files, patterns and folders.
+        files: Their files, once they are read.
+        is_one_file: Whether the names are a single file.
+        has_totals: Whether the verb prints totals, in which all other files are counted.
+        as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
+        log_count: Logs that were read, damaged ones among them.
+        damaged_count: How many of those are damaged.
+        only_other_count: How many of the damaged ones are so only because all of the file belongs to another log.
+        failed_count: Sources that could not be read.
+        other_files: The name of each file in a folder that is not a log, and its format.
+        other_kinds: Logs in folders that contain other records than requested, by kind.
     """
 
-    def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
-        self._name = name
-        self._file = file
-        self._is_path = is_path
-        self._begin = 0 if is_path or not file else file.tell()
+    def __init__(self, names: Sequence[str], *, has_totals: bool = False, as_json: bool = False) -> None:
+        self.names = names
+        self.files: list[Input] = []
+        self.is_one_file = False
+        self.has_totals = has_totals
+        self.as_json = as_json
+        self.log_count = self.damaged_count = self.only_other_count = self.failed_count = 0
+        self.other_files: list[tuple[str, str]] = []
+        self.other_kinds: dict[str, list[str]] = {}
+        self._sums: dict[str, int | None] = dict.fromkeys(
+            ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
+        )
 
-    def open(self) -> Source:
-        """Returns the source, at its beginning."""
-        if self._is_path or not self._file:
-            return self._name
-        self._file.seek(self._begin)
-        return self._file
+    @property
+    def status(self) -> Status:
+        """The exit status: the worst of all, and a failure is worse than damage."""
+        if self.failed_count or not self.log_count:
+            return Status.FAILURE
+        return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
-    def read(self, begin: int, end: int) -> bytes:
-        """Returns the bytes between two file offsets. A reader of stdin or a pipe must have ended.
+    def list_files(self, files: Iterable[Input] | None = None) -> list[Input]:
+        """The files, which are looked for unless they are given."""
+        self.files = list(inputs_of(self.names) if files is None else files)
+        self.is_one_file = is_one_file(self.names)
+        return self.files
 
-        Raises:
-            SourceFailure: The file has become shorter.
+    def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
+        """The results of `read` for the logs. Several threads read; a bar shows the progress."""
+        shown = ProgressBar if ProgressBar.is_wanted() else None
+        yield from self.taken(each(self.list_files(), read, options.threads, dialect=options.dialect, shown=shown))
+
+    def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
+        """The results of `each` for the logs, in their order. Those for other files are counted and reported."""
+        for file, found in results:
+            if isinstance(found, str):
+                self.other_files.append((file.name, found))
+            elif isinstance(found, Exception):
+                text = _report(file.name, found)
+                self.failed_count += file.file_count
+                if self.as_json:
+                    print_json({"source": source_name(file.name), "error": text})
+            else:
+                yield file, found
+        self._report_rest()
+
+    def count(self, status: Status) -> None:
+        """Counts a log by its status."""
+        self.failed_count += status == Status.FAILURE
+        self.log_count += status in (Status.CLEAN, Status.DAMAGE)
+        self.damaged_count += status == Status.DAMAGE
+
+    def _report_rest(self) -> None:
+        """Reports the logs that were left out, and, unless the totals say so, the files that are not logs."""
+        for kind, (first, *more) in self.other_kinds.items():
+            if more:
+                others = quantity(len(more), "more log")
+                complain(f"{display_name(first)} and {others} left out: the first record of each is {kind}")
+            else:
+                complain(f"{display_name(first)}: left out: its first record is {kind}")
+        if not (self.log_count or self.failed_count or self.other_kinds):
+            found_files = self.others_text() if self.other_files else "there are no files"
+            complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
+        elif self.other_files and not self.has_totals:
+            complain(self.others_text())
+
+    def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
+        """Adds the numbers of a log to the sums. The sum of the lengths is unknown once that of a file is."""
+        for name, total in self._sums.items():
+            value: int | None = getattr(counts, name)
+            self._sums[name] = None if value is None or total is None else total + value
+
+    def others_text(self) -> str:
+        """The files in folders that are not logs."""
+        counts = Counter(what for _, what in self.other_files)
+        kinds = ", ".join(what if len(counts) == 1 else f"{what} ({count:,})" for what, count in sorted(counts.items()))
+        count = counts.total()
+        return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
+
+    def print_totals(self, *, names_others: bool = False, damaged: str = "damaged") -> Status:
+        """Prints the sums on stdout, unless the command line names a single file, and returns the status.
+
+        Args:
+            names_others: Whether to name the files that are not logs.
+            damaged: The adjective for damaged logs.
         """
-        if not self._file:
-            return bytes(cast("RangeReadable", source_of(self._name)).read_range(begin, end))
-        self._file.seek(self._begin + begin)
-        data = self._file.read(end - begin)
-        if len(data) < end - begin:
-            raise SourceFailure("the file was cut while it was read: read it again while no program writes to it")
-        return data
+        if self.is_one_file or _messages.is_quiet:
+            return self.status
+        damaged_count = self.damaged_count - self.only_other_count
+        if self.as_json:
+            counts = {
+                "log_count": self.log_count,
+                "damaged_count": damaged_count,
+                "failed_count": self.failed_count,
+                "other_file_count_by_format": Counter(what for _, what in self.other_files),
+                "other_files": [{"source": name, "format": what} for name, what in self.other_files],
+            }
+            print_json({"totals": {**counts, **self._sums}})
+            return self.status
+        damaged = f"{damaged_count:,} {damaged}"
+        damaged = red(damaged) if damaged_count else damaged
+        records = quantity(self._sums["record_count"] or 0, "record")
+        payload = quantity(self._sums["payload_len"] or 0, "byte")
+        logs = quantity(self.log_count, "log")
+        print(f"total: {logs}, {damaged}, {self.failed_count:,} failed; {records}, {payload}")
+        if self.other_files:
+            print_folded(f"  {self.others_text()}")
+            if names_others:
+                _print_names(self.other_files)
+        return self.status
 
-    def check_same(self, end: int) -> None:
-        """Checks that a named file is still the same, and not shorter: must be called after it has been opened again.
 
-        Raises:
-            Failure: It is not. The original file stays open, so that no other file has its number.
-        """
-        if not self._is_path or not self._file:
-            return
-        first = os.fstat(self._file.fileno())
+def _print_names(files: list[tuple[str, str]]) -> None:
+    """Prints the first files that are not logs, beginning with those that could be."""
+    ordered = sorted(files, key=lambda file: file[1] not in (NO_FRAGMENT, "unknown"))
+    for name, what in ordered[:REPORTED_MAX]:
+        print(f"    {display_name(name)}: {what}")
+    if len(ordered) > REPORTED_MAX:
+        print(f"    and {len(ordered) - REPORTED_MAX:,} more")
+
+
+def for_each_source(
+    options: argparse.Namespace,
+    work: Callable[[Input], Status],
+    *,
+    files: Iterable[Input] | None = None,
+    other_kind: Callable[[str], str | None] | None = None,
+    tally: Tally | None = None,
+) -> Tally:
+    """Does the work for each source that is named.
+
+    With `--dialect`, all named files are read in it, and those files in folders that are logs.
+
+    Args:
+        options: Only `sources` and `dialect` are used.
+        work: The function for a file.
+        files: The result of `inputs_of` for the sources, if it has been called.
+        other_kind: Returns the kind of a log in a folder if another one was requested: the log is then left out,
+            and reported. `None` if it is to be read.
+        tally: Where to count, if the verb prints totals.
+    """
+    tally = tally or Tally(options.sources)
+    files = tally.list_files(files)
+    if other_kind:
+        files = [file._replace(format=file.not_decoded) for file in files]
+
+    def read(file: Input, _threads: int, _progress: object) -> Status | None:
+        if file.is_in_folder and other_kind and (kind := other_kind(file.name)):
+            tally.other_kinds.setdefault(kind, []).append(file.name)
+            return None
+        return work(file)
+
+    results = each(files, read, dialect=options.dialect)
+    for _, status in tally.taken(results):
+        if status is not None:
+            tally.count(status)
+    return tally
+
+
+def check_url(name: str) -> None:
+    """Checks that a source, if it is a URL, can be read. No byte is requested.
+
+    Raises:
+        SourceFailure: Its protocol is not known, or the package that reads it is not installed.
+    """
+    if is_url(name):
         try:
-            is_same = os.path.samestat(first, os.stat(self._name))
-        except FileNotFoundError:
-            is_same = False
-        if not is_same:
-            raise changed_meanwhile(self._name, "replaced")
-        if first.st_size < end:
-            raise changed_meanwhile(self._name, "cut")
+            source_of(name)
+        except (ValueError, ModuleNotFoundError) as error:
+            raise SourceFailure(getattr(error, "message", str(error))) from error
 
 
-def changed_meanwhile(name: str, what: str) -> Failure:
-    """The error for a file that was changed between two passes."""
-    return Failure(
-        f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
-        "one found different records: convert it again while no program writes to it"
-    )
+def _report(name: str, error: Exception) -> str:
+    """Reports why a source failed, and returns the reason.
+
+    Raises:
+        OSError: The error is about stdout: the other sources would fail in the same way.
+    """
+    if isinstance(error, OSError):
+        # The client of a store has classes of its own, and names no file.
+        is_of_client = error.filename is None and type(error).__module__ != "builtins"
+        is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
+        if isinstance(error, BrokenPipeError) or is_of_output:
+            raise error
+        complain(f"{source_name(name)}: {reason_of(error)}" if is_of_client else error)
+        # An error of `salvage` may be about the new log.
+        is_other = error.filename not in (None, source_name(name)) and error.strerror
+        return f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)
+    text = NO_MEMORY if isinstance(error, MemoryError) else getattr(error, "message", str(error))
+    complain(error if isinstance(error, cordwood.CordwoodError) else text, place=source_name(name))
+    return text
 
 
-@contextlib.contextmanager
-def reopenable(name: str) -> Generator[Reopenable]:
-    """A source that can be read several times."""
-    with contextlib.ExitStack() as stack:
-        if is_url(name):
-            yield Reopenable(name, None, is_path=False)
+class ProgressBar:
+    """A bar on stderr with rate and time left, once the work takes longer than a second.
+
+    It is shown only on a terminal, and only if tqdm is installed (the extra `cli`), but not if records are printed on
+    the terminal: they show the progress. It leaves no line on the terminal, however the work ends, and gives way to
+    messages.
+    """
+
+    def __init__(self, name: str, *, prints_records: bool = False) -> None:
+        self._bar: Any = None
+        if not self.is_wanted() or (prints_records and sys.stdout.isatty()):
             return
-        is_path = name != "-" and os.path.isfile(name)
-        file: IO[bytes] = stdin() if name == "-" else stack.enter_context(open(name, "rb"))
-        if not file.seekable():
-            import shutil
-            import tempfile
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        total = None
+        # A file that is missing is reported when it is opened.
+        with contextlib.suppress(OSError, ValueError):
+            total = None if name == "-" or is_url(name) else os.stat(name).st_size
+        self._bar = tqdm(
+            total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
+        )
+        # Room for the characters that the terminal itself prints on Ctrl-C.
+        if self._bar.ncols:
+            self._bar.ncols = max(self._bar.ncols - 3, 1)
 
-            copy = stack.enter_context(tempfile.TemporaryFile())
-            shutil.copyfileobj(file, copy)
-            copy.seek(0)
-            file = copy
-        yield Reopenable(name, file, is_path=is_path)
+    @staticmethod
+    def is_wanted() -> bool:
+        """Whether there is a terminal for it, and no `--quiet`."""
+        return sys.stderr.isatty() and not _messages.is_quiet
+
+    def __call__(self, done_len: int) -> None:
+        """Adds the number of bytes that have been read since the last call."""
+        if self._bar is not None:
+            self._bar.update(done_len)
+
+    def __enter__(self) -> Self:
+        _messages.before_message = self._clear
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _messages.before_message = None
+        if self._bar is not None:
+            self._clear()
+            self._bar.close()
+
+    def _clear(self) -> None:
+        """Removes the bar from the terminal until it is drawn again."""
+        # Ctrl-C may come while the bar is being drawn, before tqdm knows that it is there.
+        if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
+            return
+        # Also the rest of the line: `^C`.
+        is_dumb = os.environ.get("TERM") == "dumb"
+        print(
+            "\r" + (" " * (self._bar.ncols or 0) + "\r" if is_dumb else "\x1b[K"), end="", file=sys.stderr, flush=True
+        )

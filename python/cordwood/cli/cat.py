@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 
+from cordwood._inputs.files import Input
 from cordwood._remote import is_url
 from cordwood._summary import summary_of_reader
 from cordwood.cli._framing import framed
@@ -27,10 +28,8 @@ from cordwood.cli._options import (
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
-from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
-from cordwood.cli._sources import stdin_or_path
-from cordwood.cli._tally import for_each_source
+from cordwood.cli._sources import ProgressBar, for_each_source
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -55,12 +54,13 @@ def run(options: argparse.Namespace) -> Status:
     check_output(options)
     selection = selection_of(options)
 
-    def cat(name: str) -> Status:
+    def cat(file: Input) -> Status:
+        name = file.name
         if selection.is_full:
             selection.report_stop(name, None, "record")
             return Status.CLEAN
         file_len = _file_len(name)
-        reader = reader_of(options, stdin_or_path(name), options.end)
+        reader = reader_of(options, file.readable, options.end)
         status = Status.CLEAN
         position, count = options.start, 0
         with reader, ProgressBar(name, prints_records=True) as progress:
@@ -91,9 +91,7 @@ def run(options: argparse.Namespace) -> Status:
             damage = report_left_out(name, summary_of_reader(reader, count), options)
         return max(status, damage)
 
-    tally = for_each_source(
-        options.sources, cat, dialect=options.dialect, other_kind=other_kind(options, lambda: selection.is_full)
-    )
+    tally = for_each_source(options, cat, other_kind=other_kind(options, lambda: selection.is_full))
     end_selection(selection)
     if not options.payload:
         hint_at_payload(options)

@@ -18,11 +18,10 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from cordwood._evidence import LogEvidence
 from cordwood._evidence.page import counts_text
 from cordwood._evidence.reading import evidence_of, rank, reads
 from cordwood._inputs.each import each
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._options import (
     add_dialect_argument,
     add_quiet_argument,
@@ -31,9 +30,7 @@ from cordwood.cli._options import (
     log_options,
 )
 from cordwood.cli._output import check_new_file, new_file
-from cordwood.cli._progress import ProgressBar
-from cordwood.cli._sources import display_name, inputs_of
-from cordwood.cli._tally import report_same, take_results
+from cordwood.cli._sources import ProgressBar, Tally, inputs_of
 
 EXAMPLES = """\
   cordwood evidence 000003.log evidence.html
@@ -59,15 +56,14 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"{destination}: the last name is the DESTINATION, and ends in .html or .json")
     if "-" in options.sources:
         raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
-    files = inputs_of(options.sources, same=report_same)
+    files = inputs_of(options.sources)
     check_new_file(destination, "page", files, overwrite=options.overwrite)
     read = reads(**log_options(options))
-    results = list(each(files, read, options.threads, dialect=options.dialect, shown=ProgressBar))
-
-    def status_of(_: str, log: LogEvidence) -> Status:
-        return Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN
-
-    tally = take_results(options.sources, results, status_of)
+    shown = ProgressBar if ProgressBar.is_wanted() else None
+    results = list(each(files, read, options.threads, dialect=options.dialect, shown=shown))
+    tally = Tally(options.sources)
+    for _, log in tally.taken(results):
+        tally.count(Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN)
     if tally.log_count:
         evidence = evidence_of(results, shlex.join(options.command))
         text = evidence.json if destination.endswith(".json") else evidence.html

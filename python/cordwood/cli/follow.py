@@ -20,8 +20,8 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
+from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import other_log_parts
-from cordwood.cli._sources import is_stream
 
 EXAMPLES = """\
   cordwood follow live.log

@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import cordwood
 from cordwood._inputs.destinations import check_new_folder, make_folder
-from cordwood._inputs.expand import Input
+from cordwood._inputs.files import Input
 from cordwood._text import escaped, quantity
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import SourceFailure, Status, complain, display_name, source_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import new_file, print_json
+from cordwood.cli._reopenable import Reopenable, reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import Reopenable, SourceFailure, display_name, inputs_of, reopenable, source_name
-from cordwood.cli._tally import for_each_source, report_same
+from cordwood.cli._sources import for_each_source, inputs_of
 from cordwood.cli._terminal import red
 
 EXAMPLES = """\
@@ -65,12 +65,12 @@ def run(options: argparse.Namespace) -> Status:
     folder: str | None = options.bytes
     if folder is not None:
         check_new_folder(folder, options.sources)
-    files = inputs_of(options.sources, same=report_same)
-    logs = {file.name: file for file in files}
+    files = inputs_of(options.sources)
     written_count = written_len = 0
 
-    def list_fragments(name: str) -> Status:
+    def list_fragments(file: Input) -> Status:
         nonlocal written_count, written_len
+        name = file.name
         damaged_len = 0
         regions: list[Region] = []
         with reopenable(name) as source:
@@ -103,12 +103,12 @@ def run(options: argparse.Namespace) -> Status:
                 rule = f"; {salvaged_text(salvaged_count)}" if salvaged_count else ""
                 complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged{rule}")
             for region in regions:
-                _write(region, source, logs[name], options.bytes)
+                _write(region, source, file, options.bytes)
                 written_count += 1
                 written_len += region.end - region.begin
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
-    status = for_each_source(options.sources, list_fragments, files=files, dialect=options.dialect).status
+    status = for_each_source(options, list_fragments, files=files).status
     if folder is not None:
         skipped = quantity(written_len, "skipped byte")
         complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(folder)}")

@@ -19,20 +19,17 @@ from itertools import chain, islice
 import cordwood
 from cordwood import _content
 from cordwood._inputs.each import Progress, each
-from cordwood._inputs.expand import Input, is_one_file
-from cordwood._inputs.kind import METADATA
+from cordwood._inputs.files import METADATA, Input, is_one_file
 from cordwood._jsonable import database_fields, export_fields
 from cordwood._summary import ZEROS_ARE, summary_of_report, zeros_inside_text
 from cordwood._tables.payloads import KINDS
 from cordwood._text import quantity
 from cordwood.cli._folders import print_database_lines
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Status, complain, display_name, source_name
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
-from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
-from cordwood.cli._sources import display_name, inputs_of, source_name
-from cordwood.cli._tally import Tally, take_results
+from cordwood.cli._sources import ProgressBar, Tally, inputs_of
 from cordwood.cli._terminal import print_folded, red
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Engine, Info, ProblemKind, Run, Severity
@@ -77,14 +74,11 @@ def _describe(
     options: argparse.Namespace,
 ) -> Status:
     content = _content.Content()
-
-    def take(path: str, report: cordwood.Report) -> Status:
-        if path in content.undetected:
-            complain(f"{display_name(path)}: {NO_DIALECT}")
-        return Status.CLEAN if report.ok else Status.DAMAGE
-
-    taken = content.taken(islice(results, len(files)))
-    tally = take_results([name], taken, take, as_json=options.json, tally=Tally())
+    tally = Tally([name], has_totals=True, as_json=options.json)
+    for file, report in tally.taken(content.taken(islice(results, len(files)))):
+        if file.name in content.undetected:
+            complain(f"{display_name(file.name)}: {NO_DIALECT}")
+        tally.count(Status.CLEAN if report.ok else Status.DAMAGE)
     reported_count = len(content.failures)
     info = content.info(name, files)
     if not (tally.log_count or info.databases):
@@ -161,7 +155,7 @@ def _print_text(info: Info, tally: Tally) -> None:
         _print("files", _live_files_text(info.damaged_manifests), is_damage=True)
     if info.misnamed_logs:
         _print("number", _numbers(info.misnamed_logs), is_damage=True)
-    if tally.others:
+    if tally.other_files:
         _print("others", tally.others_text())
     _print_commands("repair", [line for database in info.databases for line in _repairs(database)])
     _print_commands("more", _commands(info))

@@ -24,15 +24,15 @@ from functools import partial
 from typing import get_args
 
 import cordwood
+from cordwood._inputs.files import Input
 from cordwood._summary import summary_of_report
 from cordwood._text import escaped, quantity
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import SourceFailure, Status, complain, source_name
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import ONLY_DAMAGED, add_quiet_argument, add_record_len_max_argument
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import format_text, print_report, sha256_of
-from cordwood.cli._sources import SourceFailure, source_name, stdin_or_path
-from cordwood.cli._tally import Tally, for_each_source
+from cordwood.cli._sources import Tally, for_each_source
 from cordwood.typing import CompressionName, DialectName
 
 EXAMPLES = """\
@@ -73,11 +73,11 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"--compression is for packed logs, and {dialect} logs have none")
     is_stored = options.compression == "none" or dialect != "packed"
     compression: CompressionName | None = None if is_stored else "zstd"
-    tally = Tally()
+    tally = Tally(options.sources, has_totals=True, as_json=options.json)
 
-    def copy(name: str, new: str, progress: Callable[[int], object]) -> cordwood.Report:
+    def copy(file: Input, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         return cordwood.pack(
-            stdin_or_path(name),
+            file.readable,
             new,
             dialect=dialect,
             compression=compression,
@@ -85,9 +85,10 @@ def run(options: argparse.Namespace) -> Status:
             progress=progress,
         )
 
-    def pack(name: str) -> Status:
+    def pack(file: Input) -> Status:
+        name = file.name
         try:
-            destination, report = new_logs.write(name, partial(copy, name))
+            destination, report = new_logs.write(name, partial(copy, file))
         except cordwood.CorruptionError as error:
             complain(error, place=source_name(name))
             if options.json:
@@ -100,12 +101,12 @@ def run(options: argparse.Namespace) -> Status:
             # --dialect names that of the new log.
             error.hint = None
             raise
-        tally.add_sums(report, 0)
+        tally.add_sums(report)
         if options.quiet:
             return Status.CLEAN
         sha256 = sha256_of(name, report.file_len) if options.json else None
-        fields = new_log_fields(destination) if options.json else None
-        print_report(name, report, summary_of_report(report), options, sha256=sha256, fields=fields)
+        fields = new_log_fields(destination) if options.json else {}
+        print_report(name, report, summary_of_report(report), options, sha256=sha256, **fields)
         if not options.json:
             length = os.path.getsize(destination)
             part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
@@ -114,7 +115,5 @@ def run(options: argparse.Namespace) -> Status:
         return Status.CLEAN
 
     with NewLogs(options) as new_logs:
-        for_each_source(
-            options.sources, pack, files=new_logs.files, dialect=options.dialect, as_json=options.json, tally=tally
-        )
-        return tally.print_totals(options)
+        for_each_source(options, pack, files=new_logs.files, tally=tally)
+        return tally.print_totals()

@@ -22,10 +22,11 @@ from functools import partial
 
 import cordwood
 from cordwood import _native
+from cordwood._inputs.files import Input
 from cordwood._summary import format_of, summary_of_report
 from cordwood._tables.payloads import Kind, kind_by_content
 from cordwood._text import escaped, quantity
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import SourceFailure, Status, complain, display_name
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
 from cordwood.cli._options import (
     ONLY_DAMAGED,
@@ -36,8 +37,7 @@ from cordwood.cli._options import (
 )
 from cordwood.cli._payloads import LOST_EDITS, is_manifest
 from cordwood.cli._reports import other_log_parts, print_report, region_fields, sha256_of
-from cordwood.cli._sources import SourceFailure, display_name, stdin_or_path
-from cordwood.cli._tally import Tally, for_each_source
+from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._terminal import print_folded
 
 EXAMPLES = """\
@@ -87,12 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
-    tally = Tally()
+    tally = Tally(options.sources, has_totals=True, as_json=options.json)
 
-    def copy(name: str, new: str, progress: Callable[[int], object]) -> cordwood.Report:
+    def copy(file: Input, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         try:
             report: cordwood.Report = _native.salvage(
-                stdin_or_path(name),
+                file.readable,
                 new,
                 repair_bit_flips=options.repair_bit_flips,
                 progress=progress,
@@ -104,24 +104,22 @@ def run(options: argparse.Namespace) -> Status:
             raise SourceFailure("; ".join(parts)) from error
         return report
 
-    def salvage(name: str) -> Status:
-        destination, report = new_logs.write(name, partial(copy, name))
-        lost_len = report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
-        tally.add_sums(report, lost_len)
+    def salvage(file: Input) -> Status:
+        name = file.name
+        destination, report = new_logs.write(name, partial(copy, file))
+        tally.add_sums(report)
         if not report.ok or not options.quiet:
             _print_report(name, destination, report, options)
         is_opened = "version_edit" not in report.not_kept
-        if is_opened and lost_len and is_manifest(name, _kind_of(destination, report)):
+        if is_opened and report.damaged_len and is_manifest(name, _kind_of(destination, report)):
             complain(f"{display_name(name)}: {LOST_EDITS}")
         for what in report.not_kept:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     with NewLogs(options) as new_logs:
-        for_each_source(
-            options.sources, salvage, files=new_logs.files, dialect=options.dialect, as_json=options.json, tally=tally
-        )
-        return tally.print_totals(options)
+        for_each_source(options, salvage, files=new_logs.files, tally=tally)
+        return tally.print_totals()
 
 
 def _print_report(name: str, destination: str, report: cordwood.Report, options: argparse.Namespace) -> None:
@@ -129,9 +127,9 @@ def _print_report(name: str, destination: str, report: cordwood.Report, options:
     summary = summary_of_report(report)
     if options.json:
         fields = {**new_log_fields(destination), **_repair_fields(report), "not_kept": report.not_kept}
-        print_report(name, report, summary, options, sha256=sha256_of(name, report.file_len), fields=fields)
+        print_report(name, report, summary, options, sha256=sha256_of(name, report.file_len), **fields)
         return
-    print_report(name, report, summary, options, sha256=None)
+    print_report(name, report, summary, options)
     if report.repaired_count:
         repaired = quantity(report.repaired_count, "record")
         print_folded(f"  {repaired} repaired: valid by checksum, if one bit was flipped")

@@ -16,13 +16,13 @@ import os
 import stat
 
 import cordwood
+from cordwood._inputs.files import Input
 from cordwood._remote import is_url
 from cordwood._text import escaped
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import SourceFailure, Status, complain, display_name
 from cordwood.cli._options import BYTES_HELP, add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
-from cordwood.cli._sources import SourceFailure, display_name
-from cordwood.cli._tally import for_each_source
+from cordwood.cli._sources import for_each_source
 
 EXAMPLES = """\
   cordwood split --len 64MiB big.log
@@ -59,7 +59,8 @@ def _split_len(text: str) -> int:
 def run(options: argparse.Namespace) -> Status:
     """Prints the ranges of each source."""
 
-    def split(name: str) -> Status:
+    def split(file: Input) -> Status:
+        name = file.name
         if name == "-":
             raise SourceFailure("split takes files, not stdin: copy it to a file; ./- is a file")
         if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):
@@ -80,4 +81,4 @@ def run(options: argparse.Namespace) -> Status:
                 print(part.path, part.start, part.end, sep="\t")
         return Status.CLEAN
 
-    return for_each_source(options.sources, split, dialect=options.dialect).status
+    return for_each_source(options, split).status

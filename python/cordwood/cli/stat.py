@@ -13,10 +13,10 @@ import argparse
 import cordwood
 from cordwood import _native
 from cordwood._inputs.each import Progress
-from cordwood._inputs.expand import Input
+from cordwood._inputs.files import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import quantity
-from cordwood.cli._messages import Status
+from cordwood.cli._messages import Status, display_name, source_name
 from cordwood.cli._options import (
     add_dialect_argument,
     add_quiet_argument,
@@ -33,8 +33,7 @@ from cordwood.cli._reports import (
     salvaged_text,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, source_name, stdin_or_path
-from cordwood.cli._tally import Tally, read_each
+from cordwood.cli._sources import Tally
 from cordwood.cli._terminal import print_folded, red
 
 EXAMPLES = """\
@@ -81,29 +80,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Counts the contents of each source."""
-    tally = Tally()
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
-        source = stdin_or_path(file.name)
-        stat: cordwood.Stat = _native.stat(source, threads=threads, progress=progress, **reading_options(options))
-        return stat
+        counts: cordwood.Stat = _native.stat(
+            file.readable, threads=threads, progress=progress, **reading_options(options)
+        )
+        return counts
 
-    def take(name: str, stat: cordwood.Stat) -> Status:
-        tally.add_sums(stat, stat.damaged_len)
-        status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
-        counts = {field: getattr(stat, field) for field in COUNTS}
-        report_other_log(name, stat.log_number, stat.other_log_number, options)
+    tally = Tally(options.sources, has_totals=True, as_json=options.json)
+    for file, stat in tally.read(options, read):
+        report_other_log(file.name, stat.log_number, stat.other_log_number, options)
         if options.json:
-            numbers = {"log_number": stat.log_number, "other_log_number": stat.other_log_number}
-            format_fields = {"dialect": stat.dialect, "compression": stat.compression}
-            fields = {**format_fields, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
-            print_json({"source": source_name(name), **fields})
+            _print_json(file.name, stat)
         else:
-            _print_text(name, stat)
-        return status
+            _print_text(file.name, stat)
+        tally.add_sums(stat)
+        tally.count(Status.DAMAGE if stat.damaged_len else Status.CLEAN)
+    return tally.print_totals()
 
-    read_each(options, read, take, tally)
-    return tally.print_totals(options)
+
+def _print_json(name: str, stat: cordwood.Stat) -> None:
+    names = ("dialect", "compression", "log_number", "other_log_number", *COUNTS)
+    counts = {name: getattr(stat, name) for name in names}
+    print_json({"source": source_name(name), **counts, "outcome": outcome_fields(stat.outcome)})
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:

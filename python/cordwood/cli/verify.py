@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import argparse
 from contextlib import nullcontext
-from typing import NamedTuple
 
 import cordwood
 from cordwood import _native
 from cordwood._inputs.each import Progress
-from cordwood._inputs.expand import Input, is_one_file
+from cordwood._inputs.files import Input
 from cordwood._summary import summary_of_report
 from cordwood.cli._batches import Batches, read_batches
 from cordwood.cli._folders import print_databases, report_exports
@@ -45,9 +44,9 @@ from cordwood.cli._options import (
     add_threads_argument,
     range_options,
 )
+from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import print_report, sha256_of
-from cordwood.cli._sources import reopenable, stdin_or_path
-from cordwood.cli._tally import Tally, read_each
+from cordwood.cli._sources import Tally
 
 EXAMPLES = """\
   cordwood verify 000003.log
@@ -79,65 +78,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_quiet_argument(parser, ONLY_DAMAGED)
 
 
-class _Read(NamedTuple):
-    """The results of reading a log."""
-
-    report: cordwood.Report
-    sha256: str | None
-    """The SHA-256 of the bytes that were read, for JSON."""
-    batches: Batches | None
-    """With `--as write-batch`, the findings in its write batches."""
-
-
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
     reading = range_options(options)
-    tally = Tally()
 
-    def read(file: Input, threads: int, progress: Progress) -> _Read:
+    def read(file: Input, threads: int, progress: Progress) -> tuple[cordwood.Report, str | None, Batches | None]:
         name = file.name
         # The findings in the batches need a second reading.
         with reopenable(name) if options.payload else nullcontext() as again:
             report: cordwood.Report = _native.verify(
-                again.open() if again else stdin_or_path(name),
+                again.open() if again else file.readable,
                 threads=threads,
                 progress=progress,
                 **reading,
             )
             batches = read_batches(name, again.open(), report, options, progress) if again else None
         sha256 = sha256_of(name, report.file_len, lambda _: progress(0)) if options.json else None
-        return _Read(report, sha256, batches)
+        return report, sha256, batches
 
-    def take(name: str, found: _Read) -> Status:
-        report, sha256, batches = found
-        tally.add_sums(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
+    tally = Tally(options.sources, has_totals=True, as_json=options.json)
+    for file, (report, sha256, batches) in tally.read(options, read):
         summary = summary_of_report(report)
-        is_damaged = bool(
-            not report.ok or (batches and batches.fault_count) or (options.strict and summary.is_incomplete)
-        )
-        # Nothing is wrong with a range that contains only an older log.
+        is_damaged = not report.ok or bool(batches and batches.fault_count)
+        is_damaged |= options.strict and summary.is_incomplete
+        # A range after the beginning may contain only an older log.
         is_other = report.other_log_number is not None and not options.start
         if is_damaged or is_other or not options.quiet:
-            print_report(
-                name,
-                report,
-                summary,
-                options,
-                sha256=sha256,
-                names_other_log=not options.start,
-                must_be_complete=options.strict,
-                fields=batches.fields() if batches else None,
-            )
+            fields = batches.fields() if batches else {}
+            print_report(file.name, report, summary, options, sha256=sha256, **fields)
             if batches and not options.json:
                 batches.print()
+        tally.add_sums(report)
+        tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
         tally.only_other_count += is_other and not is_damaged
-        return Status.DAMAGE if is_damaged or is_other else Status.CLEAN
-
-    damaged = "damaged or incomplete" if options.strict else "damaged"
-    files = read_each(options, read, take, tally)
-    if is_one_file(options.sources):
+    if tally.is_one_file:
         return tally.status
-    status = print_databases(files, as_json=options.json, is_quiet=options.quiet)
-    status = status or report_exports(files, must_be_complete=options.strict)
-    logs = tally.print_totals(options, names_others=True, damaged=damaged)
+    status = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
+    status = status or report_exports(tally.files, must_be_complete=options.strict)
+    damaged = "damaged or incomplete" if options.strict else "damaged"
+    logs = tally.print_totals(names_others=True, damaged=damaged)
     return Status.FAILURE if Status.FAILURE in (logs, status) else max(logs, status)

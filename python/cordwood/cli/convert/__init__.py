@@ -31,12 +31,11 @@ import os
 import sys
 
 import cordwood
-from cordwood._inputs.expand import Input, is_one_file
-from cordwood._inputs.identity import identity_of
+from cordwood._inputs.files import Input, identity_of, is_one_file
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_by_content
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._folders import report_exports
-from cordwood.cli._messages import Failure, Status
+from cordwood.cli._messages import Failure, Status, display_name
 from cordwood.cli._options import (
     add_quiet_argument,
     add_reading_arguments,
@@ -47,9 +46,9 @@ from cordwood.cli._options import (
 )
 from cordwood.cli._output import check_new_file
 from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payload
+from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import display_name, first_stream, inputs_of, reopenable, stdin_or_path
-from cordwood.cli._tally import check_url, report_same
+from cordwood.cli._sources import check_url, inputs_of, stdin_or_path
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed
@@ -204,7 +203,7 @@ def _files_to_convert(options: argparse.Namespace) -> list[Input]:
             and identity_of(file.name) == table is not None
         )
 
-    return [file for file in inputs_of(options.sources, same=report_same) if not is_table(file)]
+    return [file for file in inputs_of(options.sources) if not is_table(file)]
 
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:

@@ -17,7 +17,7 @@ from cordwood._tables.schema import MisfitError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status
 from cordwood.cli._output import check_new_file, new_file
-from cordwood.cli._sources import first_stream
+from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.columns import columns_found
 from cordwood.cli.convert.many_logs import Logs
 from cordwood.cli.convert.writers import Table, open_table

@@ -13,13 +13,12 @@ from cordwood._tables.decoders import Row
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType
 from cordwood._text import quantity
-from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
+from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain, display_name
 from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
 from cordwood.cli._payloads import other_kind
-from cordwood.cli._progress import ProgressBar
-from cordwood.cli._sources import changed_meanwhile, display_name, first_stream, stdin_or_path
-from cordwood.cli._tally import Tally, for_each_source
+from cordwood.cli._reopenable import changed_meanwhile, first_stream
+from cordwood.cli._sources import ProgressBar, Tally, for_each_source, stdin_or_path
 from cordwood.cli.convert.columns import (
     columns_found,
     columns_to_learn,
@@ -160,10 +159,9 @@ class Logs:
 
     def _for_each(self, work: Callable[[str], Status]) -> Tally:
         return for_each_source(
-            self._options.sources,
-            lambda name: self._if_more_is_wanted(name, work),
+            self._options,
+            lambda file: self._if_more_is_wanted(file.name, work),
             files=self._options.files,
-            dialect=self._options.dialect,
             other_kind=other_kind(self._options, lambda: self.selection.is_full),
         )
 

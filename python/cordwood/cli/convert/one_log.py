@@ -11,12 +11,12 @@ import cordwood
 from cordwood._summary import LogSummary
 from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood._text import quantity
-from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._messages import Failure, Status, complain, display_name, source_name
 from cordwood.cli._options import reader_of
 from cordwood.cli._output import new_file
-from cordwood.cli._progress import ProgressBar
+from cordwood.cli._reopenable import Reopenable, changed_meanwhile
 from cordwood.cli._selection import Selection
-from cordwood.cli._sources import Reopenable, changed_meanwhile, display_name, source_name
+from cordwood.cli._sources import ProgressBar
 from cordwood.cli.convert.columns import columns_found, columns_to_learn, selection_of
 from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, report_damage
 from cordwood.cli.convert.writers import Table, open_table

@@ -9,19 +9,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import cordwood
-from cordwood._inputs.expand import is_one_file
+from cordwood._inputs.files import Input, is_one_file
 from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood._summary import zeros_at_end, zeros_inside_text
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import check_new_file, new_file
+from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import display_name, inputs_of, reopenable
-from cordwood.cli._tally import for_each_source
+from cordwood.cli._sources import for_each_source, inputs_of
 from cordwood.cli._terminal import has_color, print_folded, terminal_width
 from cordwood.cli.map import terminal
 
@@ -69,17 +69,19 @@ def run(options: argparse.Namespace) -> Status:
         _print_text(name, cells, columns)
         return cells
 
-    return _draw_each(options, draw)
+    return _draw_each(options, inputs_of(options.sources), draw)
 
 
-def _draw_each(options: argparse.Namespace, draw: Callable[[str, Callable[[], Source]], Cells]) -> Status:
-    def work(name: str) -> Status:
-        with reopenable(name) as source:
-            cells = draw(name, source.open)
-        report_other_log(name, cells.log.log_number, cells.other_log_number, options)
+def _draw_each(
+    options: argparse.Namespace, files: Sequence[Input], draw: Callable[[str, Callable[[], Source]], Cells]
+) -> Status:
+    def work(file: Input) -> Status:
+        with reopenable(file.name) as source:
+            cells = draw(file.name, source.open)
+        report_other_log(file.name, cells.log.log_number, cells.other_log_number, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
-    return for_each_source(options.sources, work, dialect=options.dialect).status
+    return for_each_source(options, work, files=files).status
 
 
 def _draw_svg(options: argparse.Namespace) -> Status:
@@ -106,7 +108,7 @@ def _draw_svg(options: argparse.Namespace) -> Status:
             complain(f"{title}: {text}")
         return picture.cells
 
-    status = _draw_each(options, draw)
+    status = _draw_each(options, files, draw)
     if drawings:
         with new_file(options.svg, files, overwrite=options.overwrite) as output:
             output.write(svg.document(drawings).encode("utf-8", "backslashreplace"))

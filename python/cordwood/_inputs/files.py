@@ -1,4 +1,4 @@
-"""Which files the names of sources stand for: patterns and folders are expanded."""
+"""The files that names, patterns, folders and URLs stand for, each once, however many names it has."""
 
 from __future__ import annotations
 
@@ -7,11 +7,27 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from cordwood._inputs.identity import Identity, file_identity, identity_of
-from cordwood._inputs.kind import EMPTY, METADATA, NO_FILE, is_of_export
-from cordwood._remote import base_name, is_listed, is_url, listed
+from cordwood._remote import base_name, is_listed, is_url, listed, own_path
+
+Identity: TypeAlias = tuple[int, int] | str
+"""The identity that all names of a file share: device and inode; for a URL of a store or into an archive, its text."""
+
+EMPTY = "empty"
+"""A file in a folder without a byte."""
+
+METADATA = "metadata of an export"
+"""A file of an export that describes the export and contains no entities."""
+
+NO_FILE = "pipe, socket or device"
+"""It is opened only if it is named directly: opening it may take forever."""
+
+LIST_SUFFIX = ".export_metadata"
+"""The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
+
+_OVERALL_SUFFIX = ".overall_export_metadata"
+"""The end of the name of the log that describes a whole export."""
 
 
 class Input(NamedTuple):
@@ -32,9 +48,14 @@ class Input(NamedTuple):
     file_len: int = 0
     """The number of bytes to read, if it is known: the length of a regular file, or of a part of it."""
     source: Any = None
-    """The value to be read, if it is not the file of this name: a `Split`, or an object."""
+    """The value to be read, if it is not the file of this name: a `Split`, or an object, such as stdin."""
     file_count: int = 1
     """How many files it is: the missing files of an export may have one error together."""
+
+    @property
+    def readable(self) -> Any:
+        """The argument of a function that reads one log."""
+        return self.name if self.source is None else self.source
 
     @property
     def not_decoded(self) -> str | None:
@@ -45,7 +66,7 @@ class Input(NamedTuple):
 def is_one_file(names: Sequence[str]) -> bool:
     """Whether these names are a single file, rather than several, a pattern or a folder."""
     [name, *more] = names
-    return not (more or _is_pattern(name) or is_listed(name) or os.path.isdir(name))
+    return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or os.path.isdir(name))
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
@@ -73,6 +94,27 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
     return files
 
 
+def identity_of(name: str) -> Identity | None:
+    """The identity of the file that a path or a URL names. `None` if the file is missing, or as for `file_identity`."""
+    path = own_path(name) if "://" in name else name
+    if path is None:
+        return name
+    try:
+        return file_identity(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def file_identity(status: os.stat_result) -> Identity | None:
+    """The identity of a file; `None` if it may be read more than once, as a pipe may, or has no inode."""
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
+
+
+def is_of_export(path: str) -> bool:
+    """Whether a file is named like one that describes an export."""
+    return path.endswith((LIST_SUFFIX, _OVERALL_SUFFIX))
+
+
 def is_stream(name: str) -> bool:
     """Whether it is a pipe or a device: it can be read only once, and reading more may take forever."""
     return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)
@@ -87,7 +129,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
     for name in names:
         if isinstance(name, Input):
             yield name, None if name.source is not None or name.name == "-" else identity_of(name.name)
-        elif is_listed(name):
+        elif "://" in name and is_listed(name):
             yield from _on_filesystem(name)
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
@@ -107,7 +149,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif os.path.isdir(name):
             yield from _in_folder(name, "")
         else:
-            yield _named(name, base_name(name))
+            yield _named(name, base_name(name) if "://" in name else os.path.basename(name))
 
 
 def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:

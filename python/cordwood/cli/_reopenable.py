@@ -1,0 +1,108 @@
+"""Sources that are read several times: a stream, which can be read only once, is copied."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator, Iterable
+from typing import IO, TYPE_CHECKING, cast
+
+from cordwood._inputs import files
+from cordwood._inputs.files import Input
+from cordwood._remote import is_url, source_of
+from cordwood.cli._messages import Failure, SourceFailure, display_name
+from cordwood.cli._sources import stdin
+
+if TYPE_CHECKING:
+    from cordwood.typing import RangeReadable, Source
+
+
+def is_stream(name: str) -> bool:
+    """Whether a source can be read only once: stdin, or a pipe or device, where reading more may take forever."""
+    return name == "-" or files.is_stream(name)
+
+
+def first_stream(inputs: Iterable[Input]) -> str | None:
+    """The display name of the first of these that would be read and can be read only once."""
+    return next((display_name(file.name) for file in inputs if not file.format and is_stream(file.name)), None)
+
+
+class Reopenable:
+    """A source that can be read several times.
+
+    A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is
+    copied, can have only one: the next begins when the previous one has ended.
+    """
+
+    def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
+        self._name = name
+        self._file = file
+        self._is_path = is_path
+        self._begin = 0 if is_path or not file else file.tell()
+
+    def open(self) -> Source:
+        """Returns the source, at its beginning."""
+        if self._is_path or not self._file:
+            return self._name
+        self._file.seek(self._begin)
+        return self._file
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Returns the bytes between two file offsets. A reader of stdin or a pipe must have ended.
+
+        Raises:
+            SourceFailure: The file has become shorter.
+        """
+        if not self._file:
+            return bytes(cast("RangeReadable", source_of(self._name)).read_range(begin, end))
+        self._file.seek(self._begin + begin)
+        data = self._file.read(end - begin)
+        if len(data) < end - begin:
+            raise SourceFailure("the file was cut while it was read: read it again while no program writes to it")
+        return data
+
+    def check_same(self, end: int) -> None:
+        """Checks that a named file is still the same, and not shorter: must be called after it has been opened again.
+
+        Raises:
+            Failure: It is not. The original file stays open, so that no other file has its number.
+        """
+        if not self._is_path or not self._file:
+            return
+        first = os.fstat(self._file.fileno())
+        try:
+            is_same = os.path.samestat(first, os.stat(self._name))
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise changed_meanwhile(self._name, "replaced")
+        if first.st_size < end:
+            raise changed_meanwhile(self._name, "cut")
+
+
+def changed_meanwhile(name: str, what: str) -> Failure:
+    """The error for a file that was changed between two passes."""
+    return Failure(
+        f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
+        "one found different records: convert it again while no program writes to it"
+    )
+
+
+@contextlib.contextmanager
+def reopenable(name: str) -> Generator[Reopenable]:
+    """A source that can be read several times."""
+    with contextlib.ExitStack() as stack:
+        if is_url(name):
+            yield Reopenable(name, None, is_path=False)
+            return
+        is_path = name != "-" and os.path.isfile(name)
+        file: IO[bytes] = stdin() if name == "-" else stack.enter_context(open(name, "rb"))
+        if not file.seekable():
+            import shutil
+            import tempfile
+
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            file = copy
+        yield Reopenable(name, file, is_path=is_path)
