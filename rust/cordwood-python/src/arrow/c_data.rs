@@ -351,7 +351,7 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
 pub(crate) trait Batches: Send {
     fn fields(&self) -> Vec<Field>;
 
-    /// The next batch, a table with these fields; `None` at the end.
+    /// The next batch, a table with these fields; `None` at the end. Not called after a failure.
     fn next(&mut self) -> Result<Option<Array>, Failure>;
 }
 
@@ -378,16 +378,27 @@ unsafe impl Send for ArrowArrayStream {}
 
 struct KeptStream {
     batches: Box<dyn Batches>,
+    /// The failure of `next`: each further call fails in the same way.
+    failed: Option<Failure>,
     last_error: Option<CString>,
 }
 
 impl KeptStream {
-    /// Returns the result of `call`, and keeps an error or a panic for `get_last_error`.
-    fn call<T>(&mut self, call: impl FnOnce(&mut dyn Batches) -> Result<T, Failure>) -> Result<T, c_int> {
+    /// Writes the result of `call` to `out`, and returns 0; or keeps an error or a panic for
+    /// `get_last_error`, and returns its number.
+    ///
+    /// # Safety
+    ///
+    /// `out` may be written to, and its old value need not be dropped.
+    unsafe fn call<T>(&mut self, out: *mut T, call: impl FnOnce(&mut Self) -> Result<T, Failure>) -> c_int {
         self.last_error = None;
-        let called = catch_unwind(AssertUnwindSafe(|| call(self.batches.as_mut())));
+        let called = catch_unwind(AssertUnwindSafe(|| call(self)));
         let failure = match called {
-            Ok(Ok(value)) => return Ok(value),
+            Ok(Ok(value)) => {
+                // SAFETY: the caller's promise.
+                unsafe { out.write(value) };
+                return 0;
+            }
             Ok(Err(failure)) => failure,
             Err(_) => Failure {
                 errno: EIO,
@@ -396,7 +407,16 @@ impl KeptStream {
         };
         // A path may contain any character but this one.
         self.last_error = CString::new(failure.message.replace('\0', "")).ok(); // phrase-ok: for C
-        Err(failure.errno)
+        failure.errno
+    }
+
+    fn next(&mut self) -> Result<ArrowArray, Failure> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        let next = self.batches.next();
+        self.failed = next.as_ref().err().cloned();
+        Ok(next?.map_or_else(ArrowArray::released, Array::export))
     }
 }
 
@@ -409,6 +429,7 @@ impl ArrowArrayStream {
             release: Some(release_stream),
             private_data: boxed_any(Box::new(KeptStream {
                 batches,
+                failed: None,
                 last_error: None,
             })),
         }
@@ -430,14 +451,9 @@ impl Drop for ArrowArrayStream {
 /// is used by no other thread; `out` may be written to, and its old value need not be dropped.
 unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: the caller's promise; `new` has set `private_data`.
-    let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
-    match kept.call(|batches| Ok(ArrowSchema::of(&batches.fields()))) {
-        Ok(schema) => {
-            // SAFETY: the caller's promise.
-            unsafe { out.write(schema) };
-            0
-        }
-        Err(errno) => errno,
+    unsafe {
+        let kept = &mut *(*stream).private_data.cast::<KeptStream>();
+        kept.call(out, |kept| Ok(ArrowSchema::of(&kept.batches.fields())))
     }
 }
 
@@ -445,15 +461,10 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
 ///
 /// As for [`get_schema`].
 unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
-    // SAFETY: the caller's promise; `new` has set `private_data`.
-    let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
-    match kept.call(|batches| Ok(batches.next()?.map_or_else(ArrowArray::released, Array::export))) {
-        Ok(array) => {
-            // SAFETY: the caller's promise.
-            unsafe { out.write(array) };
-            0
-        }
-        Err(errno) => errno,
+    // SAFETY: as in `get_schema`.
+    unsafe {
+        let kept = &mut *(*stream).private_data.cast::<KeptStream>();
+        kept.call(out, KeptStream::next)
     }
 }
 

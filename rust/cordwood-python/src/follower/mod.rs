@@ -15,14 +15,14 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use self::state::{OnRotation, Open, State, Taken, on_rotation_of};
 use crate::exclusive::Exclusive;
-use crate::reader::listed::Listed;
-use crate::reader::log::{Logged, log_left, log_skipped, log_summary};
+use crate::reader::log::Logged;
+use crate::reader::skipped::Skipped;
 use crate::values::arguments::{refuse_url, required_path};
 use crate::values::error::{check_signals, closed, not_followed, os_error, to_python};
 use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of};
 use crate::values::pickle::{handle_repr, not_pickled};
 use crate::values::record::Record;
-use crate::values::{NotYet, Outcome, listed};
+use crate::values::{NotYet, Outcome};
 
 /// The longest sleep without a check for Ctrl-C, and for whether the follower has been closed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -246,13 +246,7 @@ impl Follower {
     /// Adjacent regions are merged if their reasons are the same in all details.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (findings, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
-            Ok(tuple) => return Ok(tuple),
-            Err(new) => new,
-        };
-        let tuple = listed(py, &findings)?.unbind();
-        self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
-        Ok(tuple)
+        self.skipped_regions(py)?.tuple(py)
     }
 
     /// Whether no damage has been found so far.
@@ -260,13 +254,13 @@ impl Follower {
     /// Damage is a region of severity `"corruption"`: torn tails do not count.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_skipped(py, |skipped| skipped.is_ok())
+        Ok(self.skipped_regions(py)?.is_ok())
     }
 
     /// The number of bytes in all regions not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_skipped(py, |skipped| skipped.len())
+        Ok(self.skipped_regions(py)?.len())
     }
 
     /// `"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
@@ -322,15 +316,15 @@ impl Follower {
             return Ok(());
         };
         let State::Open(open) = &mut *state else { return Ok(()) };
-        let summary = open.logged.summary();
+        let messages = open.logged.summary();
         *state = State::Closed {
-            skipped: std::mem::take(&mut open.skipped),
+            skipped: open.skipped.clone(),
             end: open.end,
             offset: open.follower.offset(),
             format: open.follower.format(),
         };
         drop(state);
-        log_summary(py, summary, Some(&self.path))
+        messages.log(py, Some(&self.path))
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
@@ -387,7 +381,7 @@ impl Follower {
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
                 follower,
-                skipped: Listed::default(),
+                skipped: Skipped::default(),
                 waiting: None,
                 end: None,
                 options: options.with_start(0),
@@ -415,11 +409,11 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Calls `use_it` with the skipped regions, even if the follower is closed.
-    fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
-        Ok(match &mut *self.state.lock(py)? {
-            State::Open(open) => use_it(&mut open.skipped),
-            State::Closed { skipped, .. } => use_it(skipped),
+    /// The regions skipped so far, also of a closed follower.
+    fn skipped_regions(&self, py: Python<'_>) -> PyResult<Skipped> {
+        Ok(match &*self.state.lock(py)? {
+            State::Open(open) => open.skipped.clone(),
+            State::Closed { skipped, .. } => skipped.clone(),
         })
     }
 
@@ -429,41 +423,22 @@ impl Follower {
         loop {
             match self.with_state(py, |state| state.take(py, make))? {
                 Taken::Record(record) => return Ok(Ok(record)),
-                Taken::Skipped { region, is_logged } => {
-                    if is_logged {
-                        log_skipped(py, region, Some(&self.path))?;
-                    }
+                Taken::Again(messages) => {
+                    messages.log(py, Some(&self.path))?;
                     check_signals(py)?;
                 }
-                // Records may keep coming, and code in C may consume them; or the rest of a file that
-                // has been replaced is being searched.
-                Taken::Pause => check_signals(py)?,
-                Taken::Nothing(delay) => return Ok(Err(Some(delay))),
+                Taken::Wait(delay) => return Ok(Err(Some(delay))),
+                Taken::End(messages) => {
+                    messages.log(py, Some(&self.path))?;
+                    return Ok(Err(None));
+                }
                 Taken::Raised(error) => return Err(error),
                 Taken::Failed(error) => return Err(to_python(py, error, Some(&self.path))),
                 Taken::Changed {
                     is_rotated,
                     offset,
                     file_len,
-                } => {
-                    return Err(not_followed(py, is_rotated, &self.path, offset, file_len));
-                }
-                Taken::Left {
-                    summary,
-                    offset,
-                    rest_len,
-                } => {
-                    log_summary(py, summary, Some(&self.path))?;
-                    if rest_len > 0 {
-                        log_left(py, offset, rest_len, &self.path)?;
-                    }
-                    check_signals(py)?;
-                }
-                Taken::End => {
-                    let summary = self.with_state(py, |state| state.logged.summary())?;
-                    log_summary(py, summary, Some(&self.path))?;
-                    return Ok(Err(None));
-                }
+                } => return Err(not_followed(py, is_rotated, &self.path, offset, file_len)),
             }
         }
     }

@@ -11,8 +11,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::memory::buffer::try_bytes;
-use crate::reader::listed::Listed;
-use crate::reader::log::Logged;
+use crate::reader::log::{Logged, Messages};
+use crate::reader::skipped::Skipped;
 use crate::values::NotYet;
 use crate::values::options::unknown_name;
 use crate::values::record::Record;
@@ -21,7 +21,7 @@ pub(crate) enum State {
     Open(Box<Open>),
     /// The skipped regions stay readable after `close`.
     Closed {
-        skipped: Listed,
+        skipped: Skipped,
         end: Option<cordwood::End>,
         offset: u64,
         format: cordwood::LogFormat,
@@ -30,7 +30,7 @@ pub(crate) enum State {
 
 pub(crate) struct Open {
     pub(crate) follower: cordwood::Follower,
-    pub(crate) skipped: Listed,
+    pub(crate) skipped: Skipped,
     /// The result of the last poll, if it found no event.
     pub(crate) waiting: Option<NotYet>,
     pub(crate) end: Option<cordwood::End>,
@@ -51,29 +51,19 @@ const CHECK_LEN: u64 = 1 << 18;
 /// The result of a poll, made while no other thread may use the follower.
 pub(crate) enum Taken<T> {
     Record(T),
-    Skipped {
-        region: cordwood::damage::SkippedRegion,
-        is_logged: bool,
-    },
+    /// No record yet, but there may be one at once: first check for Ctrl-C, without the lock.
+    Again(Messages),
     /// No record, and how long to wait.
-    Nothing(Duration),
+    Wait(Duration),
+    End(Messages),
     Failed(cordwood::Error),
     Raised(PyErr),
-    /// No record yet, but there may be one at once: first check for Ctrl-C, without the lock.
-    Pause,
     /// The file was truncated, or the path names another one.
     Changed {
         is_rotated: bool,
         offset: u64,
         file_len: u64,
     },
-    /// The old file is no longer followed: the part of it that has not been reported.
-    Left {
-        summary: Option<(u64, u64)>,
-        offset: u64,
-        rest_len: u64,
-    },
-    End,
 }
 
 /// The reaction once the path names another file.
@@ -99,13 +89,14 @@ impl Open {
     pub(crate) fn take<T>(&mut self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> Taken<T> {
         self.waiting = None;
         if self.end.is_some() {
-            return Taken::End;
+            return Taken::End(self.logged.summary());
         }
         let offset = self.follower.offset();
         // The next file begins at 0 again.
         if offset.abs_diff(self.checked_offset) >= CHECK_LEN {
+            // Records may keep coming, and code in C may consume them.
             self.checked_offset = offset;
-            return Taken::Pause;
+            return Taken::Again(Messages::default());
         }
         let Open { follower, .. } = self;
         // Not released for each record: that would cost more than the record.
@@ -136,12 +127,16 @@ impl Open {
                 // Under the policy `"raise"`, the damage itself has been raised: this region is the
                 // data that a writer put after it in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
-                let is_logged = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
-                Taken::Skipped { region, is_logged }
+                let is_logged = region.reason.severity() == Severity::Corruption && !raises;
+                Taken::Again(match is_logged {
+                    true => self.logged.add(region),
+                    false => Messages::default(),
+                })
             }
             Ok(Poll::NotYet(not_yet)) => {
                 if self.follower.is_probing() {
-                    return Taken::Pause;
+                    // The rest of a file that has been replaced is being searched.
+                    return Taken::Again(Messages::default());
                 }
                 self.waiting = Some(NotYet {
                     reason: not_yet.reason.as_str(),
@@ -150,7 +145,7 @@ impl Open {
                 });
                 // If the file has got its name back, that was not a rotation.
                 self.next = None;
-                Taken::Nothing(self.follower.delay())
+                Taken::Wait(self.follower.delay())
             }
             Ok(Poll::Truncated { offset, file_len, .. }) => Taken::Changed {
                 is_rotated: false,
@@ -160,7 +155,7 @@ impl Open {
             Ok(Poll::Rotated { offset, file_len, .. }) => self.rotated(py, offset, file_len, make),
             Ok(Poll::End(end)) => {
                 self.end = Some(end);
-                Taken::End
+                Taken::End(self.logged.summary())
             }
             Ok(other) => {
                 let message = format!("the follower gave an answer that this class does not know: {other:?}");
@@ -207,11 +202,9 @@ impl Open {
                 self.skipped.clear();
             }
         }
-        Taken::Left {
-            summary: self.logged.summary(),
-            offset,
-            rest_len,
-        }
+        let mut messages = self.logged.summary();
+        messages.left = (rest_len > 0).then_some((offset, rest_len));
+        Taken::Again(messages)
     }
 
     /// Opens the file that the path names now, and then polls the old one again: a writer finishes
@@ -238,7 +231,7 @@ impl Open {
                     offset,
                     file_len,
                 });
-                Taken::Nothing(self.follower.delay())
+                Taken::Wait(self.follower.delay())
             }
             Err(error) => Taken::Failed(error),
         }

@@ -4,6 +4,8 @@ pub(crate) mod fast_call;
 pub(crate) mod kept_exception;
 pub(crate) mod python_code;
 
+use pyo3::Python;
+
 /// The object with this name in a module of Python, which is imported once.
 macro_rules! imported {
     ($py:expr, $module:literal, $name:literal) => {{
@@ -13,3 +15,11 @@ macro_rules! imported {
 }
 
 pub(crate) use imported;
+
+/// Runs `work`, which may wait, with the interpreter released, if this thread holds it as `py`.
+pub(crate) fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {
+    match py {
+        Some(py) => py.detach(work),
+        None => work(),
+    }
+}

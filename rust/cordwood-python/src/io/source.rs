@@ -1,11 +1,11 @@
 //! The sources that Python users pass, as [`Read`] and [`Seek`].
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cordwood::read::{FileReader, SeekSource, StreamSource};
-use cordwood::{Dialect, ErrorKind, ReadOptions};
+use cordwood::{Dialect, Error, ErrorKind, ReadOptions};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -18,9 +18,7 @@ use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::copy_from_buffer;
 use crate::values::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
-use crate::values::error::{
-    call_python, check_signals_anywhere, check_signals_in_main_thread, of_call, os_error, to_python, unsupported,
-};
+use crate::values::error::{call_python, check_signals_anywhere, of_call, os_error, to_python, unsupported};
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -133,6 +131,22 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     })
 }
 
+/// [`open_reader`] for a path, without the interpreter.
+pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
+    let mut reader = cordwood::Reader::open_with(path, options.clone())?;
+    if options.must_look() && options.start > 0 {
+        // It begins in the middle of the file from now on.
+        options = options.with_format(reader.format()?);
+    }
+    let source = reader.into_inner().map(FileInput::boxed);
+    Ok(OpenedReader {
+        another: source.get_ref().another(),
+        reader: cordwood::Reader::with_source(source, options.clone()),
+        options,
+        referent: None,
+    })
+}
+
 /// Opens the user's source, at the offset `begin` of the log, to read the range of `options`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, begin, options).map_err(|error| of_call(source.py(), error))
@@ -147,7 +161,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         let opened = py.detach(|| StreamSource::open(&path, begin));
         let source = opened.map_err(|error| os_error(py, error, Some(&path)))?;
         return Ok(Opened {
-            source: source.map(|file| Box::new(FileInput::new(file)) as Box<dyn Input>),
+            source: source.map(FileInput::boxed),
             path: Some(path),
             referent: None,
         });
@@ -227,30 +241,22 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
 }
 
 /// A file that we opened.
-pub(crate) struct FileInput {
-    pub(crate) file: FileReader,
-    /// Whether the consumer of an Arrow stream reads it. That runs no Python code, and a hole in a file
-    /// may take hours to read and contains no record: at each read, the main thread looks for Ctrl-C.
-    pub(crate) is_streamed: bool,
-}
+struct FileInput(FileReader);
 
 impl FileInput {
-    pub(crate) fn new(file: FileReader) -> Self {
-        FileInput {
-            file,
-            is_streamed: false,
-        }
+    fn boxed(file: FileReader) -> Box<dyn Input> {
+        Box::new(FileInput(file))
     }
 }
 
 impl Input for FileInput {
     fn another(&self) -> Option<Box<dyn Input>> {
-        let has_positions = self.file.file_len().is_ok_and(|len| len.is_some());
-        has_positions.then(|| Box::new(FileInput::new(self.file.clone())) as Box<dyn Input>)
+        let has_positions = self.0.file_len().is_ok_and(|len| len.is_some());
+        has_positions.then(|| FileInput::boxed(self.0.clone()))
     }
 
     fn len(&self) -> io::Result<Option<u64>> {
-        self.file.file_len()
+        self.0.file_len()
     }
 }
 
@@ -258,14 +264,11 @@ impl Read for FileInput {
     /// A signal ends a read that waits for a pipe or a device. The core then repeats the read, which
     /// may wait forever, unless the signal's handler raises an exception: that of Ctrl-C does.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.is_streamed {
-            check_signals_in_main_thread()?;
-        }
-        let read = self.file.read(buffer);
+        let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
         // A thread that reads a regular file ahead must not wait for the interpreter: a consumer of
         // an Arrow stream may hold it while it waits for the thread.
-        if read.as_ref().is_err_and(is_interrupted) && matches!(self.file.file_len(), Ok(None)) {
+        if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
             check_signals_anywhere()?;
         }
         read
@@ -274,7 +277,7 @@ impl Read for FileInput {
 
 impl Seek for FileInput {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+        self.0.seek(to)
     }
 }
 

@@ -1,152 +1,146 @@
-//! The state of a `Reader`: the core's reader, which keeps each finding until it is taken, and the
-//! findings before it.
+//! The cursor: how a reader, its iterators and streams, and a scan walk through a log. It takes
+//! records from the core's reader, which keeps each finding until it is taken, or from threads that
+//! read ahead.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use cordwood::ReadOptions;
-use cordwood::damage::Severity;
-use cordwood::read::Found;
+use cordwood::damage::{Severity, SkippedRegion};
+use cordwood::read::{Found, RecordBatch};
+use cordwood::{End, Error, ErrorKind, Hint, ReadOptions};
 use pyo3::prelude::*;
 
-use super::listed::Listed;
-use super::log::Logged;
-use super::read_ahead::{Ahead, ReadAhead, Reading, SharedReadAhead, StopThreadsOnDrop, batch_count_max};
+use super::log::{Logged, Messages};
+use super::read_ahead::{Ahead, ReadAhead, Reading, batch_count_max};
+use super::skipped::Skipped;
+use crate::interpreter::released;
 use crate::io::source::{Input, OpenedReader, Referent, SourceReader, is_interrupt};
 use crate::memory::batch_pool::{Pool, PooledBatch};
 use crate::memory::buffer::{bytes_of_pieces, new_bytes, try_bytes};
 use crate::values::Outcome;
-use crate::values::error::check_signals;
+use crate::values::error::{check_signals, check_signals_in_main_thread};
 use crate::values::record::Record;
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each reader, and most are open"
-)]
-pub(crate) enum State {
-    Open(Open),
-    /// The skipped regions stay readable after `close`.
-    Closed {
-        skipped: Listed,
-        outcome: Outcome,
-    },
-}
+/// How many regions may be skipped before Ctrl-C is checked for.
+const REGION_COUNT_MAX: u32 = 1 << 12;
 
-impl State {
-    /// Closes the reader, and returns the parts to drop if it was open.
-    pub(crate) fn close(&mut self) -> Option<Box<Open>> {
-        let closed = match self {
-            State::Open(open) => State::Closed {
-                outcome: open.outcome(),
-                skipped: std::mem::take(&mut open.skipped),
-            },
-            State::Closed { .. } => return None,
-        };
-        match std::mem::replace(self, closed) {
-            State::Open(open) => Some(Box::new(open)),
-            State::Closed { .. } => None,
-        }
-    }
-}
-
-pub(crate) struct Open {
+/// The position in a log, and the findings before it. Each step takes what it returns: a step that
+/// fails, because of Ctrl-C or because there is no memory for an object, leaves the record or the
+/// batch to the next one.
+///
+/// Some steps are given `py`, or `None` by a thread that might not hold the interpreter, as the
+/// consumer of an Arrow stream.
+pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
-    /// The file offset after everything returned or skipped.
-    pub(crate) position: u64,
-    pub(crate) skipped: Listed,
-    pub(crate) end: Option<cordwood::End>,
-    pending: Option<Box<Pending>>,
-    /// Whether threads have read ahead, up to `position`: the core's reader has to seek there first.
+    pub(crate) options: ReadOptions,
+    /// The file offset after everything that was taken from the core's reader or from threads.
+    position: u64,
+    pub(crate) skipped: Skipped,
+    end: Option<End>,
+    /// The records before `position` that were gathered for a batch. Those from `first` on could not
+    /// be returned yet.
+    gathered: RecordBatch,
+    first: usize,
+    /// Whether threads have read up to `position`: the core's reader has to seek there first.
     is_elsewhere: bool,
     /// For reading in several threads, if the source is a file or memory of known length.
     source: Option<Box<dyn Input>>,
+    ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
-    pub(crate) options: ReadOptions,
     /// Where `seek` last went: no byte after that offset belongs to a range before it.
-    pub(crate) sought: Option<u64>,
-    pub(crate) logged: Logged,
+    sought: Option<u64>,
+    logged: Logged,
     /// The position before the last step for which the interpreter was released. Initially one that
     /// is not near any other, since the first step may have to read.
     released_at: u64,
-    /// Ends the threads that read ahead when this is dropped.
-    read_ahead: StopThreadsOnDrop,
 }
 
-/// The state that `record_batches` keeps from one batch to the next.
-pub(crate) struct BatchState {
+/// How records are gathered in batches.
+pub(crate) struct Batches {
     pub(crate) target_len: usize,
     pub(crate) threads: usize,
     pub(crate) pool: Arc<Pool>,
-    /// Locked only while the reader is locked.
-    pub(crate) read_ahead: SharedReadAhead,
 }
 
-impl BatchState {
+impl Batches {
     pub(crate) fn new(target_len: usize, threads: usize) -> Self {
-        BatchState {
+        Batches {
             target_len,
             threads,
             pool: Arc::new(Pool::new(batch_count_max(threads, target_len))),
-            read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
         }
     }
 }
 
-/// Records that were moved to a record batch which could not be returned: an interrupt came first,
-/// or there was not enough memory for the object. They come before those of the core's reader.
-struct Pending {
-    /// At least one record from `index` on.
-    records: cordwood::read::RecordBatch,
-    /// The index of the next record.
-    index: usize,
-    /// The position after them, and after the regions skipped after the last one.
-    read_to: u64,
-}
-
-/// Why no record is returned.
+/// Why a step returns no record.
 pub(crate) enum Stop {
-    Skipped(cordwood::damage::SkippedRegion),
-    Failed(cordwood::Error),
+    Skipped(SkippedRegion),
+    Failed(Error),
     /// An exception from a signal handler, or a `MemoryError`.
     Raised(PyErr),
     End,
 }
 
-impl Open {
-    pub(crate) fn new(opened: OpenedReader) -> Self {
-        Open {
+impl Cursor {
+    pub(crate) fn new(opened: OpenedReader, skipped: Skipped) -> Self {
+        Cursor {
+            position: opened.options.start,
+            reader: opened.reader,
+            options: opened.options,
+            skipped,
+            end: None,
+            gathered: RecordBatch::default(),
+            first: 0,
+            is_elsewhere: false,
             source: opened.another,
+            ahead: ReadAhead::default(),
             referent: opened.referent,
             sought: None,
             logged: Logged::default(),
             released_at: u64::MAX / 2,
-            read_ahead: StopThreadsOnDrop::default(),
-            reader: opened.reader,
-            position: opened.options.start,
-            skipped: Listed::default(),
-            end: None,
-            pending: None,
-            is_elsewhere: false,
-            options: opened.options,
         }
+    }
+
+    /// The file offset after everything that was returned.
+    pub(crate) fn position(&self) -> u64 {
+        if self.gathered.is_empty() {
+            return self.position;
+        }
+        let returned = self.first.checked_sub(1);
+        let end = returned.and_then(|last| self.gathered.record_end_offset(last));
+        end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
     /// How reading ended, or that it has not yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
-        let end = self.end.filter(|_| self.pending.is_none());
-        Outcome::at(self.position, end, zeros)
+        let end = self.end.filter(|_| self.gathered.is_empty());
+        Outcome::at(self.position(), end, zeros)
     }
 
-    pub(crate) fn seek(&mut self, offset: u64) -> Result<(), cordwood::Error> {
+    /// Moves to `offset`, and returns the messages about the part before.
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<Messages, Error> {
         self.reader.seek(offset)?;
         self.skipped.clear();
         self.end = None;
-        self.pending = None;
+        self.gathered.clear();
+        self.first = 0;
         self.is_elsewhere = false;
         self.position = offset;
         self.sought = Some(offset);
-        Ok(())
+        Ok(self.logged.summary())
+    }
+
+    /// The messages about a reading that ends here, because the reader is closed.
+    pub(crate) fn close(&mut self) -> Messages {
+        self.logged.summary()
+    }
+
+    /// Ends the threads that read ahead for these batches.
+    pub(crate) fn stop_threads(&mut self, batches: &Batches) {
+        if self.ahead.is_for(batches) {
+            self.ahead = ReadAhead::default();
+        }
     }
 
     /// Takes the next record, if it has already been found, as an object made by `make`, which must
@@ -155,7 +149,7 @@ impl Open {
     // Inlined into the functions that are called once per record: none may pay for a call.
     #[inline(always)]
     pub(crate) fn take<T>(&mut self, py: Python<'_>, make: impl FnOnce(Record) -> PyResult<T>) -> Option<T> {
-        if self.pending.is_some() || self.is_elsewhere {
+        if !self.gathered.is_empty() || self.is_elsewhere {
             return None;
         }
         let next = self.reader.next_found()?;
@@ -186,8 +180,8 @@ impl Open {
 
     /// [`take`](Self::take), after looking for the next record if necessary.
     pub(crate) fn next<T>(&mut self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> Result<T, Stop> {
-        if let Some(pending) = self.pending.take() {
-            return self.take_pending(py, pending, make);
+        if !self.gathered.is_empty() {
+            return self.take_gathered(py, make).map_err(Stop::Raised);
         }
         loop {
             if let Some(made) = self.take(py, make) {
@@ -200,42 +194,29 @@ impl Open {
         }
     }
 
-    fn take_pending<T>(
-        &mut self,
-        py: Python<'_>,
-        mut pending: Box<Pending>,
-        make: &impl Fn(Record) -> PyResult<T>,
-    ) -> Result<T, Stop> {
-        let Pending { records, index, .. } = &mut *pending;
-        let (offset, end_offset) = (records.record_offsets()[*index], records.record_end_offset(*index));
-        let end_offset = end_offset.unwrap_or(offset);
-        let made = try_bytes(py, records.get(*index).unwrap_or_default()).and_then(|data| {
-            make(Record {
-                offset,
-                end_offset,
-                data: data.unbind(),
-                salvaged: records.is_salvaged(*index),
-            })
-        });
-        if made.is_ok() {
-            *index += 1;
-            self.position = end_offset;
+    fn take_gathered<T>(&mut self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<T> {
+        let (records, index) = (&self.gathered, self.first);
+        let offset = records.record_offsets()[index];
+        let made = make(Record {
+            offset,
+            end_offset: records.record_end_offset(index).unwrap_or(offset),
+            data: try_bytes(py, records.get(index).unwrap_or_default())?.unbind(),
+            salvaged: records.is_salvaged(index),
+        })?;
+        self.first += 1;
+        if self.first == records.len() {
+            self.gathered.clear();
+            self.first = 0;
         }
-        if *index < records.len() {
-            self.pending = Some(pending);
-        } else {
-            self.position = pending.read_to;
-        }
-        made.map_err(Stop::Raised)
+        Ok(made)
     }
 
-    /// Looks for the next record, with the interpreter released except for short looks. A finding
-    /// does not yet count as returned.
+    /// Looks for the next record, with the interpreter released except for short looks.
     fn look(&mut self, py: Python<'_>) -> Result<(), Stop> {
-        self.come_here(py)?;
+        self.come_here(Some(py))?;
         loop {
             if !self.finds_shortly() {
-                py.detach(|| self.search());
+                py.detach(|| self.find(None)).map_err(Stop::Failed)?;
             }
             match self.reader.found() {
                 Some(Found::Record(_)) => return Ok(()),
@@ -257,21 +238,47 @@ impl Open {
         is_near && self.reader.info().compression.is_none() && self.reader.find()
     }
 
-    /// Looks for an event to report. Regions that are not logged are only counted here: they may be
-    /// as short as a header. Returns after one read, or after many regions, even if it has found no
-    /// record: a long part without a record must not delay Ctrl-C.
-    fn search(&mut self) {
+    /// Looks for an event to report, and gathers the records before it until they fill a batch of
+    /// `target_len` bytes; without a length, a record is an event. Regions that are not logged are
+    /// only counted here: they may be as short as a header. Returns whether there is an event or a
+    /// batch; `false` after one read, or after many regions: a long part without a record must not
+    /// delay Ctrl-C.
+    fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
-            if !self.reader.find() {
-                return self.reader.read_more();
-            }
+            let is_filled = match target_len {
+                Some(target_len) => self.gather(target_len)?,
+                None => {
+                    self.reader.find();
+                    false
+                }
+            };
             match self.reader.found() {
-                Some(Found::Skipped(region)) if self.logged.only_counts(region) => self.pass(region),
-                _ => break,
+                Some(Found::Skipped(region)) if !is_filled && self.logged.only_counts(region) => self.pass(region),
+                None if !is_filled => {
+                    self.reader.read_more();
+                    break;
+                }
+                _ => {
+                    self.released_at = position;
+                    return Ok(true);
+                }
             }
         }
-        self.released_at = position;
+        Ok(false)
+    }
+
+    /// Gathers records that are in memory. Returns whether they are a batch of `target_len` bytes,
+    /// or a shorter one because there is no memory for the next record.
+    fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
+        let moved = self.reader.move_found(&mut self.gathered, target_len);
+        // Regions skipped after the last record have already advanced the position.
+        self.position = self.position.max(self.gathered.end_offset());
+        match moved {
+            Err(error) if self.gathered.is_empty() => Err(error),
+            Err(_) => Ok(true),
+            Ok(()) => Ok(!self.gathered.is_empty() && self.gathered.is_full(target_len)),
+        }
     }
 
     /// Takes the finding, unless it is a record.
@@ -289,32 +296,60 @@ impl Open {
         stop.map_or(Ok(()), Err)
     }
 
-    fn end(&mut self, end: cordwood::End) {
+    fn end(&mut self, end: End) {
         self.end = Some(end);
         self.position = end.offset();
     }
 
     /// Takes the region that has been found.
-    fn pass(&mut self, region: cordwood::damage::SkippedRegion) {
+    fn pass(&mut self, region: SkippedRegion) {
         let _ = self.reader.advance();
         self.skip(region);
     }
 
-    pub(crate) fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
+    fn skip(&mut self, region: SkippedRegion) {
         if region.reason.severity() != Severity::TornTail {
             self.position = region.end;
         }
         self.skipped.add(region);
     }
 
+    /// Counts the event that has ended a step as reported, and returns the messages about it, which
+    /// are logged once other threads may use the cursor again.
+    pub(crate) fn report<T>(&mut self, step: &mut Result<T, Stop>) -> Messages {
+        match step {
+            Err(Stop::Skipped(region)) => {
+                self.skip(*region);
+                // Damage that is reported nowhere else.
+                if region.reason.severity() == Severity::Corruption {
+                    return self.logged.add(*region);
+                }
+            }
+            Err(Stop::Failed(error)) => {
+                if let ErrorKind::Corruption { region, .. } = error.kind {
+                    self.skip(region);
+                    if self.sought == Some(region.begin) && error.hint == Some(Hint::OnCorruption) {
+                        error.hint = Some(Hint::CheckOffset);
+                    }
+                }
+            }
+            Err(Stop::End) => {
+                let is_whole = self.options.start == 0 && self.sought.is_none();
+                return self.logged.end(is_whole.then_some(&mut self.reader));
+            }
+            Err(Stop::Raised(_)) | Ok(_) => {}
+        }
+        Messages::default()
+    }
+
     /// Prepares the core's reader to continue: seeks to where threads have read ahead.
-    fn come_here(&mut self, py: Python<'_>) -> Result<(), Stop> {
+    fn come_here(&mut self, py: Option<Python<'_>>) -> Result<(), Stop> {
         if self.end.is_some() {
             return Err(Stop::End);
         }
         if self.is_elsewhere {
             let position = self.position;
-            py.detach(|| self.reader.seek(position)).map_err(Stop::Failed)?;
+            released(py, || self.reader.seek(position)).map_err(Stop::Failed)?;
             self.is_elsewhere = false;
         }
         Ok(())
@@ -324,74 +359,49 @@ impl Open {
     /// the next ones. `make` must not run Python code.
     pub(crate) fn next_batch<T>(
         &mut self,
-        py: Python<'_>,
-        batches: &BatchState,
-        make: &impl Fn(Arc<PooledBatch>) -> PyResult<T>,
+        py: Option<Python<'_>>,
+        batches: &Batches,
+        make: impl FnOnce(Arc<PooledBatch>) -> PyResult<T>,
     ) -> Result<T, Stop> {
-        let records = match self.pending.take() {
-            Some(mut pending) => {
-                pending.records.remove_first(pending.index);
-                self.position = pending.read_to;
-                pending.records
+        if self.gathered.is_empty() {
+            self.gathered = batches.pool.take();
+            let filled = self.fill(py, batches);
+            if self.gathered.is_empty() {
+                batches.pool.put(std::mem::take(&mut self.gathered));
+                return Err(filled.err().unwrap_or(Stop::End));
             }
-            None => {
-                let mut records = batches.pool.take();
-                let filled = self.fill(py, &mut records, batches);
-                if records.is_empty() {
-                    batches.pool.put(records);
-                    return Err(filled.err().unwrap_or(Stop::End));
-                }
-                if let Err(interrupt) = filled {
-                    self.keep(records);
-                    return Err(interrupt);
-                }
-                records
-            }
-        };
+            filled?;
+        }
+        let mut records = std::mem::take(&mut self.gathered);
+        records.remove_first(std::mem::take(&mut self.first));
         let mut batch = Arc::new(PooledBatch::new(records, Arc::clone(&batches.pool)));
         make(Arc::clone(&batch)).map_err(|error| {
             if let Some(batch) = Arc::get_mut(&mut batch) {
-                self.keep(batch.take());
+                self.gathered = batch.take();
             }
             Stop::Raised(error)
         })
     }
 
-    /// Keeps records that could not be returned for the next step.
-    fn keep(&mut self, records: cordwood::read::RecordBatch) {
-        if let Some(&offset) = records.record_offsets().first() {
-            let read_to = std::mem::replace(&mut self.position, offset);
-            self.pending = Some(Box::new(Pending {
-                records,
-                index: 0,
-                read_to,
-            }));
-        }
-    }
-
-    /// Moves the next records to `records`: those that threads have read ahead, or as many as fill a
-    /// batch; fewer before another event. Fails if that comes first, and at an interrupt.
-    fn fill(
-        &mut self,
-        py: Python<'_>,
-        records: &mut cordwood::read::RecordBatch,
-        batches: &BatchState,
-    ) -> Result<(), Stop> {
-        if batches.threads > 1 && self.fill_from_threads(py, records, batches)? {
+    /// Gathers the next records: those that threads have read ahead, or as many as fill a batch;
+    /// fewer before another event. Fails if that comes first, and at an interrupt.
+    fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {
+        if batches.threads > 1 && self.take_ahead(py, batches)? {
             return Ok(());
         }
         self.come_here(py)?;
-        while !py
-            .detach(|| self.gather(records, batches.target_len))
-            .map_err(Stop::Failed)?
-        {
-            check_signals(py).map_err(Stop::Raised)?;
+        while !released(py, || self.find(Some(batches.target_len))).map_err(Stop::Failed)? {
+            check_for_interrupt(py)?;
         }
         match self.reader.found() {
             // An exception from a source may wait until the records before it have been returned.
-            Some(Found::Failed(error)) if !records.is_empty() && !is_interrupt(py, error) => Ok(()),
+            Some(Found::Failed(error))
+                if !self.gathered.is_empty() && !py.is_some_and(|py| is_interrupt(py, error)) =>
+            {
+                Ok(())
+            }
             Some(Found::Failed(_)) => self.stop(),
-            _ if records.is_empty() => self.stop(),
+            _ if self.gathered.is_empty() => self.stop(),
             Some(Found::End(end)) => {
                 self.end(end);
                 Ok(())
@@ -400,55 +410,11 @@ impl Open {
         }
     }
 
-    /// Moves records that are in memory to `records`, and then reads at most once. Returns whether
-    /// the batch is full or ends before another event.
-    fn gather(
-        &mut self,
-        records: &mut cordwood::read::RecordBatch,
-        target_len: usize,
-    ) -> Result<bool, cordwood::Error> {
-        let position = self.position;
-        for _ in 0..REGION_COUNT_MAX {
-            let moved = self.reader.move_found(records, target_len);
-            // Regions skipped after the last record have already advanced the position.
-            self.position = self.position.max(records.end_offset());
-            if moved.is_err() && records.is_empty() {
-                return moved.map(|()| false);
-            }
-            if moved.is_err() || (records.is_full(target_len) && !records.is_empty()) {
-                self.released_at = position;
-                return Ok(true);
-            }
-            match self.reader.found() {
-                Some(Found::Skipped(region)) if self.logged.only_counts(region) => self.pass(region),
-                Some(_) => {
-                    self.released_at = position;
-                    return Ok(true);
-                }
-                None => {
-                    self.reader.read_more();
-                    break;
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// Takes the next batch that threads have read ahead. Returns `false` if the reader itself has to
+    /// Takes the next batch that threads have read ahead. Returns `false` if the core's reader has to
     /// read on.
-    fn fill_from_threads(
-        &mut self,
-        py: Python<'_>,
-        records: &mut cordwood::read::RecordBatch,
-        batches: &BatchState,
-    ) -> Result<bool, Stop> {
-        if !self.read_ahead.is_of(&batches.read_ahead) {
-            // Ends the threads of another iterator.
-            self.read_ahead = StopThreadsOnDrop::new(&batches.read_ahead);
-        }
-        let mut read_ahead = batches.read_ahead.lock().unwrap_or_else(PoisonError::into_inner);
+    fn take_ahead(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<bool, Stop> {
         if self.options.dialect.is_none() {
-            let format = py.detach(|| self.reader.format()).map_err(Stop::Failed)?;
+            let format = released(py, || self.reader.format()).map_err(Stop::Failed)?;
             self.options = self.options.clone().with_format(format);
         }
         let Some(source) = self.source.as_ref().filter(|_| self.end.is_none()) else {
@@ -459,17 +425,16 @@ impl Open {
             options: &self.options,
             position: self.position,
             begins_range: self.sought.is_none() && self.position == self.options.start,
-            pool: &batches.pool,
-            target_len: batches.target_len,
+            batches,
         };
-        let Some(ahead) = read_ahead.next(py, &reading).map_err(Stop::Raised)? else {
+        let Some(ahead) = self.ahead.next(py, &reading)? else {
             return Ok(false);
         };
         self.is_elsewhere = true;
         match ahead {
-            Ahead::Records(ahead) => {
-                self.position = ahead.end_offset();
-                batches.pool.put(std::mem::replace(records, ahead));
+            Ahead::Records(records) => {
+                self.position = records.end_offset();
+                batches.pool.put(std::mem::replace(&mut self.gathered, records));
                 Ok(true)
             }
             Ahead::Skipped(region) => Err(Stop::Skipped(region)),
@@ -482,5 +447,10 @@ impl Open {
     }
 }
 
-/// How many regions may be skipped before Ctrl-C is checked for.
-const REGION_COUNT_MAX: u32 = 1 << 12;
+/// Fails if a signal has arrived whose handler raises an exception, as that of Ctrl-C.
+pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
+    match py {
+        Some(py) => check_signals(py).map_err(Stop::Raised),
+        None => check_signals_in_main_thread().map_err(|error| Stop::Failed(error.into())),
+    }
+}

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::PyBytes;
 
-use super::Reader;
-use super::cursor::BatchState;
+use super::cursor::Batches;
 use super::record_batch::{self, RecordBatch};
+use super::{Reader, State};
 use crate::arrow::failure::attached;
 use crate::arrow::{self, Array, Failure, Field};
 use crate::interpreter::fast_call::{self, FastClass, FastNext};
@@ -81,7 +81,7 @@ impl Records {
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(super) struct RecordBatches {
     pub(super) reader: Py<Reader>,
-    pub(super) state: BatchState,
+    pub(super) batches: Batches,
 }
 
 #[pymethods]
@@ -97,7 +97,16 @@ impl RecordBatches {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<RecordBatch>>> {
         // The garbage collector does not track `RecordBatch` either.
         let make = |batch| Py::new(py, RecordBatch::new(batch));
-        self.reader.get().record_batch(py, &self.state, make)
+        self.reader.get().record_batch(py, &self.batches, make)
+    }
+}
+
+/// Ends the threads that read ahead, unless another thread is using the reader.
+impl Drop for RecordBatches {
+    fn drop(&mut self) {
+        if let Some(State::Open(cursor)) = self.reader.get().state.try_lock().as_deref_mut() {
+            cursor.stop_threads(&self.batches);
+        }
     }
 }
 
@@ -107,11 +116,9 @@ pub(super) const STREAMED: &str = "an Arrow stream of this reader has already be
 /// A reader as a stream of Arrow batches.
 pub(super) struct ReaderStream {
     pub(super) reader: Py<Reader>,
-    pub(super) state: BatchState,
+    pub(super) batches: Batches,
     pub(super) is_binary: bool,
     pub(super) has_begun: bool,
-    /// The failure, if it has failed: each further call fails in the same way.
-    pub(super) failed: Option<Failure>,
 }
 
 impl arrow::Batches for ReaderStream {
@@ -120,20 +127,15 @@ impl arrow::Batches for ReaderStream {
     }
 
     fn next(&mut self) -> Result<Option<Array>, Failure> {
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
-        let next = attached(|py| {
+        attached(|py| {
             let reader = self.reader.get();
             // Not earlier: some consumers open several streams, and read only one.
             if !self.has_begun && reader.is_streamed.swap(true, Ordering::Relaxed) {
                 return Err(PyRuntimeError::new_err(STREAMED));
             }
             self.has_begun = true;
-            let batch = reader.record_batch(py, &self.state, Ok)?;
+            let batch = reader.record_batch(py, &self.batches, Ok)?;
             Ok(batch.map(|batch| record_batch::table(&batch, self.is_binary)))
-        });
-        self.failed = next.as_ref().err().cloned();
-        next
+        })
     }
 }

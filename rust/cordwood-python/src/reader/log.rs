@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use cordwood::damage::Severity;
+use cordwood::damage::{Severity, SkippedRegion};
 use cordwood::{Reader, read::Source};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::interpreter::python_code::{Arguments, PythonCode};
-use crate::values::SkippedRegion;
+use crate::values;
 use crate::values::error::of_call;
 
 /// Limits the messages of one reading of a log to the logger: a hostile file must not flood it.
@@ -21,23 +21,41 @@ pub(crate) struct Logged {
     has_other_log: bool,
 }
 
+/// The messages about one step of a reading. They are logged without the lock of the reader, since a
+/// handler or a filter can run any Python code.
+#[derive(Default)]
+pub(crate) struct Messages {
+    /// Damage.
+    skipped: Option<SkippedRegion>,
+    /// How many regions were not logged one by one, and how many bytes they contain.
+    summary: Option<(u64, u64)>,
+    /// The number of the log, and of the log to which the whole file belongs.
+    other_log: Option<(u32, u32)>,
+    /// The offset and the length of the incomplete record at the end of a file that is no longer
+    /// followed.
+    pub(crate) left: Option<(u64, u64)>,
+}
+
 impl Logged {
     /// The maximum number of regions that are logged individually.
     const COUNT_MAX: u64 = 10;
 
-    /// Counts a region of damage, and returns whether to log it.
-    pub(crate) fn add(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
+    /// Counts a region of damage, which may have to be logged.
+    pub(crate) fn add(&mut self, region: SkippedRegion) -> Messages {
         self.count += 1;
         let is_logged = self.count <= Self::COUNT_MAX;
         if !is_logged {
             self.len += region.len();
         }
-        is_logged
+        Messages {
+            skipped: is_logged.then_some(region),
+            ..Messages::default()
+        }
     }
 
     /// Counts a region that need not be logged. Returns `false`, and does not count it, if it is to
     /// be logged.
-    pub(crate) fn only_counts(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
+    pub(crate) fn only_counts(&mut self, region: SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {
             return false;
@@ -48,50 +66,58 @@ impl Logged {
         true
     }
 
-    /// At the end of a reading: how many regions were only counted, and how many bytes they
-    /// contain. Resets the counters.
-    pub(crate) fn summary(&mut self) -> Option<(u64, u64)> {
+    /// At the end of a reading: the regions that were only counted. Resets the counters.
+    pub(crate) fn summary(&mut self) -> Messages {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
-        (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len))
+        Messages {
+            summary: (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len)),
+            ..Messages::default()
+        }
     }
 
-    /// At the end of a reading from the beginning of a file: the number of its log, and that of the
-    /// log to which the whole file belongs, if they differ and this has not been logged.
-    pub(crate) fn other_log<S: Source>(&mut self, reader: &mut Reader<S>) -> Option<(u32, u32)> {
-        let other = reader.info().other_log_number?;
-        let own = reader.format().ok()?.log_number?;
-        (!std::mem::replace(&mut self.has_other_log, true)).then_some((own, other))
+    /// [`summary`](Self::summary) at the end of a log; for one that was read from its beginning, by
+    /// `whole`, also that it belongs to another log.
+    pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
+        let numbers = whole.and_then(|reader| {
+            let other = reader.info().other_log_number?;
+            Some((reader.format().ok()?.log_number?, other))
+        });
+        Messages {
+            other_log: numbers.filter(|_| !std::mem::replace(&mut self.has_other_log, true)),
+            ..self.summary()
+        }
     }
 }
 
-/// Logs damage.
-pub(crate) fn log_skipped(
-    py: Python<'_>,
-    region: cordwood::damage::SkippedRegion,
-    path: Option<&Path>,
-) -> PyResult<()> {
-    log(
-        py,
-        "log_skipped",
-        (SkippedRegion::from(region), path.map(Path::as_os_str)),
-    )
-}
+impl Messages {
+    pub(crate) fn are_none(&self) -> bool {
+        matches!(
+            self,
+            Messages {
+                skipped: None,
+                summary: None,
+                other_log: None,
+                left: None
+            }
+        )
+    }
 
-/// Logs a summary of the regions that were not logged individually.
-pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Option<&Path>) -> PyResult<()> {
-    let Some((count, len)) = summary else { return Ok(()) };
-    log(py, "log_summary", (count, len, path.map(Path::as_os_str)))
-}
-
-/// Logs that a file belongs to another log.
-pub(crate) fn log_other_log(py: Python<'_>, numbers: Option<(u32, u32)>, path: Option<&Path>) -> PyResult<()> {
-    let Some((own, other)) = numbers else { return Ok(()) };
-    log(py, "log_other_log", (own, other, path.map(Path::as_os_str)))
-}
-
-/// Logs the incomplete record at the end of a file that is no longer followed.
-pub(crate) fn log_left(py: Python<'_>, offset: u64, len: u64, path: &Path) -> PyResult<()> {
-    log(py, "log_left", (offset, len, path.as_os_str()))
+    pub(crate) fn log(self, py: Python<'_>, path: Option<&Path>) -> PyResult<()> {
+        let path = path.map(Path::as_os_str);
+        if let Some(region) = self.skipped {
+            log(py, "log_skipped", (values::SkippedRegion::from(region), path))?;
+        }
+        if let Some((count, len)) = self.summary {
+            log(py, "log_summary", (count, len, path))?;
+        }
+        if let Some((own, other)) = self.other_log {
+            log(py, "log_other_log", (own, other, path))?;
+        }
+        match self.left {
+            Some((offset, len)) => log(py, "log_left", (offset, len, path)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Calls a function of the module that logs. A handler or a filter may raise.

@@ -1,39 +1,37 @@
 //! The class `Reader`. Its state is in `cursor.rs`, the classes of its iterators in `iterators.rs`.
 
-mod cursor;
+pub(crate) mod cursor;
 mod iterators;
-pub(crate) mod listed;
 pub(crate) mod log;
-pub(crate) mod read_ahead;
+mod read_ahead;
 pub(crate) mod record_batch;
+pub(crate) mod skipped;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cordwood::damage::Severity;
-use cordwood::{Compression, Dialect, ErrorKind, Hint, ReadOptions};
+use cordwood::{Compression, Dialect, ReadOptions};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
-use self::cursor::{BatchState, Open, State, Stop};
+use self::cursor::{Batches, Cursor, Stop};
 use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
-use self::listed::Listed;
-use self::log::{log_other_log, log_skipped, log_summary};
+use self::skipped::Skipped;
 use crate::arrow::columns::{TARGET_LEN, all_fit_binary};
 use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::io::source::open_reader;
 use crate::memory::batch_pool::PooledBatch;
+use crate::values::Outcome;
 use crate::values::error::{closed, to_python};
 use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, named, range_of, threads_of};
 use crate::values::pickle::{handle_repr, not_pickled};
 use crate::values::record::Record;
-use crate::values::{Outcome, listed};
 
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 ///
@@ -135,6 +133,34 @@ pub(crate) struct Reader {
     is_streamed: AtomicBool,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each reader, and most are open"
+)]
+enum State {
+    Open(Cursor),
+    /// The skipped regions and the outcome stay readable after `close`.
+    Closed {
+        skipped: Skipped,
+        outcome: Outcome,
+    },
+}
+
+impl State {
+    /// Closes the reader, and returns the parts to drop if it was open.
+    fn close(&mut self) -> Option<Box<Cursor>> {
+        let State::Open(cursor) = self else { return None };
+        let closed = State::Closed {
+            skipped: cursor.skipped.clone(),
+            outcome: cursor.outcome(),
+        };
+        match std::mem::replace(self, closed) {
+            State::Open(cursor) => Some(Box::new(cursor)),
+            State::Closed { .. } => None,
+        }
+    }
+}
+
 #[pymethods]
 impl Reader {
     #[new]
@@ -163,7 +189,7 @@ impl Reader {
         let opened = open_reader(source, options)?;
         let path = opened.reader.path().map(Path::to_owned);
         Ok(Reader {
-            state: Exclusive::new(State::Open(Open::new(opened))),
+            state: Exclusive::new(State::Open(Cursor::new(opened, Skipped::default()))),
             path,
             is_streamed: AtomicBool::new(false),
         })
@@ -232,7 +258,7 @@ impl Reader {
         slf.get().check_open(py)?;
         Ok(RecordBatches {
             reader: slf,
-            state: BatchState::new(target_len, threads_of(threads)?),
+            batches: Batches::new(target_len, threads_of(threads)?),
         })
     }
 
@@ -264,10 +290,9 @@ impl Reader {
         }
         let stream = ReaderStream {
             reader: slf.clone().unbind(),
-            state: BatchState::new(TARGET_LEN, 1),
+            batches: Batches::new(TARGET_LEN, 1),
             is_binary: asks_for_binary(requested_schema, c"record")? && all_fit_binary(record_len_max),
             has_begun: false,
-            failed: None,
         };
         stream_capsule(slf.py(), stream)
     }
@@ -289,7 +314,7 @@ impl Reader {
     /// ...     next(reader), reader.tell()
     /// (b'one', 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_state(py, |state| Ok(state.position))
+        self.with_state(py, |cursor| Ok(cursor.position()))
     }
 
     /// Moves to a file offset: `Record.offset`, `Record.end_offset` or a result of `tell`.
@@ -315,13 +340,12 @@ impl Reader {
     /// [b'two']
     #[pyo3(signature = (offset, /))]
     fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        let summary = self.with_state(py, |state| {
+        let messages = self.with_state(py, |cursor| {
             let _owner = self.state.may_run_python();
-            py.detach(|| state.seek(offset))
-                .map_err(|error| to_python(py, error, self.path.as_deref()))?;
-            Ok(state.logged.summary())
+            py.detach(|| cursor.seek(offset))
+                .map_err(|error| to_python(py, error, self.path.as_deref()))
         })?;
-        log_summary(py, summary, self.path.as_deref())
+        messages.log(py, self.path.as_deref())
     }
 
     /// The regions not returned so far, in the order of their offsets: the first 100,000.
@@ -331,13 +355,7 @@ impl Reader {
     /// `skipped`, `skipped_len` and `outcome` can still be read after the reader is closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (findings, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
-            Ok(tuple) => return Ok(tuple),
-            Err(new) => new,
-        };
-        let tuple = listed(py, &findings)?.unbind();
-        self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
-        Ok(tuple)
+        self.skipped_regions(py)?.tuple(py)
     }
 
     /// Whether no damage has been found so far.
@@ -346,20 +364,20 @@ impl Reader {
     /// `"clean"` does not mean this: it only describes the end of the file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_skipped(py, |skipped| skipped.is_ok())
+        Ok(self.skipped_regions(py)?.is_ok())
     }
 
     /// The number of bytes in all regions not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_skipped(py, |skipped| skipped.len())
+        Ok(self.skipped_regions(py)?.len())
     }
 
     /// How reading ended; `"unfinished"` until it has.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
-            State::Open(open) => open.outcome(),
+            State::Open(cursor) => cursor.outcome(),
             State::Closed { outcome, .. } => *outcome,
         })
     }
@@ -462,14 +480,16 @@ impl Reader {
         let open = state.close();
         // Dropped without the lock: releasing a Python object may run Python code.
         drop(state);
-        let summary = open.and_then(|mut open| open.logged.summary());
-        log_summary(py, summary, self.path.as_deref())
+        match open {
+            Some(mut cursor) => cursor.close().log(py, self.path.as_deref()),
+            None => Ok(()),
+        }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread that is using the reader keeps it alive, with everything that it refers to.
         match self.state.try_lock().as_deref() {
-            Some(State::Open(Open {
+            Some(State::Open(Cursor {
                 referent: Some(referent),
                 ..
             })) => visit.call(referent.as_ref()),
@@ -528,7 +548,7 @@ impl Reader {
     }
 
     #[inline]
-    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> PyResult<T>) -> PyResult<T> {
+    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Cursor) -> PyResult<T>) -> PyResult<T> {
         let used = match &mut *self.state.lock(py)? {
             State::Open(state) => Some(use_it(state)),
             State::Closed { .. } => None,
@@ -536,10 +556,10 @@ impl Reader {
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// Calls `use_it` with the reported regions, even if the reader is closed.
-    fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
-        Ok(match &mut *self.state.lock(py)? {
-            State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
+    /// The regions skipped so far, also of a closed reader.
+    fn skipped_regions(&self, py: Python<'_>) -> PyResult<Skipped> {
+        Ok(match &*self.state.lock(py)? {
+            State::Open(Cursor { skipped, .. }) | State::Closed { skipped, .. } => skipped.clone(),
         })
     }
 
@@ -558,56 +578,21 @@ impl Reader {
 
     /// Returns the finding of `find_it`, or `None` at the end. Regions and errors that come before
     /// it are logged or raised once other threads may use the reader again.
-    fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Stop>) -> PyResult<Option<T>> {
+    fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
-            let mut is_logged = false;
-            let (mut summary, mut other_log) = (None, None);
-            let mut is_sought = false;
-            let found = self.with_state(py, |state| {
+            let (found, messages) = self.with_state(py, |cursor| {
                 let _owner = self.state.may_run_python();
-                let found = find_it(state);
-                if let Err(
-                    Stop::Skipped(region)
-                    | Stop::Failed(cordwood::Error {
-                        kind: ErrorKind::Corruption { region, .. },
-                        ..
-                    }),
-                ) = found
-                {
-                    state.skip(region);
-                    is_sought = state.sought == Some(region.begin);
-                }
-                match found {
-                    // Damage that is reported nowhere else.
-                    Err(Stop::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
-                        is_logged = state.logged.add(region);
-                    }
-                    Err(Stop::End) => {
-                        summary = state.logged.summary();
-                        if state.options.start == 0 && state.sought.is_none() {
-                            other_log = state.logged.other_log(&mut state.reader);
-                        }
-                    }
-                    _ => {}
-                }
-                Ok(found)
+                let mut found = find_it(cursor);
+                let messages = cursor.report(&mut found);
+                Ok((found, messages))
             })?;
+            messages.log(py, self.path.as_deref())?;
             match found {
                 Ok(found) => return Ok(Some(found)),
-                Err(Stop::Skipped(region)) if is_logged => log_skipped(py, region, self.path.as_deref())?,
                 Err(Stop::Skipped(_)) => {}
                 Err(Stop::Raised(error)) => return Err(error),
-                Err(Stop::Failed(mut error)) => {
-                    if is_sought && error.hint == Some(Hint::OnCorruption) {
-                        error.hint = Some(Hint::CheckOffset);
-                    }
-                    return Err(to_python(py, error, self.path.as_deref()));
-                }
-                Err(Stop::End) => {
-                    log_summary(py, summary, self.path.as_deref())?;
-                    log_other_log(py, other_log, self.path.as_deref())?;
-                    return Ok(None);
-                }
+                Err(Stop::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
+                Err(Stop::End) => return Ok(None),
             }
         }
     }
@@ -618,10 +603,10 @@ impl Reader {
     fn record_batch<T>(
         &self,
         py: Python<'_>,
-        batches: &BatchState,
+        batches: &Batches,
         make: impl Fn(Arc<PooledBatch>) -> PyResult<T>,
     ) -> PyResult<Option<T>> {
-        self.find(py, |state| state.next_batch(py, batches, &make))
+        self.find(py, |cursor| cursor.next_batch(Some(py), batches, &make))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cordwood::damage::Severity;
@@ -15,10 +15,11 @@ use cordwood::{ErrorKind, ReadOptions};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::cursor::{Batches, Stop, check_for_interrupt};
 use crate::interpreter::kept_exception::KeptException;
+use crate::interpreter::released;
 use crate::io::source::{Input, SourceReader, source_at};
 use crate::memory::batch_pool::Pool;
-use crate::values::error::{check_signals, check_signals_in_main_thread};
 use crate::values::options::range_of;
 
 /// The least and the greatest length of a part in bytes, if a batch is not longer. Longer parts take
@@ -42,11 +43,11 @@ pub(crate) fn batch_count_max(threads: usize, target_len: usize) -> usize {
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The findings, in order.
-pub(crate) enum Ahead {
+pub(super) enum Ahead {
     Records(cordwood::read::RecordBatch),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
-    /// The end. The reader itself continues at this file offset.
+    /// The end. The core's reader continues at this file offset.
     Rest(u64),
 }
 
@@ -58,151 +59,93 @@ struct Part {
     /// read failed or there was not enough memory: reading is to continue where the last item of
     /// `found` ends.
     end_offset: Option<u64>,
-    /// Whether the reader itself has to continue here: the extent of a torn tail depends on
+    /// Whether the core's reader has to continue here: the extent of a torn tail depends on
     /// everything that follows, and a failed read is tried again, as is one for whose result there
     /// was no memory.
     is_last: bool,
 }
 
-/// The findings of threads after the position of a reader.
-pub(crate) struct ReadAhead {
-    threads: usize,
+/// The findings of threads after the position of a cursor.
+#[derive(Default)]
+pub(super) struct ReadAhead {
     /// The rest of the part that was taken last.
     found: VecDeque<Ahead>,
     /// The greatest file offset up to which a part was read. The trailer of a block may lie between
     /// the last item of `found` and this.
     end_offset: Option<u64>,
-    /// The position of the reader for which `found` and `pipeline` contain the next findings.
+    /// The position of the cursor for which `found` and `pipeline` contain the next findings.
     position: Option<u64>,
-    /// `None` if the reader itself reads the rest.
+    /// That of the batches that are read ahead.
+    pool: Option<Arc<Pool>>,
+    /// `None` if the core's reader reads the rest.
     pipeline: Option<Pipeline<Part>>,
+    /// Whether the threads may need the interpreter.
+    may_run_python: bool,
 }
 
-/// Shared by a reader and the iterator over its record batches, so that closing the reader ends the
-/// threads.
-pub(crate) type SharedReadAhead = Arc<Mutex<ReadAhead>>;
-
 /// The data that the threads read.
-pub(crate) struct Reading<'a> {
-    pub(crate) source: &'a dyn Input,
+pub(super) struct Reading<'a> {
+    pub(super) source: &'a dyn Input,
     /// Including the dialect.
-    pub(crate) options: &'a ReadOptions,
-    /// The position of the reader.
-    pub(crate) position: u64,
+    pub(super) options: &'a ReadOptions,
+    /// The position of the cursor.
+    pub(super) position: u64,
     /// Whether that is where the range of the options starts, so that fragments of a record that
     /// begins before it are not reported.
-    pub(crate) begins_range: bool,
-    pub(crate) pool: &'a Arc<Pool>,
-    pub(crate) target_len: usize,
+    pub(super) begins_range: bool,
+    pub(super) batches: &'a Batches,
 }
 
 impl ReadAhead {
-    pub(crate) fn new(threads: usize) -> Self {
-        ReadAhead {
-            threads,
-            found: VecDeque::new(),
-            end_offset: None,
-            position: None,
-            pipeline: None,
-        }
-    }
-
-    /// The next finding, or `None` if the reader itself has to read it.
-    ///
-    /// # Errors
-    ///
-    /// A signal handler has raised an exception.
-    pub(crate) fn next(&mut self, py: Python<'_>, reading: &Reading<'_>) -> PyResult<Option<Ahead>> {
-        loop {
-            if let Waited::Done(found) = self.wait(Some(py), reading) {
-                return Ok(found);
-            }
-            // Checked after a part also: parts of zeros contain no records, and may come without
-            // end.
-            check_signals(py)?;
-        }
-    }
-
-    /// [`next`](Self::next) for a file, whose threads need no interpreter: the calling thread may
-    /// or may not hold it.
-    pub(crate) fn next_of_file(&mut self, reading: &Reading<'_>) -> Option<Ahead> {
-        loop {
-            if let Waited::Done(found) = self.wait(None, reading) {
-                return found;
-            }
-            if let Err(source) = check_signals_in_main_thread() {
-                return Some(Ahead::Failed(source.into()));
-            }
-        }
-    }
-
-    /// The next finding, waiting at most once for the next part.
-    fn wait(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Waited {
-        if self.is_elsewhere(reading) {
-            // The reader has since been used in another way, or this is a forked process, which has
-            // no copy of the threads, or this is the first call.
-            self.stop(py);
-            match released(py, || self.start(reading)) {
-                Ok(pipeline) => self.pipeline = pipeline,
-                Err(source) => return Waited::Done(Some(Ahead::Failed(source.into()))),
-            }
-            self.position = Some(reading.position);
-        }
-        if let Some(found) = self.found.pop_front() {
-            self.position = end_of(&found);
-            return Waited::Done(Some(found));
-        }
-        let Some(pipeline) = &self.pipeline else {
-            return Waited::Done(self.rest(reading.position));
-        };
-        match released(py, || pipeline.next_within(PAUSE)) {
-            Next::Result(part) => {
-                // The part before it is used up, and no memory is allocated for it.
-                self.found = part.found.into();
-                let known = self.end_offset.filter(|_| part.end_offset.is_some());
-                self.end_offset = part.end_offset.max(known);
-                if part.is_last {
-                    self.end(py);
-                }
-            }
-            Next::Waiting => {}
-            Next::End => self.end(py),
-        }
-        Waited::NotYet
-    }
-
-    /// Whether the parts read ahead are not the next ones.
-    fn is_elsewhere(&self, reading: &Reading<'_>) -> bool {
+    /// The next finding, or `None` if the core's reader has to read it. Fails at an interrupt, and if
+    /// no thread can be started. Without `py`, the threads must read a file.
+    pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
-        self.position != Some(reading.position) || !is_of_this_process
+        if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
+            // The cursor has since been used in another way, or this is a forked process, which has
+            // no copy of the threads, or this is the first call.
+            *self = ReadAhead::default();
+            self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
+            self.position = Some(reading.position);
+            self.pool = Some(Arc::clone(&reading.batches.pool));
+            self.may_run_python = py.is_some();
+        }
+        loop {
+            if let Some(found) = self.found.pop_front() {
+                self.position = end_of(&found);
+                return Ok(Some(found));
+            }
+            let Some(pipeline) = &self.pipeline else {
+                return Ok(self.rest(reading.position));
+            };
+            match released(py, || pipeline.next_within(PAUSE)) {
+                Next::Result(part) => {
+                    // The part before it is used up, and no memory is allocated for it.
+                    self.found = part.found.into();
+                    let known = self.end_offset.filter(|_| part.end_offset.is_some());
+                    self.end_offset = part.end_offset.max(known);
+                    if part.is_last {
+                        self.end(py);
+                    }
+                }
+                Next::Waiting => {}
+                Next::End => self.end(py),
+            }
+            // Also after a part: parts of zeros contain no records, and may come without end.
+            check_for_interrupt(py)?;
+        }
     }
 
-    /// Where the reader itself continues, if not at `position`.
+    /// Whether the threads read for these batches.
+    pub(super) fn is_for(&self, batches: &Batches) -> bool {
+        self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
+    }
+
+    /// Where the core's reader continues, if not at `position`.
     fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
         Some(Ahead::Rest(end_offset))
-    }
-
-    /// Ends the threads and discards their findings. Without `py`, they must read a file.
-    pub(crate) fn stop(&mut self, py: Option<Python<'_>>) {
-        self.found.clear();
-        self.end_offset = None;
-        self.position = None;
-        self.end(py);
-    }
-
-    /// [`stop`](Self::stop), from a thread that might not hold the interpreter, and perhaps when an
-    /// object is destroyed.
-    fn stop_anywhere(&mut self) {
-        let stopped = Python::try_attach(|py| {
-            let _kept = KeptException::new(py);
-            self.stop(Some(py));
-        });
-        if let (None, Some(pipeline)) = (stopped, self.pipeline.take()) {
-            // The interpreter has shut down, and the process is about to exit.
-            pipeline.abandon();
-        }
     }
 
     fn end(&mut self, py: Option<Python<'_>>) {
@@ -216,41 +159,40 @@ impl ReadAhead {
             released(py, || drop(pipeline));
         }
     }
-
-    /// Starts threads at the position of the reader. Returns `None` if a single thread is at least
-    /// as fast.
-    fn start(&self, reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
-        let batch_len = (reading.target_len as u64).min(4 * PART_LENS.end());
-        let batch_len = batch_len.next_multiple_of(BLOCK_LEN as u64);
-        let range = range_of(reading.position, reading.options.end);
-        let parts = Parts::for_threads(
-            &reading.options.clone().with_range(range),
-            reading.source.len()?,
-            self.threads,
-            batch_len.max(*PART_LENS.start())..=batch_len.max(*PART_LENS.end()),
-        );
-        if reading.target_len < TARGET_LEN_MIN || !parts.are_worth(self.threads) {
-            return Ok(None);
-        }
-        let workers = (0..self.threads).map(|_| {
-            let input = reading.source.another().ok_or(io::ErrorKind::Unsupported)?;
-            let mut worker = Worker {
-                reader: SourceReader::with_source(source_at(input, 0)?, parts.options(0)),
-                parts: parts.clone(),
-                begins_range: reading.begins_range,
-                pool: Arc::clone(reading.pool),
-                target_len: reading.target_len,
-            };
-            Ok(move |part| worker.read(part))
-        });
-        Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
-    }
 }
 
-/// The result of [`ReadAhead::wait`].
-enum Waited {
-    Done(Option<Ahead>),
-    NotYet,
+/// Starts threads at the position of the cursor. Returns `None` if a single thread is at least
+/// as fast.
+fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
+    let Batches {
+        target_len,
+        threads,
+        ref pool,
+    } = *reading.batches;
+    let batch_len = (target_len as u64).min(4 * PART_LENS.end());
+    let batch_len = batch_len.next_multiple_of(BLOCK_LEN as u64);
+    let range = range_of(reading.position, reading.options.end);
+    let parts = Parts::for_threads(
+        &reading.options.clone().with_range(range),
+        reading.source.len()?,
+        threads,
+        batch_len.max(*PART_LENS.start())..=batch_len.max(*PART_LENS.end()),
+    );
+    if target_len < TARGET_LEN_MIN || !parts.are_worth(threads) {
+        return Ok(None);
+    }
+    let workers = (0..threads).map(|_| {
+        let input = reading.source.another().ok_or(io::ErrorKind::Unsupported)?;
+        let mut worker = Worker {
+            reader: SourceReader::with_source(source_at(input, 0)?, parts.options(0)),
+            parts: parts.clone(),
+            begins_range: reading.begins_range,
+            pool: Arc::clone(pool),
+            target_len,
+        };
+        Ok(move |part| worker.read(part))
+    });
+    Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
 }
 
 /// Whether the interpreter is shutting down: global variables are destroyed then.
@@ -263,15 +205,7 @@ fn is_shutting_down(py: Python<'_>) -> bool {
     asked.unwrap_or(true)
 }
 
-/// Runs `work`, which waits for the threads, with the interpreter released: they may need it.
-fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {
-    match py {
-        Some(py) => py.detach(work),
-        None => work(),
-    }
-}
-
-/// The position of a reader after it has returned `found`.
+/// The position of a cursor after it has returned `found`.
 fn end_of(found: &Ahead) -> Option<u64> {
     match found {
         Ahead::Records(batch) => Some(batch.end_offset()),
@@ -280,7 +214,7 @@ fn end_of(found: &Ahead) -> Option<u64> {
             kind: ErrorKind::Corruption { region, .. },
             ..
         }) => Some(region.end),
-        // Tried again from the reader's position.
+        // Tried again from the position of the cursor.
         Ahead::Failed(_) => None,
         Ahead::Rest(offset) => Some(*offset),
     }
@@ -290,8 +224,16 @@ fn end_of(found: &Ahead) -> Option<u64> {
 /// fields are dropped: a thread may need the interpreter in order to end.
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        if self.pipeline.is_some() {
-            self.stop_anywhere();
+        if self.pipeline.is_none() || !self.may_run_python {
+            return;
+        }
+        let ended = Python::try_attach(|py| {
+            let _kept = KeptException::new(py);
+            self.end(Some(py));
+        });
+        if let (None, Some(pipeline)) = (ended, self.pipeline.take()) {
+            // The interpreter has shut down, and the process is about to exit.
+            pipeline.abandon();
         }
     }
 }
@@ -379,30 +321,5 @@ impl Worker {
             }
         }
         pool.put(batch);
-    }
-}
-
-/// Ends the threads of the [`ReadAhead`] that reads for a reader when the reader is closed.
-#[derive(Default)]
-pub(crate) struct StopThreadsOnDrop(Weak<Mutex<ReadAhead>>);
-
-impl StopThreadsOnDrop {
-    pub(crate) fn new(ahead: &SharedReadAhead) -> Self {
-        StopThreadsOnDrop(Arc::downgrade(ahead))
-    }
-
-    pub(crate) fn is_of(&self, ahead: &SharedReadAhead) -> bool {
-        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(ahead))
-    }
-}
-
-impl Drop for StopThreadsOnDrop {
-    fn drop(&mut self) {
-        // Only a thread that holds the reader's lock locks the `ReadAhead`.
-        if let Some(ahead) = self.0.upgrade()
-            && let Ok(mut ahead) = ahead.try_lock()
-        {
-            ahead.stop_anywhere();
-        }
     }
 }

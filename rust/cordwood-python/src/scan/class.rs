@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-use cordwood::damage::Severity;
 use cordwood::{Compression, Dialect, ReadOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,18 +11,15 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
 use super::paths::Paths;
-use super::plan::Plan;
+use super::plan::{LogState, Plan};
 use super::source::Source;
 use super::stream::Stream;
-use crate::arrow::columns::{Column, TARGET_LEN};
+use crate::arrow::columns::Column;
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
 use crate::interpreter::python_code::PythonCode;
-use crate::memory::batch_pool::Pool;
-use crate::reader::read_ahead::batch_count_max;
 use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
 use crate::values::pickle::not_pickled;
-use crate::values::{Outcome, listed};
 
 /// The records of logs as a table, for everything that reads Arrow: the result of `scan`.
 ///
@@ -56,8 +52,7 @@ impl Scan {
         let is_binary = asks_for_binary(requested_schema, Column::Record.name())?;
         note_main_thread(py)?;
         let sources = self.sources.iter().map(|source| source.clone_ref(py)).collect();
-        let pool = Pool::new(batch_count_max(self.plan.threads, TARGET_LEN));
-        let stream = Stream::new(Arc::clone(&self.plan), sources, is_binary, pool);
+        let stream = Stream::new(Arc::clone(&self.plan), sources, is_binary);
         stream_capsule(py, stream)
     }
 
@@ -82,9 +77,9 @@ impl Scan {
     /// started. For each source, the first 100,000 regions are listed.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let findings: Vec<_> = self.plan.latest().logs.iter().map(|log| log.findings.clone()).collect();
-        let listed: PyResult<Vec<_>> = findings.iter().map(|findings| listed(py, findings)).collect();
-        PyTuple::new(py, listed?)
+        let latest = self.plan.latest();
+        let tuples = latest.iter().map(|log| log.skipped.tuple(py));
+        PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Whether no damage has been found: no region of severity `"corruption"` in any source.
@@ -92,11 +87,7 @@ impl Scan {
     /// These are the findings so far of the most recently started reading.
     #[getter]
     fn ok(&self) -> bool {
-        let latest = self.plan.latest();
-        latest
-            .logs
-            .iter()
-            .all(|log| log.findings.len_of(Severity::Corruption) == 0)
+        self.plan.latest().iter().all(|log| log.skipped.is_ok())
     }
 
     /// How reading each source ended: an `Outcome` for each, in order.
@@ -105,18 +96,8 @@ impl Scan {
     /// has not reached. Empty if none has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let outcomes: Vec<_> = {
-            let latest = self.plan.latest();
-            latest
-                .logs
-                .iter()
-                .map(|log| {
-                    let zeros = log.file_len.and_then(|len| log.findings.zeros_before(len));
-                    Outcome::at(log.position, log.end, zeros)
-                })
-                .collect()
-        };
-        PyTuple::new(py, outcomes)
+        let latest = self.plan.latest();
+        PyTuple::new(py, latest.iter().map(LogState::outcome))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -277,7 +258,7 @@ pub(crate) fn scan<'py>(
             threads,
             paths: Paths::new(&sources)?,
             openings: sources.iter().map(|_| AtomicU64::new(0)).collect(),
-            latest: Mutex::default(),
+            latest: Mutex::new(Arc::new([])),
         }),
         sources,
     };

@@ -1,13 +1,14 @@
 //! The sources of a scan, its options, and its findings.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cordwood::damage::Findings;
-use cordwood::{End, ReadOptions};
+use cordwood::ReadOptions;
 
 use super::paths::Paths;
 use crate::arrow::columns::Column;
+use crate::reader::skipped::Skipped;
+use crate::values::Outcome;
 
 /// The sources and the options: the same for all streams of a scan.
 pub(super) struct Plan {
@@ -19,22 +20,33 @@ pub(super) struct Plan {
     pub(super) paths: Paths,
     /// How many times each source was opened.
     pub(super) openings: Vec<AtomicU64>,
-    pub(super) latest: Mutex<Latest>,
+    /// The most recently started reading.
+    pub(super) latest: Mutex<Reading>,
 }
 
-/// The findings of the most recently started reading.
-#[derive(Default)]
-pub(super) struct Latest {
-    pub(super) number: u64,
-    pub(super) logs: Vec<LogState>,
-}
+/// The findings of one reading in each source.
+pub(super) type Reading = Arc<[LogState]>;
 
-#[derive(Default, Clone)]
 pub(super) struct LogState {
-    pub(super) findings: Findings,
-    pub(super) position: u64,
-    pub(super) end: Option<End>,
-    pub(super) file_len: Option<u64>,
+    pub(super) skipped: Skipped,
+    outcome: Mutex<Outcome>,
+}
+
+impl LogState {
+    fn new() -> Self {
+        LogState {
+            skipped: Skipped::default(),
+            outcome: Mutex::new(Outcome::at(0, None, None)),
+        }
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        *lock(&self.outcome)
+    }
+
+    pub(super) fn set_outcome(&self, outcome: Outcome) {
+        *lock(&self.outcome) = outcome;
+    }
 }
 
 impl Plan {
@@ -42,25 +54,18 @@ impl Plan {
         self.columns.contains(&column)
     }
 
-    pub(super) fn latest(&self) -> MutexGuard<'_, Latest> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn latest(&self) -> Reading {
+        Arc::clone(&lock(&self.latest))
     }
 
-    /// Begins a reading, and returns its number.
-    pub(super) fn begin(&self) -> u64 {
-        let mut latest = self.latest();
-        latest.number += 1;
-        latest.logs = vec![LogState::default(); self.openings.len()];
-        latest.number
+    /// Begins a reading.
+    pub(super) fn begin(&self) -> Reading {
+        let reading: Reading = self.openings.iter().map(|_| LogState::new()).collect();
+        *lock(&self.latest) = Arc::clone(&reading);
+        reading
     }
+}
 
-    /// Notes the findings of the reading with this number in a log, unless another has begun.
-    pub(super) fn note(&self, reading: u64, source: usize, change: impl FnOnce(&mut LogState)) {
-        let mut latest = self.latest();
-        if latest.number == reading
-            && let Some(log) = latest.logs.get_mut(source)
-        {
-            change(log);
-        }
-    }
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use crate::arrow::Failure;
 use crate::arrow::failure::{attached, failure};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
-use crate::io::source::{FileInput, Input, OpenedReader, is_seekable, open_reader, ranges_of};
+use crate::io::source::{OpenedReader, is_seekable, open_path, open_reader, ranges_of};
 use crate::values::arguments::{path_of, refuse_text};
 use crate::values::error::of_call;
 
@@ -112,30 +112,7 @@ impl Source {
     /// Opens the source from its beginning. `is_again`: whether it has been opened before.
     pub(super) fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         match self {
-            Source::Path(path) => {
-                let reader = cordwood::Reader::open_with(path, options.clone());
-                let mut reader = reader.map_err(|error| failure(error, Some(path)))?;
-                let mut options = options.clone();
-                if options.start > 0 {
-                    // It begins in the middle of the file from now on.
-                    let format = reader.format().map_err(|error| failure(error, Some(path)))?;
-                    options = options.with_format(format);
-                }
-                let another = FileInput::new(reader.get_ref().get_ref().clone()).another();
-                let input = |file| {
-                    Box::new(FileInput {
-                        file,
-                        is_streamed: true,
-                    }) as Box<dyn Input>
-                };
-                let source = reader.into_inner().map(input);
-                Ok(OpenedReader {
-                    reader: cordwood::Reader::with_source(source, options.clone()),
-                    options,
-                    another,
-                    referent: None,
-                })
-            }
+            Source::Path(path) => open_path(path, options.clone()).map_err(|error| failure(error, Some(path))),
             Source::Content { object, .. } => attached(|py| open_reader(object.bind(py), options.clone())),
             Source::Object { object, begin } => attached(|py| {
                 let object = object.bind(py);

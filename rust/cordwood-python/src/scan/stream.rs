@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::open_log::{OpenLog, Rows};
-use super::plan::Plan;
+use super::plan::{Plan, Reading};
 use super::source::Source;
-use crate::arrow::columns::{Column, bool_column, number_column, offset_column, record_column};
-use crate::arrow::failure::{attached, io_failure};
-use crate::arrow::{Array, Batches, Failure, Field};
-use crate::memory::batch_pool::{Pool, PooledBatch};
+use crate::arrow::columns::{Column, TARGET_LEN, bool_column, number_column, offset_column, record_column};
+use crate::arrow::failure::{attached, failure, io_failure};
+use crate::arrow::{self, Array, Failure, Field};
+use crate::memory::batch_pool::PooledBatch;
+use crate::reader::cursor::{Batches, Cursor, Stop};
 
 /// A reading of all sources.
 pub(super) struct Stream {
@@ -17,72 +17,89 @@ pub(super) struct Stream {
     /// Its own references: the garbage collector must not mistake the scan's for all of them.
     sources: Vec<Source>,
     is_binary: bool,
-    pool: Arc<Pool>,
-    /// The number of this reading; `None` before it has begun.
-    reading: Option<u64>,
+    batches: Batches,
+    /// The findings; `None` before it has begun.
+    reading: Option<Reading>,
     /// The index of the source that is being read, or is read next.
     source: usize,
     log: Option<OpenLog>,
-    /// The failure, if it has failed: each further call fails in the same way.
-    failed: Option<Failure>,
 }
 
-impl Batches for Stream {
+/// A log that is being read.
+struct OpenLog {
+    cursor: Cursor,
+    /// How many times the source had been opened then, this time included.
+    opening: u64,
+}
+
+impl arrow::Batches for Stream {
     fn fields(&self) -> Vec<Field> {
         let columns = self.plan.columns.iter();
         columns.map(|column| column.field(self.is_binary)).collect()
     }
 
     fn next(&mut self) -> Result<Option<Array>, Failure> {
-        let plan = Arc::clone(&self.plan);
-        let reading = *self.reading.get_or_insert_with(|| plan.begin());
-        while self.failed.is_none() && self.source < self.sources.len() {
-            let mut rows = Rows {
-                records: self.pool.take(),
-                ..Rows::default()
+        let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.begin()));
+        while self.source < self.sources.len() {
+            let mut log = match self.log.take() {
+                Some(log) => log,
+                None => self.open(&reading)?,
             };
-            let filled = self.fill(reading, &mut rows);
-            let source = self.source;
-            match filled {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.log = None;
-                    self.source += 1;
-                }
-                Err(failure) => {
-                    self.log = None;
-                    self.failed = Some(failure);
-                }
+            self.check(&log)?;
+            let mut batch = log.cursor.next_batch(None, &self.batches, Ok);
+            let messages = log.cursor.report(&mut batch);
+            reading[self.source].set_outcome(log.cursor.outcome());
+            let path = log.cursor.reader.path();
+            if !messages.are_none() {
+                attached(|py| messages.log(py, path))?;
             }
-            if rows.len() > 0 {
-                return Ok(Some(self.table(source, rows)));
+            match batch {
+                Ok(batch) => {
+                    self.log = Some(log);
+                    return Ok(Some(self.table(&batch)));
+                }
+                Err(Stop::Skipped(_)) => self.log = Some(log),
+                Err(Stop::End) => self.source += 1,
+                Err(Stop::Failed(error)) => return Err(failure(error, path)),
+                Err(Stop::Raised(error)) => return attached(|_| Err(error)),
             }
-            self.pool.put(rows.records);
         }
-        self.failed.clone().map_or(Ok(None), Err)
+        Ok(None)
     }
 }
 
 impl Stream {
-    pub(super) fn new(plan: Arc<Plan>, sources: Vec<Source>, is_binary: bool, pool: Pool) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, sources: Vec<Source>, is_binary: bool) -> Self {
+        // Threads are not worth it without the records.
+        let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
+            batches: Batches::new(TARGET_LEN, threads),
             plan,
             sources,
             is_binary,
-            pool: Arc::new(pool),
             reading: None,
             source: 0,
             log: None,
-            failed: None,
         }
     }
 
-    /// Adds rows of the current source. Returns `false` if it has no more.
-    fn fill(&mut self, reading: u64, rows: &mut Rows) -> Result<bool, Failure> {
-        let mut log = match self.log.take() {
-            Some(log) => log,
-            None => self.open(reading)?,
-        };
+    fn open(&self, reading: &Reading) -> Result<OpenLog, Failure> {
+        let opening = self.plan.openings[self.source].fetch_add(1, Ordering::Relaxed) + 1;
+        let source = &self.sources[self.source];
+        let mut opened = source.open(&self.plan.source_options[self.source], opening > 1)?;
+        if !matches!(source, Source::Path(_)) {
+            // Threads cannot wait for the interpreter, which the consumer may hold: they read only
+            // files.
+            opened.another = None;
+        }
+        let skipped = reading[self.source].skipped.clone();
+        let mut cursor = Cursor::new(opened, skipped);
+        cursor.reader.set_keeps_data(self.plan.has(Column::Record));
+        Ok(OpenLog { cursor, opening })
+    }
+
+    /// Fails if another stream has moved the file object that this one reads.
+    fn check(&self, log: &OpenLog) -> Result<(), Failure> {
         if log.opening != self.plan.openings[self.source].load(Ordering::Relaxed)
             && matches!(self.sources[self.source], Source::Object { .. })
         {
@@ -90,56 +107,29 @@ impl Stream {
                 "another stream has started reading the same file object: read the streams one after the other, or scan a path",
             ));
         }
-        let filled = log.fill(&self.plan, &self.pool, rows);
-        let (position, end, file_len) = (log.position, log.reader.end(), log.reader.file_len());
-        self.plan.note(reading, self.source, |found| {
-            found.position = position;
-            found.end = end;
-            found.file_len = file_len;
-        });
-        let filled = filled?;
-        self.log = Some(log);
-        Ok(filled)
+        Ok(())
     }
 
-    fn open(&self, reading: u64) -> Result<OpenLog, Failure> {
-        let opening = self.plan.openings[self.source].fetch_add(1, Ordering::Relaxed) + 1;
-        let source = &self.sources[self.source];
-        let opened = source.open(&self.plan.source_options[self.source], opening > 1)?;
-        // Threads cannot wait for the interpreter, which the consumer may hold: they read only
-        // files.
-        let is_file = matches!(source, Source::Path(_));
-        Ok(OpenLog::new(&self.plan, reading, self.source, opening, opened, is_file))
-    }
-
-    fn table(&self, source: usize, mut rows: Rows) -> Array {
-        let len = rows.len();
-        let plan = &self.plan;
-        let records = &rows.records;
-        if records.len() == len {
-            if plan.has(Column::EndOffset) && rows.end_offsets.is_empty() {
-                let ends = (0..len).map(|row| records.record_end_offset(row).unwrap_or_default());
-                rows.end_offsets = ends.collect();
+    fn table(&self, batch: &Arc<PooledBatch>) -> Array {
+        let records = batch.records();
+        let rows = 0..records.len();
+        let columns = self.plan.columns.iter().map(|column| match column {
+            Column::Offset => offset_column(batch),
+            Column::Record => record_column(batch, self.is_binary),
+            Column::EndOffset => {
+                let ends = rows
+                    .clone()
+                    .map(|row| records.record_end_offset(row).unwrap_or_default());
+                number_column(ends.collect())
             }
-            if plan.has(Column::Salvaged) && rows.salvaged.is_empty() {
-                rows.salvaged = (0..len).map(|row| records.is_salvaged(row)).collect();
+            Column::Length => {
+                let ends = records.offsets().windows(2);
+                number_column(ends.map(|ends| (ends[1] - ends[0]) as u64).collect())
             }
-            if plan.has(Column::Length) && rows.lens.is_empty() {
-                let lens = records.offsets().windows(2).map(|ends| (ends[1] - ends[0]) as u64);
-                rows.lens = lens.collect();
-            }
-        }
-        let batch = Arc::new(PooledBatch::new(rows.records, Arc::clone(&self.pool)));
-        let columns = plan.columns.iter().map(|column| match column {
-            Column::Offset if batch.records().is_empty() => number_column(std::mem::take(&mut rows.offsets)),
-            Column::Offset => offset_column(&batch),
-            Column::Record => record_column(&batch, self.is_binary),
-            Column::EndOffset => number_column(std::mem::take(&mut rows.end_offsets)),
-            Column::Length => number_column(std::mem::take(&mut rows.lens)),
-            Column::Path => plan.paths.column(source, len),
-            Column::Salvaged => bool_column(&rows.salvaged),
+            Column::Path => self.plan.paths.column(self.source, rows.len()),
+            Column::Salvaged => bool_column(&rows.clone().map(|row| records.is_salvaged(row)).collect::<Vec<_>>()),
         });
-        Array::table(len, columns.collect())
+        Array::table(rows.len(), columns.collect())
     }
 }
 

@@ -288,6 +288,9 @@ impl<S: Source> Reader<S> {
     /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not
     /// enough memory for the next record, which is then still found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
+        if !self.decoder.keeps_data() {
+            return self.move_places(batch, target_len);
+        }
         loop {
             if let Some(span) = self.decoder.peek_of_run() {
                 // Reserves for all records of a run at once: they are in one block.
@@ -337,6 +340,23 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// [`move_found`](Self::move_found) for a reader that does not keep the bytes of records: `batch`
+    /// gets their places and lengths.
+    fn move_places(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
+        while self.find() {
+            if batch.reserve(1, 0).is_err() {
+                return Err(self.out_of_memory());
+            }
+            let Some(next) = self.next_found() else { break };
+            batch.add_place(next.record());
+            next.take();
+            if batch.is_full(target_len) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Copies a record that was found to `batch`, without taking it.
     fn push_found(&self, batch: &mut RecordBatch, span: RecordSpan) -> Result<(), Error> {
         if batch.reserve(1, self.data_len(span) as usize).is_err() {
@@ -345,7 +365,7 @@ impl<S: Source> Reader<S> {
         batch.keep_end(span.offset);
         let pieces = self.decoder.pieces(self.source.window(), span);
         pieces.for_each(|piece| append(&mut batch.data, piece));
-        batch.end_record(span.offset, span.end_offset, span.is_salvaged);
+        batch.end_record(batch.data.len(), span.offset, span.end_offset, span.is_salvaged);
         Ok(())
     }
 

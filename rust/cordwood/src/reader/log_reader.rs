@@ -496,7 +496,8 @@ impl<S: Source> Reader<S> {
     }
 
     /// Sets whether the bytes of fragmented records are kept. If not, only the length of a
-    /// [found](Self::found) record may be asked for.
+    /// [found](Self::found) record may be asked for, and [`move_found`](Self::move_found) moves only
+    /// the places and lengths of records.
     // Hidden: for the binding, which makes tables without the column of the records.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {

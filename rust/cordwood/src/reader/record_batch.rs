@@ -3,7 +3,7 @@
 
 use std::collections::TryReserveError;
 
-use super::{Found, Reader, Source};
+use super::{Found, FoundRecord, Reader, Source};
 use crate::copy::{append, try_reserve};
 use crate::decode::Rest;
 use crate::error::Error;
@@ -213,17 +213,29 @@ impl RecordBatch {
     #[inline]
     pub(super) fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
         append(&mut self.data, record);
-        self.end_record(offset, end_offset, false);
+        self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Ends a record whose bytes have been appended.
+    /// Adds the place and the length of a record for which there is room, without its bytes.
+    pub(super) fn add_place(&mut self, record: FoundRecord<'_>) {
+        let begin = self.offsets[self.len()] as usize;
+        self.keep_end(record.offset);
+        self.end_record(
+            begin + record.len() as usize,
+            record.offset,
+            record.end_offset,
+            record.is_salvaged,
+        );
+    }
+
+    /// Ends a record whose bytes have been appended: with them, there are `data_len`.
     #[inline]
-    pub(super) fn end_record(&mut self, offset: u64, end_offset: u64, is_salvaged: bool) {
+    pub(super) fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
         if is_salvaged {
             self.salvaged.push(self.len());
         }
         // A buffer is never longer than i64::MAX.
-        self.offsets.push(self.data.len() as i64);
+        self.offsets.push(data_len as i64);
         self.record_offsets.push(offset);
         self.end_offset = end_offset;
     }

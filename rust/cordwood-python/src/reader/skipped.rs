@@ -1,0 +1,77 @@
+//! The skipped regions of one reading of a log.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cordwood::damage::{Finding, Findings, Severity, SkippedRegion};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::values::listed;
+
+/// The regions that a reading has skipped so far, and the tuple of them. The reading adds to them;
+/// the Python object that shows them may be used by another thread meanwhile, and outlive it.
+#[derive(Clone, Default)]
+pub(crate) struct Skipped(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    findings: Findings,
+    /// Built on request, and kept until there is more to show.
+    tuple: Option<Py<PyTuple>>,
+    /// How many times the findings have changed.
+    changes: u64,
+}
+
+impl Skipped {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Findings)) {
+        let state = &mut *self.lock();
+        change(&mut state.findings);
+        // The regions refer to no other objects, so dropping them runs no Python code.
+        state.tuple = None;
+        state.changes += 1;
+    }
+
+    pub(crate) fn add(&self, region: SkippedRegion) {
+        self.change(|findings| findings.add(Finding::new(region)));
+    }
+
+    pub(crate) fn clear(&self) {
+        self.change(|findings| *findings = Findings::default());
+    }
+
+    /// The listed regions, without a lock while they are made: that can run Python code.
+    pub(crate) fn tuple(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let (findings, changes) = {
+            let state = self.lock();
+            if let Some(tuple) = &state.tuple {
+                return Ok(tuple.clone_ref(py));
+            }
+            (state.findings.clone(), state.changes)
+        };
+        let tuple = listed(py, &findings)?.unbind();
+        let mut state = self.lock();
+        if state.changes == changes {
+            state.tuple = Some(tuple.clone_ref(py));
+        }
+        Ok(tuple)
+    }
+
+    /// Whether none of the regions is damage.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.lock().findings.len_of(Severity::Corruption) == 0
+    }
+
+    /// Bytes in all regions, listed or not.
+    pub(crate) fn len(&self) -> u64 {
+        self.lock().findings.len()
+    }
+
+    /// See [`Findings::zeros_before`].
+    pub(crate) fn zeros_before(&self, end: u64) -> Option<u64> {
+        self.lock().findings.zeros_before(end)
+    }
+}
