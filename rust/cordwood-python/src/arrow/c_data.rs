@@ -140,35 +140,98 @@ impl Array {
     }
 
     fn export(self) -> ArrowArray {
-        let mut kept = Box::new(KeptArray {
+        let memory = KeptArray {
             addresses: self.buffers.iter().map(Memory::address).collect(),
             _memory: self.buffers,
-            children: self.children.into_iter().map(|child| boxed(child.export())).collect(),
-            dictionary: self
-                .dictionary
-                .map_or(ptr::null_mut(), |dictionary| boxed(dictionary.export())),
-        });
+        };
+        let children = self.children.into_iter().map(Array::export);
+        let dictionary = self.dictionary.map(|dictionary| dictionary.export());
+        let mut kept = Kept::new(children, dictionary, memory);
         ArrowArray {
             length: self.len as i64,
             null_count: self.null_count as i64,
             offset: 0,
-            n_buffers: kept.addresses.len() as i64,
+            n_buffers: kept.memory.addresses.len() as i64,
             n_children: kept.children.len() as i64,
-            buffers: kept.addresses.as_mut_ptr(),
+            buffers: kept.memory.addresses.as_mut_ptr(),
             children: kept.children.as_mut_ptr(),
             dictionary: kept.dictionary,
             release: Some(release_array),
-            private_data: boxed_any(kept),
+            private_data: Box::into_raw(kept).cast(),
         }
     }
 }
 
-fn boxed<T>(value: T) -> *mut T {
-    Box::into_raw(Box::new(value))
+/// The memory that an exported structure owns. `dictionary` is null if there is none.
+struct Kept<T, M> {
+    children: Vec<*mut T>,
+    dictionary: *mut T,
+    memory: M,
 }
 
-fn boxed_any<T>(value: Box<T>) -> *mut c_void {
-    Box::into_raw(value).cast()
+impl<T, M> Kept<T, M> {
+    fn new(children: impl Iterator<Item = T>, dictionary: Option<T>, memory: M) -> Box<Self> {
+        let boxed = |value| Box::into_raw(Box::new(value));
+        Box::new(Kept {
+            children: children.map(boxed).collect(),
+            dictionary: dictionary.map_or(ptr::null_mut(), boxed),
+            memory,
+        })
+    }
+}
+
+impl<T, M> Drop for Kept<T, M> {
+    fn drop(&mut self) {
+        let dictionary = (!self.dictionary.is_null()).then_some(self.dictionary);
+        for structure in self.children.drain(..).chain(dictionary) {
+            // SAFETY: each is a box from `new`, and is freed only here. One that was moved out has a
+            // null `release`, so that dropping it has no effect.
+            drop(unsafe { Box::from_raw(structure) });
+        }
+    }
+}
+
+/// The callback `release` of a structure, and its drop, which calls it.
+macro_rules! released {
+    ($structure:ty, $release:ident, $kept:ty) => {
+        /// # Safety
+        ///
+        /// The structure was made here, may have been moved, has not been released, and is used by
+        /// nobody else.
+        unsafe extern "C" fn $release(structure: *mut $structure) {
+            // SAFETY: the caller's promise. `private_data` was set to a box of this type when the
+            // structure was made, and is taken only once: `release` is null from here on.
+            let kept = unsafe {
+                (*structure).release = None;
+                Box::from_raw((*structure).private_data.cast::<$kept>())
+            };
+            // A panic must not leave this function.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
+        }
+
+        impl Drop for $structure {
+            fn drop(&mut self) {
+                if let Some(release) = self.release {
+                    // SAFETY: it has been neither released nor moved out, or `release` would be null.
+                    unsafe { release(self) }
+                }
+            }
+        }
+
+        // SAFETY: it refers to static text and to the memory that it owns, which can be sent: no part
+        // of it is bound to a thread. The interface allows any thread to release it.
+        unsafe impl Send for $structure {}
+    };
+}
+
+released!(ArrowArray, release_array, Kept<ArrowArray, KeptArray>);
+released!(ArrowSchema, release_schema, Kept<ArrowSchema, Cow<'static, CStr>>);
+released!(ArrowArrayStream, release_stream, KeptStream);
+
+/// The buffers of an array.
+struct KeptArray {
+    addresses: Vec<*const c_void>,
+    _memory: Vec<Memory>,
 }
 
 /// `struct ArrowArray` of the interface.
@@ -185,10 +248,6 @@ struct ArrowArray {
     release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
     private_data: *mut c_void,
 }
-
-// SAFETY: it refers to the memory of its `KeptArray`, which can be sent: no part of it is bound to
-// a thread. The interface allows any thread to release it.
-unsafe impl Send for ArrowArray {}
 
 impl ArrowArray {
     /// A released array: the end of a stream.
@@ -208,45 +267,6 @@ impl ArrowArray {
     }
 }
 
-impl Drop for ArrowArray {
-    fn drop(&mut self) {
-        if let Some(release) = self.release {
-            // SAFETY: it has been neither released nor moved out, or `release` would be null.
-            unsafe { release(self) }
-        }
-    }
-}
-
-/// The memory that an exported array owns.
-struct KeptArray {
-    addresses: Vec<*const c_void>,
-    _memory: Vec<Memory>,
-    /// Each from [`boxed`].
-    children: Vec<*mut ArrowArray>,
-    /// The same, or null.
-    dictionary: *mut ArrowArray,
-}
-
-/// # Safety
-///
-/// `array` was made by [`Array::export`], may have been moved, and has not been released.
-unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: the caller's promise: the array is valid, and nobody else uses it; `private_data`
-    // was set by `export`, and is taken only once: `release` is null from here on. Children and the
-    // dictionary are boxes from `export`, and are freed only here; one that was moved out has a
-    // null `release`, so that dropping it has no effect.
-    unsafe {
-        (*array).release = None;
-        let kept = Box::from_raw((*array).private_data.cast::<KeptArray>());
-        for &child in &kept.children {
-            drop(Box::from_raw(child));
-        }
-        if !kept.dictionary.is_null() {
-            drop(Box::from_raw(kept.dictionary));
-        }
-    }
-}
-
 /// `struct ArrowSchema` of the interface.
 #[repr(C)]
 struct ArrowSchema {
@@ -261,17 +281,6 @@ struct ArrowSchema {
     private_data: *mut c_void,
 }
 
-// SAFETY: it refers to static text and to its `KeptSchema`, which is not bound to a thread.
-unsafe impl Send for ArrowSchema {}
-
-/// The memory that an exported schema owns: its name, and boxes. `dictionary` is null if there is
-/// none.
-struct KeptSchema {
-    name: Cow<'static, CStr>,
-    children: Vec<*mut ArrowSchema>,
-    dictionary: *mut ArrowSchema,
-}
-
 const NULLABLE: i64 = 2;
 
 impl ArrowSchema {
@@ -282,22 +291,18 @@ impl ArrowSchema {
         children: Vec<ArrowSchema>,
         dictionary: Option<ArrowSchema>,
     ) -> Self {
-        let mut kept = Box::new(KeptSchema {
-            name,
-            children: children.into_iter().map(boxed).collect(),
-            dictionary: dictionary.map_or(ptr::null_mut(), boxed),
-        });
+        let mut kept = Kept::new(children.into_iter(), dictionary, name);
         ArrowSchema {
             format: format.as_ptr(),
             // Its address does not change when the box is moved: the text is static or on the heap.
-            name: kept.name.as_ptr(),
+            name: kept.memory.as_ptr(),
             metadata: ptr::null(),
             flags: if is_nullable { NULLABLE } else { 0 },
             n_children: kept.children.len() as i64,
             children: kept.children.as_mut_ptr(),
             dictionary: kept.dictionary,
             release: Some(release_schema),
-            private_data: boxed_any(kept),
+            private_data: Box::into_raw(kept).cast(),
         }
     }
 
@@ -317,32 +322,6 @@ impl ArrowSchema {
             field.children.iter().map(ArrowSchema::of_field).collect(),
             values,
         )
-    }
-}
-
-impl Drop for ArrowSchema {
-    fn drop(&mut self) {
-        if let Some(release) = self.release {
-            // SAFETY: it has been neither released nor moved out, or `release` would be null.
-            unsafe { release(self) }
-        }
-    }
-}
-
-/// # Safety
-///
-/// `schema` was made by [`ArrowSchema::new`], may have been moved, and has not been released.
-unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: as in `release_array`.
-    unsafe {
-        (*schema).release = None;
-        let kept = Box::from_raw((*schema).private_data.cast::<KeptSchema>());
-        for &child in &kept.children {
-            drop(Box::from_raw(child));
-        }
-        if !kept.dictionary.is_null() {
-            drop(Box::from_raw(kept.dictionary));
-        }
     }
 }
 
@@ -372,9 +351,6 @@ struct ArrowArrayStream {
     release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
     private_data: *mut c_void,
 }
-
-// SAFETY: it refers to its `KeptStream`, which can be sent, since `Batches` can.
-unsafe impl Send for ArrowArrayStream {}
 
 struct KeptStream {
     batches: Box<dyn Batches>,
@@ -427,20 +403,12 @@ impl ArrowArrayStream {
             get_next: Some(get_next),
             get_last_error: Some(get_last_error),
             release: Some(release_stream),
-            private_data: boxed_any(Box::new(KeptStream {
+            private_data: Box::into_raw(Box::new(KeptStream {
                 batches,
                 failed: None,
                 last_error: None,
-            })),
-        }
-    }
-}
-
-impl Drop for ArrowArrayStream {
-    fn drop(&mut self) {
-        if let Some(release) = self.release {
-            // SAFETY: it has been neither released nor moved out, or `release` would be null.
-            unsafe { release(self) }
+            }))
+            .cast(),
         }
     }
 }
@@ -475,20 +443,6 @@ unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_c
     // SAFETY: the caller's promise; `new` has set `private_data`.
     let kept = unsafe { &*(*stream).private_data.cast::<KeptStream>() };
     kept.last_error.as_ref().map_or(ptr::null(), |text| text.as_ptr())
-}
-
-/// # Safety
-///
-/// `stream` is as for [`get_schema`].
-unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
-    // SAFETY: the caller's promise; `private_data` was set by `new`, and is taken only once:
-    // `release` is null from here on.
-    let kept = unsafe {
-        (*stream).release = None;
-        Box::from_raw((*stream).private_data.cast::<KeptStream>())
-    };
-    // A panic must not leave this function.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
 }
 
 /// The capsule of a schema.

@@ -60,12 +60,8 @@ pub(crate) fn fragments(
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
 ) -> PyResult<Fragments> {
-    Ok(Fragments(Exclusive::new(Some(FragmentReader::open(
-        source,
-        dialect,
-        log_number,
-        compression,
-    )?))))
+    let reader = FragmentReader::open(source, dialect, log_number, compression)?;
+    Ok(Fragments(Exclusive::new(Some(reader))))
 }
 
 /// The iterator that `fragments` returns.
@@ -79,18 +75,17 @@ impl Fragments {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut state = self.0.lock(py)?;
-        let _owner = self.0.may_run_python();
-        let Some(fragments) = &mut *state else { return Ok(None) };
-        let Some(found) = fragments.peek(py)? else {
-            return Ok(None);
-        };
-        // The first one imports its class, during which a handler of a signal may run.
-        let fragment = Fragment(found)
-            .into_pyobject(py)
-            .map_err(|raised| of_call(py, raised))?;
-        fragments.advance();
-        Ok(Some(fragment))
+        self.with_reader(py, |fragments| {
+            let Some(found) = fragments.peek(py)? else {
+                return Ok(None);
+            };
+            // The first one imports its class, during which a handler of a signal may run.
+            let fragment = Fragment(found)
+                .into_pyobject(py)
+                .map_err(|raised| of_call(py, raised))?;
+            fragments.advance();
+            Ok(Some(fragment))
+        })
     }
 
     /// The findings in the log so far.
@@ -99,9 +94,7 @@ impl Fragments {
     /// it belongs, and how many of its records begin after damage in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
-        let mut state = self.0.lock(py)?;
-        let _owner = self.0.may_run_python();
-        state.as_mut().ok_or_else(cleared)?.summary(py)
+        self.with_reader(py, |fragments| fragments.summary(py))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -115,6 +108,15 @@ impl Fragments {
     fn __clear__(&self) {
         let cleared = self.0.try_lock().and_then(|mut state| state.take());
         drop(cleared);
+    }
+}
+
+impl Fragments {
+    fn with_reader<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut FragmentReader) -> PyResult<T>) -> PyResult<T> {
+        let mut state = self.0.lock(py)?;
+        let _owner = self.0.may_run_python();
+        let cleared = || PyRuntimeError::new_err("the garbage collector has cleared the iterator");
+        use_it(state.as_mut().ok_or_else(cleared)?)
     }
 }
 
@@ -139,17 +141,13 @@ pub(crate) fn runs(
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
 ) -> PyResult<Runs> {
-    let fragments = FragmentReader::open(source, dialect, log_number, compression)?;
-    Ok(Runs(Exclusive::new(Some((fragments, None)))))
+    let fragments = fragments(source, dialect, log_number, compression)?;
+    Ok(Runs(Py::new(source.py(), fragments)?))
 }
 
 /// The iterator that `runs` returns. A run does not cross the end of a block.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Runs(Exclusive<Option<(FragmentReader, Option<Begun>)>>);
-
-/// The first fragment of a run that has not been returned, where the run ends so far, and the number
-/// of its fragments.
-type Begun = (ops::Fragment, u64, u64);
+pub(crate) struct Runs(Py<Fragments>);
 
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
@@ -160,59 +158,23 @@ impl Runs {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Run>> {
-        let mut state = self.0.lock(py)?;
-        let _owner = self.0.may_run_python();
-        let Some((fragments, begun)) = &mut *state else {
-            return Ok(None);
-        };
-        let kind = |fragment: ops::Fragment| {
-            let reason = fragment.reason.map(cordwood::damage::Reason::as_str);
-            (fragment.block, fragment.kind, reason)
-        };
-        while let Some(next) = fragments.peek(py)? {
-            let (first, end, count) = begun.get_or_insert((next, next.offset, 0));
-            if kind(next) != kind(*first) {
-                break;
-            }
-            (*end, *count) = (next.end_offset, *count + 1);
-            fragments.advance();
-        }
-        Ok(begun.take().map(|(first, end, count)| {
-            let (_, name, reason) = kind(first);
-            let severity = first.reason.map(|reason| reason.severity().as_str());
-            (first.offset, end, name.as_str(), reason, severity, count)
-        }))
+        self.0.get().with_reader(py, |fragments| fragments.next_run(py))
     }
 
     /// As `Fragments.found`.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
-        let mut state = self.0.lock(py)?;
-        let _owner = self.0.may_run_python();
-        state.as_mut().ok_or_else(cleared)?.0.summary(py)
+        self.0.get().found(py)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        match self.0.try_lock().as_deref() {
-            Some(Some((fragments, _))) => fragments.traverse(&visit),
-            _ => Ok(()),
-        }
-    }
-
-    fn __clear__(&self) {
-        let cleared = self.0.try_lock().and_then(|mut state| state.take());
-        drop(cleared);
+        visit.call(&self.0)
     }
 }
 
 /// The dialect, the log number and the compression of a log; the number of another log to which all
 /// of it belongs; and how many records begin after damage.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
-
-/// The garbage collector has cleared an iterator that somebody still uses.
-fn cleared() -> PyErr {
-    PyRuntimeError::new_err("the iterator was cleared")
-}
 
 /// One of two readers of the same source.
 struct Half {
@@ -243,6 +205,9 @@ struct FragmentReader {
     failed: Option<cordwood::Error>,
     /// Records after damage, in the findings.
     salvaged_count: u64,
+    /// The first fragment of a run that has not been returned, where the run ends so far, and the
+    /// number of its fragments.
+    begun: Option<(ops::Fragment, u64, u64)>,
 }
 
 impl FragmentReader {
@@ -289,6 +254,7 @@ impl FragmentReader {
             found: Vec::new().into_iter(),
             failed: None,
             salvaged_count: 0,
+            begun: None,
         })
     }
 
@@ -325,6 +291,26 @@ impl FragmentReader {
     #[inline]
     fn advance(&mut self) {
         self.found.next();
+    }
+
+    fn next_run(&mut self, py: Python<'_>) -> PyResult<Option<Run>> {
+        let kind = |fragment: ops::Fragment| {
+            let reason = fragment.reason.map(cordwood::damage::Reason::as_str);
+            (fragment.block, fragment.kind, reason)
+        };
+        while let Some(next) = self.peek(py)? {
+            let (first, end, count) = self.begun.get_or_insert((next, next.offset, 0));
+            if kind(next) != kind(*first) {
+                break;
+            }
+            (*end, *count) = (next.end_offset, *count + 1);
+            self.advance();
+        }
+        Ok(self.begun.take().map(|(first, end, count)| {
+            let (_, name, reason) = kind(first);
+            let severity = first.reason.map(|reason| reason.severity().as_str());
+            (first.offset, end, name.as_str(), reason, severity, count)
+        }))
     }
 
     /// Finds the next fragments. An error comes after those before it; Ctrl-C is raised at once.
