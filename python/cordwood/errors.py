@@ -234,16 +234,20 @@ class _ChangedError(CordwoodError):
 
 
 class LogTruncatedError(_ChangedError):
-    """A log ends before the offset at which reading was to begin.
+    """A log ends before the offset at which reading was to begin, or begins after it.
 
     That is the `start` of a reader, the target of a `seek`, or how far a follower has read. The file was cut short, or
-    it is another file, in which the offset has no meaning.
+    it is another file, in which the offset has no meaning. Or a log in segments begins after that offset, because its
+    oldest segments were pruned: `first_offset` says where.
 
     Attributes:
         path: The path of the log; `None` if the source has no path.
         offset: The file offset at which reading was to begin.
         file_len: The length of the file, in bytes; `None` if it is not known, as for an object with `read`.
+        first_offset: Where the log begins, if segments before that offset were pruned; otherwise `None`.
     """
+
+    first_offset: int | None = None
 
 
 class LogRotatedError(_ChangedError):

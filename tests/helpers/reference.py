@@ -13,9 +13,9 @@ That is what a range promises, and an implementation that starts in the middle o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from struct import Struct
 
 import containers
@@ -46,6 +46,8 @@ CORRUPTION = frozenset(
         "bad_container",
         "bad_compression",
         "unsupported_compression",
+        "missing_segment",
+        "grown_segment",
     }
 )
 
@@ -588,3 +590,49 @@ def events(
         yield End("clean", limit)  # Perhaps in a container.
     else:
         yield End("clean", next((begin for begin in boundaries if begin >= limit), len(data)))
+
+
+# A log in segments ("Logs in segments")
+
+
+def events_of_segments(
+    files: dict[int, bytes], *, salvage: bool = False, dialect: Dialect = LEVELDB
+) -> Iterator[Record | Skipped | End]:
+    """The events of a log whose files begin at these offsets. A file ends where the next one begins, whatever follows.
+
+    An incomplete record or zeros at the end of a file, except the newest, are a part of the break after it.
+    """
+    for origin, following in pairwise([*sorted(files), None]):
+        data = files[origin] if following is None else files[origin][: following - origin]
+        *found, end = (moved(event, origin) for event in events(data, salvage=salvage, dialect=dialect))
+        if following is None:
+            yield from [*found, end]
+            return
+        torn = [event for event in found if is_torn_end(event, origin + len(data))]
+        yield from (event for event in found if event not in torn)
+        reached = min([begin_of(event) for event in torn], default=origin + len(data))
+        if reached < following:
+            yield Skipped(reached, following, "missing_segment")
+        elif len(files[origin]) > len(data):
+            yield Skipped(following, following, "grown_segment")
+
+
+def is_torn_end(event: Record | Skipped | End, file_end: int) -> bool:
+    """Whether it is at the end of a file, and could have been a record that was being written."""
+    if not isinstance(event, Skipped):
+        return False
+    return event.reason == "torn_tail" or (event.reason == "zero_fill" and event.end == file_end)
+
+
+def begin_of(event: Record | Skipped | End) -> int:
+    """Where it begins."""
+    return event.begin if isinstance(event, Skipped) else event.offset
+
+
+def moved(event: Record | Skipped | End, by: int) -> Record | Skipped | End:
+    """The same event in a file that begins at this offset."""
+    if isinstance(event, Skipped):
+        return replace(event, begin=event.begin + by, end=event.end + by)
+    if isinstance(event, Record):
+        return replace(event, offset=event.offset + by, end_offset=event.end_offset + by)
+    return replace(event, offset=event.offset + by)

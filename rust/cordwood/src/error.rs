@@ -88,6 +88,15 @@ pub enum ErrorKind {
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
+    /// Reading was to begin before the first offset of a log in [`segments`](crate::segments), or had
+    /// not got further when the oldest ones were removed. Every further call returns the same error.
+    #[non_exhaustive]
+    Pruned {
+        /// The log offset at which reading was to begin or to continue.
+        offset: u64,
+        /// The log offset at which the log begins.
+        first_offset: u64,
+    },
     /// The file is not a log of any dialect: it is in another known format, or in no known one.
     #[non_exhaustive]
     Foreign {
@@ -312,6 +321,7 @@ impl Error {
             ErrorKind::OverBudget { offset, .. }
             | ErrorKind::RecordTooLarge { offset, .. }
             | ErrorKind::Truncated { offset, .. }
+            | ErrorKind::Pruned { offset, .. }
             | ErrorKind::Unsupported {
                 unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
                 ..
@@ -369,6 +379,7 @@ impl ErrorKind {
             ErrorKind::Io { source } if source.get_ref().is_some_and(|source| source.is::<Cut>()) => Hint::Reopen,
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
+            | ErrorKind::Pruned { .. }
             | ErrorKind::NeverPacked { .. }
             | ErrorKind::NotASegment
             | ErrorKind::Locked
@@ -412,6 +423,10 @@ impl fmt::Display for ErrorKind {
                     ", but reading was to begin at {offset}: it was cut, or the offset belongs to another file"
                 )
             }
+            ErrorKind::Pruned { offset, first_offset } => write!(
+                f,
+                "the log begins at {first_offset}, but reading was to go on at {offset}: the records between were pruned"
+            ),
             ErrorKind::Foreign { foreign } => write!(f, "{foreign}"),
             ErrorKind::OtherLog {
                 log_number,
@@ -732,6 +747,7 @@ impl From<Error> for io::Error {
             | ErrorKind::NotASegment
             | ErrorKind::TornTail { .. } => io::ErrorKind::InvalidData,
             ErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            ErrorKind::Pruned { .. } => io::ErrorKind::NotFound,
             ErrorKind::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,
             ErrorKind::WrongDialect { .. }
             | ErrorKind::NeverAppended { .. }

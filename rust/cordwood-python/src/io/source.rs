@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cordwood::read::{FileReader, SeekSource, StreamSource};
+use cordwood::read::{FileReader, SeekSource, Source, StreamSource};
 use cordwood::{Dialect, Error, ErrorKind, ReadOptions};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
@@ -88,6 +88,12 @@ pub(crate) struct OpenedReader {
 pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
     options.check().map_err(|error| to_python(py, error, None))?;
+    if !is_url(source)?
+        && let Some(path) = path_of(source)?
+    {
+        let opened = py.detach(|| open_path(&path, options));
+        return opened.map_err(|error| to_python(py, error, Some(&path)));
+    }
     let begin = |dialect: Dialect| dialect.block_begin(options.start);
     let named = options.dialect.filter(|_| !options.must_look());
     let Opened { source, path, referent } = open(source, named.map_or(0, begin), &options)?;
@@ -139,15 +145,18 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
         options = options.with_format(reader.format()?);
     }
     let source = reader.into_inner().map(FileInput::boxed);
+    // Threads read one file.
+    let is_one_file = source.place().is_none();
     Ok(OpenedReader {
-        another: source.get_ref().another(),
+        another: source.get_ref().another().filter(|_| is_one_file),
         reader: cordwood::Reader::with_source(source, options.clone()),
         options,
         referent: None,
     })
 }
 
-/// Opens the user's source, at the offset `begin` of the log, to read the range of `options`.
+/// Opens the user's source: a path at its beginning; all others at the offset `begin` of the log,
+/// to read the range of `options`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, begin, options).map_err(|error| of_call(source.py(), error))
 }
@@ -158,10 +167,11 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         return open_ranges(&file, begin);
     }
     if let Some(path) = path_of(source)? {
-        let opened = py.detach(|| StreamSource::open(&path, begin));
-        let source = opened.map_err(|error| os_error(py, error, Some(&path)))?;
+        let opened = py.detach(|| StreamSource::open(&path));
         return Ok(Opened {
-            source: source.map(FileInput::boxed),
+            source: opened
+                .map_err(|error| to_python(py, error, Some(&path)))?
+                .map(FileInput::boxed),
             path: Some(path),
             referent: None,
         });

@@ -4,7 +4,7 @@ use std::io::{self, Read, SeekFrom};
 use std::path::PathBuf;
 use std::vec;
 
-use cordwood::read::StreamSource;
+use cordwood::read::{Source as _, StreamSource};
 use cordwood::{Compression, Dialect, OnCorruption, ReadOptions, ops};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::exclusive::Exclusive;
 use crate::io::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
 use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
-use crate::values::error::{check_signals, of_call, to_python, unsupported};
+use crate::values::error::{check_signals, of_call, os_error, to_python, unsupported};
 use crate::values::options::{compression_name, compression_of, dialect_of};
 
 /// The maximum number of fragments found per step, with the interpreter released.
@@ -226,6 +226,13 @@ impl FragmentReader {
             path,
             referent,
         } = open(source, 0, &options)?;
+        if ahead.place().is_some() {
+            return Err(os_error(
+                source.py(),
+                io::ErrorKind::IsADirectory.into(),
+                path.as_deref(),
+            ));
+        }
         // A file or a buffer can be read at two positions, unless it is a pipe; an object is
         // shared.
         let another = ahead.get_ref().another();
@@ -241,7 +248,7 @@ impl FragmentReader {
             }
         };
         let half = |source: InputSource| {
-            source.map(|input| Half {
+            source.map(move |input| Half {
                 input,
                 position: is_shared.then_some(0),
             })

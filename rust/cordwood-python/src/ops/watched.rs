@@ -134,7 +134,11 @@ impl Seek for Watched {
 /// Watches a source. `position` is where it is in the file, if other sources read the same file.
 pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>, position: Option<u64>) -> StreamSource<Watched> {
     let watch = Arc::clone(watch);
-    source.map(|input| Watched { input, position, watch })
+    source.map(move |input| Watched {
+        input,
+        position,
+        watch: Arc::clone(&watch),
+    })
 }
 
 /// The parts of a file that have been read: the beginning of each, and its end. No two touch, so

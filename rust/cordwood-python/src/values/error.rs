@@ -120,6 +120,13 @@ fn of_log<'py>(
             attributes.set_item("file_len", file_len)?;
             classes::LogTruncatedError::type_object(py)
         }
+        ErrorKind::Pruned {
+            offset, first_offset, ..
+        } => {
+            attributes.set_item("offset", offset)?;
+            attributes.set_item("first_offset", first_offset)?;
+            classes::LogTruncatedError::type_object(py)
+        }
         ErrorKind::OtherLog {
             log_number,
             other_log_number,

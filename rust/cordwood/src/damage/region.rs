@@ -100,9 +100,11 @@ pub enum Reason {
     /// A container of records with valid checksums that is not as any writer writes it. None of its
     /// records is returned.
     BadContainer,
-    /// The bytes of a log in segments that none of its files has: a file was removed or cut.
+    /// The bytes of a log in segments that none of its files has: a file was removed or cut, or its
+    /// end was never written.
     MissingSegment,
-    /// The end of a file of a log in segments, after the offset at which the next file begins.
+    /// The end of a file of a log in segments, after the offset at which the next file begins. A reader
+    /// reports it as an empty region there, since the offsets after it are those of the next file.
     GrownSegment,
     /// Not read: it follows the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
     /// ended the log.
@@ -272,7 +274,10 @@ impl fmt::Display for Reason {
             Reason::BadCompression => write!(f, "a record that cannot be decompressed"),
             Reason::BadContainer => write!(f, "a container of records that no writer writes"),
             Reason::MissingSegment => write!(f, "no segment has these bytes: a file was removed or cut"),
-            Reason::GrownSegment => write!(f, "after the offset at which the next segment begins"),
+            Reason::GrownSegment => write!(
+                f,
+                "the segment before has bytes after this offset, where the next one begins"
+            ),
             Reason::NotRead => write!(f, "after the damage at which reading stopped"),
         }
     }
@@ -300,7 +305,7 @@ impl SkippedRegion {
         self.end - self.begin
     }
 
-    /// Whether the region is empty. A reader never returns an empty one.
+    /// Whether the region is empty. A reader returns only a [`Reason::GrownSegment`] that is.
     pub const fn is_empty(&self) -> bool {
         self.begin == self.end
     }

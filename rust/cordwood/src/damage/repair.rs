@@ -74,7 +74,7 @@ impl Log<'_> {
             Role::Fragment(Kind::Full | Kind::Last) => is_of_form,
             Role::Fragment(Kind::First | Kind::Middle) => is_of_form && (len == left || self.is_compressed),
             Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor) => is_of_form,
-            Role::Metadata(Metadata::SetCompression | Metadata::Mark) => offset == 0,
+            Role::Metadata(Metadata::SetCompression | Metadata::Mark) => offset == dialect.origin(),
             Role::Metadata(Metadata::LateSetCompression) | Role::Ignorable | Role::Unknown => false,
         };
         if !is_written || self.format.is_stale(&head, meaning.form) {

@@ -11,6 +11,7 @@ use super::run::Run;
 use super::unpack::Unpacker;
 use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored, Window};
 use crate::assemble::{Assembler, Interruption};
+use crate::damage::SkippedRegion;
 use crate::dialect::{Compression, Dialect, Form, LogFormat};
 use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
@@ -166,7 +167,8 @@ impl Decoder {
 
     /// As [`new`](Self::new), for options that have been checked.
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
-        let format = options.named().or_leveldb();
+        let mut format = options.named().or_leveldb();
+        format.dialect = format.dialect.with_origin(options.origin);
         let dialect = format.dialect;
         let begin = dialect.block_begin(options.start);
         let mut decoder = Decoder {
@@ -182,7 +184,7 @@ impl Decoder {
             bounds: Bounds {
                 start: options.start,
                 end: options.end.unwrap_or(u64::MAX),
-                is_before_first: options.start > 0 || options.end == Some(0),
+                is_before_first: options.start > options.origin || options.end.is_some_and(|end| end <= options.origin),
                 is_sought: false,
             },
             offset: begin,
@@ -206,7 +208,17 @@ impl Decoder {
 
     /// The format of the log, with its number and compression as soon as they are known.
     pub fn format(&self) -> LogFormat {
+        let format = self.format_of_file();
         LogFormat {
+            dialect: format.dialect.with_origin(0),
+            ..format
+        }
+    }
+
+    /// The same for a caller that counts blocks: with the origin of this file.
+    pub(crate) fn format_of_file(&self) -> LogFormat {
+        LogFormat {
+            dialect: self.format.dialect.with_origin(0),
             compression: if self.format.dialect.is_packed() {
                 self.format.compression
             } else {
@@ -260,7 +272,7 @@ impl Decoder {
         self.ending = Ending::default();
         // The metadata before the first record is at the beginning of the log, and is read again
         // there.
-        self.info.has_begun &= offset > 0;
+        self.info.has_begun &= offset > self.format.dialect.origin();
     }
 
     /// As [`seek`](Self::seek), to where a record was refused as too large: its rest is expected.
@@ -286,6 +298,12 @@ impl Decoder {
     /// The part of the last damaged block whose records are salvaged, as file offsets.
     pub(crate) fn salvaged(&self) -> Range<u64> {
         self.salvaged.part.clone()
+    }
+
+    /// Ends the events with `region`, after the end of the file.
+    pub(crate) fn stop(&mut self, region: SkippedRegion) {
+        self.offset = region.end;
+        self.ending.end = Some(End::Stopped { offset: region.begin });
     }
 
     /// Sets the treatment of damage that has not been reported yet.

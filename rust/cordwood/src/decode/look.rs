@@ -53,7 +53,7 @@ impl Decoder {
             if window.offset > self.offset {
                 return Step::NeedMore;
             }
-            if self.offset == 0 && !self.format.dialect.prefix().is_empty() {
+            if self.is_at_origin() && !self.format.dialect.prefix().is_empty() {
                 match self.prefix(window) {
                     Some(step) => return step,
                     None => continue,
@@ -69,7 +69,7 @@ impl Decoder {
             }
             let left = self.format.dialect.block_left(self.offset);
             let mut bytes = window.at(self.offset, left);
-            if self.offset == 0
+            if self.is_at_origin()
                 && self.format.log_number.is_none()
                 && let Some(number) = self.format.dialect.number_of_empty_log(bytes)
             {
@@ -135,18 +135,23 @@ impl Decoder {
         }
     }
 
+    /// Whether no byte of the file has been read.
+    fn is_at_origin(&self) -> bool {
+        self.offset == self.format.dialect.origin()
+    }
+
     /// Reads the file header of this dialect. Returns `None` to look again.
     #[cold]
     fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
-        let prefix = self.format.dialect.prefix();
-        let bytes = window.at(0, prefix.len());
+        let (prefix, origin) = (self.format.dialect.prefix(), self.offset);
+        let bytes = window.at(origin, prefix.len());
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
         // Whether the first block is also empty after a header of zeros: if so, it was
         // preallocated; if not, the header was destroyed.
         let block_end = self.format.dialect.first_block_end();
-        let first_block = window.at(0, block_end);
+        let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
         let has_first_block = first_block.len() == block_end || window.is_last;
         let dialect = self.format.dialect.in_version_of(first_block);
@@ -165,8 +170,8 @@ impl Decoder {
         if may_change || (is_zero && !has_first_block) {
             return Some(Step::NeedMore);
         }
-        if bytes.is_empty() || self.bounds.end == 0 {
-            return self.finish(Found::Nothing, 0);
+        if bytes.is_empty() || self.bounds.end <= origin {
+            return self.finish(Found::Nothing, origin);
         }
         let reason = if is_intact && dialect.has_known_version() {
             Reason::FileHeader
@@ -184,14 +189,14 @@ impl Decoder {
         if !is_zero {
             self.format.dialect = dialect;
         }
-        self.offset = bytes.len() as u64;
+        self.offset = origin + bytes.len() as u64;
         let region = SkippedRegion {
-            begin: 0,
+            begin: origin,
             end: self.offset,
             reason,
             leveldb_len: None,
         };
-        if self.bounds.start == 0 {
+        if self.bounds.start <= origin {
             return Some(self.skip(region));
         }
         // Only the file header is final, not the bytes after it.
@@ -209,7 +214,7 @@ impl Decoder {
             Role::Fragment(Kind::Middle | Kind::Last)
         );
         // With a number, it may be left from an older log.
-        continues && self.offset == dialect.prefix().len() as u64 && log_number.is_none()
+        continues && self.offset == dialect.origin() + dialect.prefix().len() as u64 && log_number.is_none()
     }
 
     /// Corrects the result of the bytes alone by the bytes before them.
@@ -505,7 +510,7 @@ impl Decoder {
         let is_canonical = is_believed && self.info.apply(metadata, payload);
         if metadata == Metadata::Mark {
             // That of the file, not of another one that was appended to it.
-            if is_canonical && begin == 0 && self.format.dialect.is_packed() {
+            if is_canonical && begin == self.format.dialect.origin() && self.format.dialect.is_packed() {
                 self.format.compression = Mark::decode(payload).and_then(Mark::compression);
             }
             return is_canonical;

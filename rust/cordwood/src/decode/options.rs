@@ -135,6 +135,9 @@ pub struct ReadOptions {
     /// Flip bits back, under [`OnCorruption::Salvage`]: see
     /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
     pub(crate) repairs_bit_flips: bool,
+    /// The offset of the first byte of the file, in a log of several files: the decoder counts
+    /// blocks from there. Only readers set it.
+    pub(crate) origin: u64,
 }
 
 /// The bytes that all records of a compressed log may have in total, however little is read.
@@ -156,6 +159,7 @@ impl Default for ReadOptions {
             log_number: None,
             compression: None,
             repairs_bit_flips: false,
+            origin: 0,
         }
     }
 }

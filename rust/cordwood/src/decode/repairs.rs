@@ -86,8 +86,10 @@ impl Decoder {
     pub(super) fn repairs_prefix(&mut self, bytes: &[u8], prefix: &[u8]) -> bool {
         match only_difference(bytes, prefix) {
             Some(place) if self.repairs.is_on => {
-                let bit_flip = place.flip_in(0, FragmentPart::FileHeader);
-                self.repairs.begin(0, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
+                let origin = self.format.dialect.origin();
+                let bit_flip = place.flip_in(origin, FragmentPart::FileHeader);
+                self.repairs
+                    .begin(origin, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
                 true
             }
             _ => false,

@@ -45,8 +45,10 @@ use crate::names::{UnknownName, parse};
 /// assert_eq!(reader.format()?.dialect, Dialect::LEVELDB);
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
+// The number is the origin of the offsets: that of the file's first byte. It is 0, except inside a
+// decoder that reads a log of several files, where blocks are counted from the beginning of each.
 #[derive(Clone, Copy)]
-pub struct Dialect(&'static Spec);
+pub struct Dialect(&'static Spec, u64);
 
 /// The data that describes a dialect. Several may have the same name: the dialect as named and as
 /// detected, and the versions of SwanLab's file header.
@@ -202,16 +204,27 @@ impl Dialect {
         }
     }
 
+    /// The same dialect for a file whose first byte has this offset.
+    pub(crate) const fn with_origin(self, origin: u64) -> Self {
+        Dialect(self.0, origin)
+    }
+
+    /// The offset of the file's first byte.
+    pub(crate) const fn origin(self) -> u64 {
+        self.1
+    }
+
     /// The file offset at which the block that contains `offset` begins.
     #[inline]
     pub const fn block_begin(self, offset: u64) -> u64 {
-        offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64)
+        let begin = offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64);
+        if begin < self.1 { self.1 } else { begin }
     }
 
     /// The index of the block that contains `offset`, from 0. Bytes before the first block count as
     /// part of it.
     pub(crate) const fn block_of(self, offset: u64) -> u64 {
-        offset.saturating_sub(self.0.grid_offset) / BLOCK_LEN as u64
+        offset.saturating_sub(self.1 + self.0.grid_offset) / BLOCK_LEN as u64
     }
 
     /// The part of the file header that is the same in each version.
@@ -222,16 +235,16 @@ impl Dialect {
         }
     }
 
-    /// Where the first block ends.
+    /// Where in the file the first block ends.
     pub(crate) const fn first_block_end(self) -> usize {
-        self.prefix().len() + self.block_left(self.prefix().len() as u64)
+        self.prefix().len() + self.block_left(self.1 + self.prefix().len() as u64)
     }
 
     /// Bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(self, offset: u64) -> usize {
         // 2^64 is a whole number of blocks, so this is also right before the first one.
-        BLOCK_LEN - (offset.wrapping_sub(self.0.grid_offset) % BLOCK_LEN as u64) as usize
+        BLOCK_LEN - (offset.wrapping_sub(self.1).wrapping_sub(self.0.grid_offset) % BLOCK_LEN as u64) as usize
     }
 
     /// The complete fragment with a valid checksum at the beginning of `bytes`. Without

@@ -98,7 +98,7 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] if the file cannot be opened, or is a pipe or a device. [`ErrorKind::Unsupported`] if
+/// [`ErrorKind::Io`] if the file cannot be opened, or is a folder, a pipe or a device. [`ErrorKind::Unsupported`] if
 /// logs in the given dialect cannot have the number, or the compression, that was given.
 #[cfg(feature = "fs")]
 pub fn fragments_file(
@@ -107,6 +107,9 @@ pub fn fragments_file(
 ) -> Result<Fragments<StreamSource<FileReader>>, Error> {
     let path = path.as_ref();
     let reader = Reader::open_with(path, salvaging(options))?;
+    if reader.get_ref().place().is_some() {
+        return Err(Error::io(io::ErrorKind::IsADirectory.into(), Some(path)));
+    }
     let source = match reader.file_len() {
         Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), reader.offset()),
         None => Err(io::Error::new(

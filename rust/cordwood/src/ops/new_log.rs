@@ -18,6 +18,8 @@ const WRITE_LEN: usize = 1 << 20;
 /// is removed.
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
+    /// Whether the source is a log in segments, and so the new one: a folder, with one segment.
+    has_segments: bool,
     // Closed before its name is removed.
     file: File,
     temporary: Temporary,
@@ -33,12 +35,18 @@ impl<'a> NewLog<'a> {
         refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
     }
 
-    /// Begins a log in this format, which has been checked, with the permissions of `source`.
-    pub(super) fn create(destination: &'a Path, format: LogFormat, source: Option<&Path>) -> Result<Self, Error> {
+    /// Begins a log in this format, which has been checked, for the records of `reader`, with the
+    /// permissions of its file.
+    pub(super) fn create<S: Source>(
+        destination: &'a Path,
+        format: LogFormat,
+        reader: &Reader<S>,
+    ) -> Result<Self, Error> {
         let (temporary, file) =
-            Temporary::beside(destination, source).map_err(|error| Error::io(error, Some(destination)))?;
+            Temporary::beside(destination, reader.path()).map_err(|error| Error::io(error, Some(destination)))?;
         Ok(NewLog {
             destination,
+            has_segments: reader.get_ref().place().is_some(),
             file,
             temporary,
             encoder: Encoder::unchecked(0, format),
@@ -75,11 +83,12 @@ impl<'a> NewLog<'a> {
         self.encoder.begin(&mut self.out);
         self.encoder.end_container(&mut self.out);
         write(&mut self.file, &mut self.out, 0, self.destination)?;
-        let published = self
-            .file
-            .sync_all()
-            .and_then(|()| self.temporary.publish(self.destination));
-        published.map_err(|source| Error::io(source, Some(self.destination)))
+        let (temporary, destination) = (self.temporary, self.destination);
+        let published = self.file.sync_all().and_then(|()| match self.has_segments {
+            true => temporary.publish_segment(destination),
+            false => temporary.publish(destination),
+        });
+        published.map_err(|source| Error::io(source, Some(destination)))
     }
 }
 
@@ -147,6 +156,19 @@ impl Temporary {
     }
 }
 
+impl Temporary {
+    /// Makes the file the only segment of a log in a new folder.
+    fn publish_segment(self, folder: &Path) -> io::Result<()> {
+        fs::create_dir(folder)?;
+        let published = self.publish(&folder.join(crate::segments::name_of(0)));
+        if published.is_err() {
+            // It is empty, unless only the last sync failed.
+            let _ = fs::remove_dir(folder);
+        }
+        published.and_then(|()| sync_folder(folder))
+    }
+}
+
 impl Drop for Temporary {
     fn drop(&mut self) {
         // An error cannot be reported here, and after a rename there is no file to remove.
@@ -162,7 +184,9 @@ impl Drop for Temporary {
 fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     if let Some(Ok(source)) = source.map(fs::metadata) {
-        options.mode(source.mode() & 0o777);
+        // The log of a folder is a file.
+        let mask = if source.is_dir() { 0o666 } else { 0o777 };
+        options.mode(source.mode() & mask);
     }
 }
 

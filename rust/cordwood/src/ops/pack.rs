@@ -154,7 +154,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, format: LogFormat
     unsupported(written, Some(destination))?;
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
-    let mut new = NewLog::create(destination, format, reader.path())?;
+    let mut new = NewLog::create(destination, format, reader)?;
     // Those that no record has followed yet.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {

@@ -162,7 +162,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     unsupported(format.check_to_write(), reader.path())?;
     let destination_number = log_number_of(destination);
     let mut copy = Copy {
-        new: NewLog::create(destination, format, reader.path())?,
+        new: NewLog::create(destination, format, reader)?,
         format,
         form: reader.form_in_memory(),
         number: None,

@@ -280,7 +280,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     (End::Clean { offset }, Some(position)) => offset - position,
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
-                        let left = stat.format.dialect.block_left(position);
+                        let left = reader.block_left(position);
                         let rest = reader
                             .file_len()
                             .map_or(0, |file_len| file_len.saturating_sub(position));

@@ -41,26 +41,32 @@ impl<S: Source> Reader<S> {
     /// As [`format`](Self::format).
     pub fn detect(&mut self) -> Result<Option<LogFormat>, Error> {
         let format = self.format()?;
-        Ok((!self.is_unclear).then_some(format))
+        let is_known = self.detected.is_some() || !self.options.must_look();
+        Ok(is_known.then_some(format))
     }
 
     /// Detects the format of the log, if it is not known. Returns `false` if more of the file is
     /// needed.
     pub(super) fn is_detected(&mut self) -> Result<bool, Error> {
-        let Some(options) = &self.undetected else {
+        if !self.is_undetected {
             return Ok(true);
-        };
+        }
+        let origin = self.options.origin;
         let window = self.source.window();
         let path = self.path.as_deref();
-        let named = options.named();
+        let named = self.options.named();
         unsupported(named.check(), path)?;
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, self.path.as_deref());
-        let detected = match identify(named, path, window.bytes, window.offset, window.is_last) {
+        let detected = match identify(named, path, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),
             PartialDetection::Foreign(foreign) => return Err(no_log(foreign)),
             PartialDetection::Longer(weak) => {
-                let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(offset, buffer);
-                let foreign = self.source.file_len().map(|file_len| of_rest(weak, file_len, read_at));
+                let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(origin + offset, buffer);
+                let file_len = match self.source.place() {
+                    Some(place) => Some(place.end - origin),
+                    None => self.source.file_len(),
+                };
+                let foreign = file_len.map(|file_len| of_rest(weak, file_len, read_at));
                 let foreign = foreign.unwrap_or(Ok(None)).map_err(|source| self.io(source))?;
                 if let Some(foreign) = foreign {
                     return Err(no_log(foreign));
@@ -70,19 +76,21 @@ impl<S: Source> Reader<S> {
             PartialDetection::Log(format) => Some(format),
             PartialDetection::Unclear => None,
         };
+        // A file that does not show its format has that of the file before it.
+        let detected = detected.or(self.detected);
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;
-        if format.dialect.is_packed() && window.offset == 0 {
+        if format.dialect.is_packed() && window.offset == origin {
             unsupported(check_mark(window.bytes), path)?;
         }
-        let mut decoder = Decoder::unchecked(&options.clone().with_format(format)).leaving_in_window();
+        let mut decoder = Decoder::unchecked(&self.options.clone().with_format(format)).leaving_in_window();
         decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {
             return Err(self.io(source::begins_after(window.offset, decoder.offset())));
         }
         self.decoder = decoder;
-        self.is_unclear = detected.is_none();
-        self.undetected = None;
+        self.detected = detected;
+        self.is_undetected = false;
         Ok(true)
     }
 }

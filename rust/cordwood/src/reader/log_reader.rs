@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::source::Place;
 use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource};
 use crate::damage::{BitFlip, Findings, FragmentPart, locate_bit_flip, only_difference};
 use crate::damage::{Reason, Severity, SkippedRegion};
@@ -45,19 +46,32 @@ use crate::wal_metadata::LogInfo;
 pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
     pub(super) decoder: Decoder,
-    /// The options, until the format of the log is known.
-    pub(super) undetected: Option<ReadOptions>,
-    /// Detection has ended without finding the dialect.
-    pub(super) is_unclear: bool,
+    /// With the range from the last seek on, and the origin of the file that is read.
+    pub(super) options: ReadOptions,
+    /// Whether the format of the file is still to be detected.
+    pub(super) is_undetected: bool,
+    /// The format that was detected last.
+    pub(super) detected: Option<LogFormat>,
+    /// The end of this file, if others follow.
+    joint: Joint,
     /// How many salvaged records were left out, if they are to be.
     left_out_count: Option<u64>,
     fails: bool,
-    range_end: Option<u64>,
     end: Option<End>,
     /// The finding after the records of the decoder's run, not taken yet: a record on its
     /// own, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
+}
+
+/// What is known about the end of a file of a log in segments, except the last one.
+#[derive(Debug, Default, Clone, Copy)]
+struct Joint {
+    /// Where the incomplete record or the zeros at its end begin. Only the newest file may have them:
+    /// in any other, they are a part of the break before the next file.
+    torn_since: Option<u64>,
+    /// Whether the break has been reported.
+    is_reported: bool,
 }
 
 impl<'a> Reader<SliceSource<'a>> {
@@ -89,11 +103,31 @@ impl Reader<StreamSource<FileReader>> {
         Reader::open_with(path, ReadOptions::default())
     }
 
-    /// Opens a file for reading, with `options`.
+    /// Opens a file, or a log in [`segments`](crate::segments), for reading, with `options`.
+    ///
+    /// A log in segments is a folder. All its files are read, as they are now; all offsets are those
+    /// of the log. The bytes between the end of a file and the beginning of the next one are a region
+    /// that is skipped, [`Reason::MissingSegment`]. A range that starts at 0 starts at the first
+    /// offset of the log, even if older files were pruned.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader, segments};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+    /// std::fs::write(folder.join(segments::name_of(20)), file)?;
+    /// std::fs::write(folder.join(segments::name_of(30)), file)?;
+    /// let mut reader = Reader::open(folder)?;
+    /// let offsets: Vec<u64> = reader.records().map(|record| record.map(|record| record.offset)).collect::<Result<_, _>>()?;
+    /// assert_eq!(offsets, [20, 30]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] with the path, if it cannot be opened.
+    /// * [`ErrorKind::Io`] with the path, if it cannot be opened, or is a folder without segments.
+    /// * [`ErrorKind::NotASegment`] if a folder also has other files.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a log in segments.
     /// * [`ErrorKind::Unsupported`] if a dialect is given, and its logs cannot have a number, or the
     ///   compression, that was given.
     ///
@@ -103,21 +137,27 @@ impl Reader<StreamSource<FileReader>> {
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
-        let at_path = |source| Error::io(source, Some(path));
-        let begin = |dialect: Dialect| dialect.block_begin(options.start);
-        let is_known = !options.must_look();
-        let named = options.dialect.filter(|_| is_known);
-        let source = StreamSource::open(path, named.map_or(0, begin)).map_err(at_path)?;
-        let mut reader = Reader::with_source(source, options.clone());
-        if !is_known && options.start > 0 {
-            // Detection needs only the beginning of the file, so the bytes up to the range are not
-            // read.
-            let begin = begin(reader.format()?.dialect);
-            if let Some(len) = reader.source.file_len() {
-                reader.source.seek(begin.min(len)).map_err(at_path)?;
-            }
-        }
+        let mut reader = Reader::with_source(StreamSource::open(path)?, options);
+        reader.begin_range()?;
         Ok(reader)
+    }
+
+    /// Goes to the block in which the range starts: of the bytes before it, only those are read that
+    /// show the format of the log.
+    fn begin_range(&mut self) -> Result<(), Error> {
+        let start = self.options.start;
+        if start == 0 {
+            return Ok(());
+        }
+        self.open_file(start)?;
+        if self.is_undetected {
+            self.format()?;
+        }
+        let begin = self.decoder.dialect().block_begin(start);
+        if let Some(len) = self.source.file_len() {
+            self.source.seek(begin.min(len)).map_err(|source| self.io(source))?;
+        }
+        Ok(())
     }
 
     /// A reader of another range of the same open file, even if its path names another file by now.
@@ -151,8 +191,12 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the length of the file cannot be read.
+    /// [`ErrorKind::Io`] if the length of the file cannot be read; for a log in segments, as
+    /// [`open_with`](Self::open_with).
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
+        if let (Some(_), Some(path)) = (self.source.place(), &self.path) {
+            return Reader::open_with(path, options);
+        }
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
         let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
         let source = source.map_err(|source| self.io(source))?;
@@ -161,6 +205,14 @@ impl Reader<StreamSource<FileReader>> {
 }
 
 impl<S: SeekSource> Reader<S> {
+    /// Opens the file of the log that contains `offset`.
+    fn open_file(&mut self, offset: u64) -> Result<(), Error> {
+        if self.source.open_file(offset)? {
+            self.begin_file();
+        }
+        Ok(())
+    }
+
     /// Moves to `offset`, which must be where a record begins or ends. See [`Decoder::seek`].
     ///
     /// ```
@@ -177,12 +229,16 @@ impl<S: SeekSource> Reader<S> {
     /// The reader then stays where it was:
     ///
     /// * [`ErrorKind::Io`] if the source cannot be read or cannot seek there.
+    /// * [`ErrorKind::Pruned`] if it is before the first offset of a log in segments.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
+        self.open_file(offset)?;
         self.format()?;
         let begin = self.decoder.begin_of(offset);
         self.source.seek(begin).map_err(|source| self.io(source))?;
         self.decoder.seek(offset);
+        self.options.start = offset;
+        self.joint = Joint::default();
         self.end = None;
         self.last = None;
         Ok(())
@@ -206,33 +262,104 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// [`ErrorKind::Io`] if the source cannot seek there.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
-        let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
+        self.source.open_file(options.start)?;
+        let origin = self.source.place().map_or(0, |place| place.origin);
+        let begin = |dialect: Dialect| dialect.with_origin(origin).block_begin(options.start);
+        let begin = options.dialect.map_or(origin, begin);
         self.source.seek(begin).map_err(|source| self.io(source))?;
-        self.decoder = Decoder::unchecked(&options).leaving_in_window();
         self.fails = options.on_corruption == OnCorruption::Fail;
-        self.range_end = options.end;
+        self.options = options;
         self.end = None;
         self.last = None;
-        self.undetected = options.must_look().then_some(options);
+        self.decoder.set_keeps_data(true);
+        self.begin_file();
         Ok(())
     }
 }
 
 impl<S: Source> Reader<S> {
     /// Reads from a source of your own.
-    pub fn with_source(source: S, options: ReadOptions) -> Self {
+    pub fn with_source(source: S, mut options: ReadOptions) -> Self {
+        options.origin = source.place().map_or(0, |place| place.origin);
         Reader {
             path: source.path().map(Path::to_owned),
             source,
             // Errors in the options are reported once the format of the log is known.
             decoder: Decoder::unchecked(&options).leaving_in_window(),
             fails: options.on_corruption == OnCorruption::Fail,
-            range_end: options.end,
             end: None,
             last: None,
-            is_unclear: false,
+            detected: None,
             left_out_count: None,
-            undetected: options.must_look().then_some(options),
+            is_undetected: options.must_look(),
+            joint: Joint::default(),
+            options,
+        }
+    }
+
+    /// Reads another file of the log from its beginning: the one that the source has opened.
+    fn begin_file(&mut self) {
+        let keeps_data = self.decoder.keeps_data();
+        self.options.origin = self.source.place().map_or(0, |place| place.origin);
+        self.decoder = Decoder::unchecked(&self.options).leaving_in_window();
+        self.decoder.set_keeps_data(keeps_data);
+        self.is_undetected = self.options.must_look();
+        self.joint = Joint::default();
+    }
+
+    /// At the end of a file of a log in segments, other than the last: the break before the next one,
+    /// if there is one that has not been reported. Otherwise opens the next file, and looks there.
+    ///
+    /// The offset at which the next file begins is where this one ends, since only the newest file is
+    /// written to.
+    #[cold]
+    fn leave_file(&mut self, end: End, place: Place, next: u64) -> Result<Step, Error> {
+        let begin = self
+            .joint
+            .torn_since
+            .unwrap_or(end.offset())
+            .max(self.options.start)
+            .min(next);
+        let is_broken = begin < next || place.has_grown;
+        if !is_broken || self.joint.is_reported {
+            self.source.next_file()?;
+            self.begin_file();
+            return self.look_in_window();
+        }
+        self.joint.is_reported = true;
+        let region = SkippedRegion {
+            begin,
+            end: next,
+            reason: if begin < next {
+                Reason::MissingSegment
+            } else {
+                Reason::GrownSegment
+            },
+            leveldb_len: None,
+        };
+        if self.options.on_corruption == OnCorruption::Stop {
+            self.decoder.stop(region);
+        }
+        self.reported(region)
+    }
+
+    /// A region, or the error that it is.
+    #[inline]
+    fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
+        if self.fails && region.reason.severity() == Severity::Corruption {
+            return Err(Error::new(ErrorKind::Corruption { region }, self.path.as_deref()));
+        }
+        Ok(Step::Skipped(region))
+    }
+
+    /// Whether `region` is at the end of a file of a log in segments, and is reported with the break
+    /// before the next file.
+    fn is_of_break(&self, region: SkippedRegion) -> bool {
+        let is_at_end = |place: Place| place.next.is_some() && region.end == place.end;
+        match region.reason {
+            Reason::TornTail => self.source.place().is_some_and(|place| place.next.is_some()),
+            Reason::ZeroFill => self.source.place().is_some_and(is_at_end),
+            _ => false,
         }
     }
 
@@ -386,12 +513,21 @@ impl<S: Source> Reader<S> {
     /// The next step of the decoder, in the bytes that have been read. The records of a run or of a
     /// container are not taken.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
-        if self.undetected.is_some() && !self.is_detected()? {
+        if self.is_undetected && !self.is_detected()? {
             return Ok(Step::NeedMore);
         }
         match self.next_not_left_out() {
-            Step::Skipped(region) if self.fails && region.reason.severity() == Severity::Corruption => {
-                Err(Error::new(ErrorKind::Corruption { region }, self.path.as_deref()))
+            Step::Skipped(region) if self.is_of_break(region) => {
+                self.joint.torn_since.get_or_insert(region.begin);
+                self.look_in_window()
+            }
+            Step::Skipped(region) => self.reported(region),
+            Step::End(end @ (End::Clean { .. } | End::TornTail { .. }))
+                if let Some(place) = self.source.place()
+                    && let Some(next) = place.next
+                    && self.options.end.is_none_or(|range_end| end.offset() < range_end) =>
+            {
+                self.leave_file(end, place, next)
             }
             Step::End(end) if self.end.is_none() => {
                 self.check_start()?;
@@ -449,9 +585,7 @@ impl<S: Source> Reader<S> {
     fn set_fails(&mut self, fails: bool, policy: OnCorruption) {
         self.fails = fails;
         self.decoder.set_policy(policy);
-        if let Some(options) = &mut self.undetected {
-            options.on_corruption = policy;
-        }
+        self.options.on_corruption = policy;
     }
 
     /// Checks, at the end of the log, that the file extends to where reading was to begin.
@@ -471,11 +605,11 @@ impl<S: Source> Reader<S> {
 
     /// Reads more from the source. A further call tries again if it fails.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
-        let (from, end) = if self.undetected.is_some() {
+        let (from, end) = if self.is_undetected {
             // Detection needs the whole beginning in one window.
             (self.source.window().offset, u64::MAX)
         } else {
-            (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX))
+            (self.decoder.offset(), self.options.end.unwrap_or(u64::MAX))
         };
         self.source.fill(from, end).map_err(|source| self.io(source))
     }
@@ -547,10 +681,15 @@ impl<S: Source> Reader<S> {
         self.decoder.format()
     }
 
+    /// The number of bytes from `offset` to the end of its block.
+    pub(crate) fn block_left(&self, offset: u64) -> usize {
+        self.decoder.dialect().block_left(offset)
+    }
+
     /// The form of the log's fragments: that of the first valid one at the beginning of a block, if
     /// there is one in the part of the file that is in memory.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
-        let (format, window) = (self.known_format(), self.source.window());
+        let (format, window) = (self.decoder.format_of_file(), self.source.window());
         let mut begin = format.dialect.block_begin(window.offset);
         while begin < window.end_offset() {
             let left = format.dialect.block_left(begin);
@@ -650,7 +789,10 @@ impl<S: Source> Reader<S> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;
         };
-        let (begin, end) = (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX).min(file_len));
+        let (begin, end) = (
+            self.decoder.offset(),
+            self.options.end.unwrap_or(u64::MAX).min(file_len),
+        );
         (begin < end).then_some(SkippedRegion {
             begin,
             end,

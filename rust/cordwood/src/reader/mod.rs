@@ -13,6 +13,8 @@ mod log_reader;
 mod no_file;
 mod record_batch;
 mod records;
+#[cfg(feature = "fs")]
+mod segments;
 mod source;
 
 pub use cursor::{Found, FoundRecord, NextFound};
@@ -24,6 +26,10 @@ pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use log_reader::Reader;
 #[cfg(not(feature = "fs"))]
 pub use no_file::FileReader;
+#[cfg(not(feature = "fs"))]
+use no_file::Segments;
 pub use record_batch::RecordBatch;
 pub use records::{IntoRecords, OwnedRecord, Records};
+#[cfg(feature = "fs")]
+use segments::Segments;
 pub use source::{SeekSource, SliceSource, Source, StreamSource};

@@ -2,10 +2,11 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::FileReader;
+use super::{FileReader, Segments};
 use crate::decode::Window;
-use crate::error::Cut;
+use crate::error::{Cut, Error};
 use crate::format::BLOCK_LEN;
 
 /// Bytes requested per read. They stay in the processor's cache, together with the results made
@@ -59,6 +60,33 @@ pub trait Source {
         let _ = (offset, buffer);
         Ok(0)
     }
+
+    /// The place in the log of the file that is read, if the log has several.
+    // Hidden, as the next method: only a `StreamSource` reads several files.
+    #[doc(hidden)]
+    fn place(&self) -> Option<Place> {
+        None
+    }
+
+    /// Opens the next file of the log, and returns whether there is one. If opening fails, the source
+    /// stays at the end of this one.
+    #[doc(hidden)]
+    fn next_file(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
+}
+
+/// The place of a file in a log in segments. All of these are log offsets.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// That of the first byte of the file.
+    pub(super) origin: u64,
+    /// That at which the next file begins; `None` if this is the last one.
+    pub(super) next: Option<u64>,
+    /// That after the last byte of the file which belongs to the log.
+    pub(super) end: u64,
+    /// Whether the file has bytes that do not: after the beginning of the next one.
+    pub(super) has_grown: bool,
 }
 
 /// A source that can seek: [`Reader::seek`](super::Reader::seek) requires one.
@@ -69,6 +97,14 @@ pub trait SeekSource: Source {
     ///
     /// The error of the seek. The source then stays where it was.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
+
+    /// Opens the file that contains `offset`, and returns whether that is another one.
+    // Hidden: as `next_file`.
+    #[doc(hidden)]
+    fn open_file(&mut self, offset: u64) -> Result<bool, Error> {
+        let _ = offset;
+        Ok(false)
+    }
 }
 
 /// A file that is entirely in memory.
@@ -137,17 +173,29 @@ pub struct StreamSource<R> {
     /// The file, if it can be read at any offset.
     aside: Option<FileReader>,
     path: Option<PathBuf>,
+    /// The files of the log, if it has several: all offsets are then those of the log.
+    segments: Option<Segments<R>>,
 }
 
 #[cfg(feature = "fs")]
 impl StreamSource<FileReader> {
-    /// Opens a file and seeks to `offset`, or to the end of the file if that comes first.
+    /// Opens a file, or a log in [`segments`](crate::segments) at its beginning.
     ///
     /// # Errors
     ///
-    /// As [`FileReader::open`].
-    pub fn open(path: &Path, offset: u64) -> io::Result<Self> {
-        let source = Self::with_file(FileReader::open(path)?, offset)?;
+    /// As [`Reader::open`](crate::Reader::open).
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::io(source, Some(path));
+        let source = match FileReader::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                let (segments, file) = Segments::open(path)?;
+                let mut source = StreamSource::new(file.clone(), 0);
+                source.segments = Some(segments);
+                source.begin_file(file.clone(), file);
+                source
+            }
+            opened => Self::with_file(opened.map_err(failed)?, 0).map_err(failed)?,
+        };
         Ok(source.with_path(Some(path.to_owned())))
     }
 
@@ -182,6 +230,7 @@ impl<R: Read> StreamSource<R> {
             range_end: u64::MAX,
             aside: None,
             path: None,
+            segments: None,
         }
     }
 
@@ -222,13 +271,17 @@ impl<R: Read> StreamSource<R> {
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("app.log");
     /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
-    /// let source = StreamSource::open(&path, 0)?.map(BufReader::new);
+    /// let source = StreamSource::open(&path)?.map(BufReader::new);
     /// let mut reader = Reader::with_source(source, ReadOptions::default());
     /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn map<T>(self, wrap: impl FnOnce(R) -> T) -> StreamSource<T> {
+    pub fn map<T>(self, wrap: impl Fn(R) -> T + Send + Sync + 'static) -> StreamSource<T>
+    where
+        R: 'static,
+    {
+        let wrap = Arc::new(wrap);
         let StreamSource {
             read,
             offset,
@@ -240,6 +293,7 @@ impl<R: Read> StreamSource<R> {
             range_end,
             aside,
             path,
+            segments,
         } = self;
         StreamSource {
             read: wrap(read),
@@ -252,7 +306,20 @@ impl<R: Read> StreamSource<R> {
             range_end,
             aside,
             path,
+            segments: segments.map(|segments| segments.map(wrap)),
         }
+    }
+
+    /// Reads another file of the log from its beginning: `read`, of which `file` is another reader.
+    fn begin_file(&mut self, read: R, file: FileReader) {
+        (self.read, self.aside) = (read, Some(file));
+        self.offset = self.origin();
+        (self.filled, self.is_last) = (0, false);
+    }
+
+    /// The log offset of the first byte of the file that is read.
+    fn origin(&self) -> u64 {
+        self.place().map_or(0, |place| place.origin)
     }
 
     /// Discards the first `len` bytes, and moves the others to where the buffer has room after
@@ -287,7 +354,7 @@ impl<R: Read> StreamSource<R> {
     /// this end would be lost without a report.
     fn check_end(&self) -> io::Result<()> {
         let end = self.offset + self.filled as u64;
-        match self.file_len {
+        match self.place().map_or(self.file_len, |place| Some(place.end)) {
             Some(file_len) if end < file_len => {
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, Cut { file_len, end }))
             }
@@ -303,7 +370,11 @@ impl<R: Read> StreamSource<R> {
             // the file.
             return Ok(());
         }
-        let len = self.len_to_read().min(WINDOW_LEN - self.filled);
+        let mut len = self.len_to_read().min(WINDOW_LEN - self.filled);
+        if let Some(Place { next: Some(_), end, .. }) = self.place() {
+            let rest = end.saturating_sub(self.offset + self.filled as u64);
+            len = len.min(usize::try_from(rest).unwrap_or(usize::MAX));
+        }
         loop {
             match self.read.read(&mut self.buffer[self.begin..][self.filled..][..len]) {
                 Ok(len) => {
@@ -326,10 +397,20 @@ impl<R: Read + Seek> SeekSource for StreamSource<R> {
     /// Discards the buffered bytes. The window begins with the byte before `offset`: if that byte
     /// does not exist, the file ends earlier.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
-        self.offset = self.read.seek(SeekFrom::Start(offset.saturating_sub(1)))?;
+        let origin = self.origin();
+        let before = offset.saturating_sub(1).saturating_sub(origin);
+        self.offset = origin + self.read.seek(SeekFrom::Start(before))?;
         self.filled = 0;
         self.is_last = false;
         Ok(())
+    }
+
+    fn open_file(&mut self, offset: u64) -> Result<bool, Error> {
+        let opened = self
+            .segments
+            .as_mut()
+            .map_or(Ok(None), |segments| segments.open_at(offset))?;
+        Ok(opened.map(|(read, file)| self.begin_file(read, file)).is_some())
     }
 }
 
@@ -361,7 +442,9 @@ impl<R: Read> Source for StreamSource<R> {
     }
 
     fn file_len(&self) -> Option<u64> {
-        self.file_len
+        self.segments
+            .as_ref()
+            .map_or(self.file_len, |segments| Some(segments.log_end()))
     }
 
     fn path(&self) -> Option<&Path> {
@@ -370,7 +453,17 @@ impl<R: Read> Source for StreamSource<R> {
 
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(file) = &self.aside else { return Ok(0) };
-        file.read_full_at(buffer, offset)
+        file.read_full_at(buffer, offset - self.origin())
+    }
+
+    #[inline]
+    fn place(&self) -> Option<Place> {
+        self.segments.as_ref().map(Segments::place)
+    }
+
+    fn next_file(&mut self) -> Result<bool, Error> {
+        let opened = self.segments.as_mut().map_or(Ok(None), Segments::open_next)?;
+        Ok(opened.map(|(read, file)| self.begin_file(read, file)).is_some())
     }
 }
 

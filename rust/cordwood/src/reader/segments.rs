@@ -1,0 +1,137 @@
+//! The files of a log in segments, of which a source reads one at a time.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::FileReader;
+use super::source::Place;
+use crate::error::{Error, ErrorKind};
+use crate::segments::{Segment, list, name_of};
+
+/// The files of a log in segments, as they were when it was opened, and which of them is open.
+/// `R` reads the file that is open.
+pub(super) struct Segments<R> {
+    folder: PathBuf,
+    /// In the order of their offsets; at least one.
+    segments: Vec<Segment>,
+    /// The index of the one that is open.
+    current: usize,
+    open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
+}
+
+impl Segments<FileReader> {
+    /// The files in `folder`, and the first of them, open.
+    pub(super) fn open(folder: &Path) -> Result<(Self, FileReader), Error> {
+        let has_segments = || -> io::Result<bool> {
+            let mut names = folder.read_dir()?.filter_map(Result::ok);
+            Ok(names.any(|entry| crate::segments::offset_of(entry.file_name()).is_some()))
+        };
+        let no_log = || Error::io(io::ErrorKind::IsADirectory.into(), Some(folder));
+        if !has_segments().map_err(|source| Error::io(source, Some(folder)))? {
+            return Err(no_log());
+        }
+        let mut segments = Segments {
+            folder: folder.to_owned(),
+            segments: list(folder)?,
+            current: 0,
+            open: Arc::new(|file| file),
+        };
+        if segments.segments.is_empty() {
+            return Err(no_log());
+        }
+        let (file, _) = segments.open_nth(0)?;
+        Ok((segments, file))
+    }
+}
+
+impl<R> Segments<R> {
+    /// The same files, each wrapped by `wrap` when it is opened.
+    pub(super) fn map<T>(self, wrap: Arc<impl Fn(R) -> T + Send + Sync + 'static>) -> Segments<T>
+    where
+        R: 'static,
+    {
+        let open = self.open;
+        Segments {
+            folder: self.folder,
+            segments: self.segments,
+            current: self.current,
+            open: Arc::new(move |file| wrap(open(file))),
+        }
+    }
+
+    /// The place of the open file in the log.
+    pub(super) fn place(&self) -> Place {
+        let open = self.segments[self.current];
+        let next = self.segments.get(self.current + 1).map(|next| next.offset);
+        Place {
+            origin: open.offset,
+            next,
+            end: next.map_or(open.end_offset(), |next| next.min(open.end_offset())),
+            has_grown: next.is_some_and(|next| next < open.end_offset()),
+        }
+    }
+
+    /// The log offset after the last byte of the last file.
+    pub(super) fn log_end(&self) -> u64 {
+        self.segments.last().map_or(0, |last| last.end_offset())
+    }
+
+    /// Opens the file in which the log offset `offset` is. `None` if it is open.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Pruned`] if the log begins after that offset.
+    pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
+        match self.segments.partition_point(|segment| segment.offset <= offset) {
+            0 => Err(self.pruned(offset, self.segments[0].offset)),
+            after if after - 1 == self.current => Ok(None),
+            after => self.open_nth(after - 1).map(Some),
+        }
+    }
+
+    /// Opens the file after the open one. `None` if that is the last one.
+    pub(super) fn open_next(&mut self) -> Result<Option<(R, FileReader)>, Error> {
+        if self.current + 1 == self.segments.len() {
+            return Ok(None);
+        }
+        self.open_nth(self.current + 1).map(Some)
+    }
+
+    fn open_nth(&mut self, index: usize) -> Result<(R, FileReader), Error> {
+        let offset = self.segments[index].offset;
+        let path = self.folder.join(name_of(offset));
+        let opened = FileReader::open(&path).and_then(|file| Ok((file.file_len()?, file)));
+        let (len, file) = match opened {
+            Ok(opened) => opened,
+            // It has been pruned since the folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let first = list(&self.folder)?.first().map(|first| first.offset);
+                return Err(match first {
+                    Some(first) if first > offset => self.pruned(offset, first),
+                    _ => Error::io(error, Some(&path)),
+                });
+            }
+            Err(error) => return Err(Error::io(error, Some(&path))),
+        };
+        // It may have grown since.
+        self.segments[index].len = len.unwrap_or(0);
+        self.current = index;
+        Ok(((self.open)(file.clone()), file))
+    }
+
+    fn pruned(&self, offset: u64, first_offset: u64) -> Error {
+        Error::new(ErrorKind::Pruned { offset, first_offset }, Some(&self.folder))
+    }
+}
+
+impl<R> fmt::Debug for Segments<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segments")
+            .field("folder", &self.folder)
+            .field("segments", &self.segments)
+            .field("current", &self.current)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,509 @@
+//! A log in segments is read as one log. Expected values: each file is read alone, from memory, and
+//! its offsets are moved to where the file is in the log.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use cordwood_log::damage::{Reason, SkippedRegion};
+use cordwood_log::segments::name_of;
+use cordwood_log::{
+    Compression, Dialect, End, Error, ErrorKind, Event, LogFormat, OnCorruption, ReadOptions, Reader, Writer,
+    WriterOptions, ops,
+};
+
+/// The records of three files: many short ones, some that extend over blocks, one that is empty.
+fn records() -> [Vec<Vec<u8>>; 3] {
+    let short = |count: usize, len: usize| (0..count).map(move |index| vec![index as u8; len + index % 7]);
+    [
+        short(3000, 20).collect(),
+        short(5, 40_000).chain([Vec::new()]).collect(),
+        short(40, 3_000).collect(),
+    ]
+}
+
+fn file_of(records: &[Vec<u8>], format: LogFormat) -> Vec<u8> {
+    let mut writer = Writer::with_options(Vec::new(), WriterOptions::default().with_format(format)).expect("a writer");
+    writer.extend(records).expect("records");
+    writer.finish().expect("a log")
+}
+
+fn formats() -> Vec<LogFormat> {
+    let mut formats = vec![Dialect::LEVELDB.into(), Dialect::PACKED.into()];
+    if cfg!(feature = "zstd") {
+        formats.push(LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd));
+    }
+    formats
+}
+
+/// A folder with these files, the first of which begins at the log offset `origin`; and where each
+/// begins.
+struct Log {
+    folder: tempfile::TempDir,
+    files: Vec<(u64, Vec<u8>)>,
+}
+
+impl Log {
+    fn new(origin: u64, format: LogFormat) -> Log {
+        let mut offset = origin;
+        let mut files = Vec::new();
+        for records in records() {
+            let file = file_of(&records, format);
+            files.push((offset, file));
+            offset += files[files.len() - 1].1.len() as u64;
+        }
+        let log = Log {
+            folder: tempfile::tempdir().expect("a folder"),
+            files,
+        };
+        fs::write(log.path().join("LOCK"), "").expect("a file");
+        (0..3).for_each(|index| log.write(index));
+        log
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, index: usize) {
+        let (offset, file) = &self.files[index];
+        fs::write(self.path().join(name_of(*offset)), file).expect("a file");
+    }
+
+    fn remove(&self, index: usize) {
+        fs::remove_file(self.path().join(name_of(self.files[index].0))).expect("a file");
+    }
+
+    fn end(&self) -> u64 {
+        let (offset, file) = &self.files[2];
+        offset + file.len() as u64
+    }
+
+    /// The events of the files with these indices.
+    fn expected(&self, indices: &[usize], policy: OnCorruption) -> Vec<Seen> {
+        let mut all = Vec::new();
+        for &index in indices {
+            let (origin, file) = &self.files[index];
+            let options = ReadOptions::default().with_on_corruption(policy);
+            let (seen, _) = events(&mut Reader::from_slice(file, options));
+            all.extend(seen.into_iter().map(|event| event.moved(*origin)));
+        }
+        all
+    }
+
+    fn open(&self, policy: OnCorruption) -> Reader {
+        Reader::open_with(self.path(), ReadOptions::default().with_on_corruption(policy)).expect("a log")
+    }
+}
+
+/// An event that owns its bytes.
+#[derive(Debug, PartialEq, Eq, Clone)]
+enum Seen {
+    Record(u64, u64, Vec<u8>, bool),
+    Skipped(SkippedRegion),
+    Failed(SkippedRegion),
+}
+
+impl Seen {
+    fn moved(self, by: u64) -> Seen {
+        let moved = |region: SkippedRegion| {
+            let mut region = region;
+            region.begin += by;
+            region.end += by;
+            region
+        };
+        match self {
+            Seen::Record(begin, end, data, is_salvaged) => Seen::Record(begin + by, end + by, data, is_salvaged),
+            Seen::Skipped(region) => Seen::Skipped(moved(region)),
+            Seen::Failed(region) => Seen::Failed(moved(region)),
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        match self {
+            Seen::Record(begin, ..) => *begin,
+            Seen::Skipped(region) | Seen::Failed(region) => region.begin,
+        }
+    }
+}
+
+fn events<S: cordwood_log::read::Source>(reader: &mut Reader<S>) -> (Vec<Seen>, Option<End>) {
+    let mut all = Vec::new();
+    loop {
+        match reader.next_event() {
+            Ok(Some(Event::Record(record))) => all.push(Seen::Record(
+                record.offset,
+                record.end_offset,
+                record.data.to_vec(),
+                record.is_salvaged,
+            )),
+            Ok(Some(Event::Skipped(region))) => all.push(Seen::Skipped(region)),
+            Ok(None) => return (all, reader.end()),
+            Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => all.push(Seen::Failed(region)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The break that a reader reports, apart from all other events.
+fn breaks(seen: &[Seen]) -> (Vec<Seen>, Vec<(u64, u64, Reason)>) {
+    let is_break = |seen: &Seen| match seen {
+        Seen::Skipped(region) | Seen::Failed(region) => {
+            matches!(region.reason, Reason::MissingSegment | Reason::GrownSegment)
+        }
+        Seen::Record(..) => false,
+    };
+    let (breaks, rest): (Vec<Seen>, Vec<Seen>) = seen.iter().cloned().partition(is_break);
+    let regions = breaks.into_iter().map(|seen| match seen {
+        Seen::Skipped(region) | Seen::Failed(region) => (region.begin, region.end, region.reason),
+        Seen::Record(..) => unreachable!(),
+    });
+    (rest, regions.collect())
+}
+
+#[test]
+fn all_files_are_read_as_one_log_wherever_it_begins() {
+    for format in formats() {
+        for origin in [0, 1, 32_767, 32_768, 1_000_003] {
+            let log = Log::new(origin, format);
+            let mut reader = log.open(OnCorruption::Fail);
+            let (seen, end) = events(&mut reader);
+            assert!(
+                seen == log.expected(&[0, 1, 2], OnCorruption::Fail),
+                "{format:?} {origin}"
+            );
+            assert_eq!(end, Some(End::Clean { offset: log.end() }));
+            assert_eq!(reader.format().expect("a format"), format);
+            assert_eq!(reader.file_len(), Some(log.end()));
+            let records: Vec<Vec<u8>> = log
+                .open(OnCorruption::Fail)
+                .records()
+                .map(|record| record.expect("a record").data)
+                .collect();
+            assert!(records == self::records().concat());
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_is_one_region_and_the_next_one_is_read() {
+    for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
+        let log = Log::new(77, Dialect::LEVELDB.into());
+        log.remove(1);
+        let (seen, end) = events(&mut log.open(policy));
+        let (rest, breaks) = breaks(&seen);
+        assert!(rest == log.expected(&[0, 2], policy));
+        assert_eq!(breaks, [(log.files[1].0, log.files[2].0, Reason::MissingSegment)]);
+        let is_error = seen.iter().any(|seen| matches!(seen, Seen::Failed(_)));
+        assert_eq!(is_error, policy == OnCorruption::Fail);
+        assert_eq!(end, Some(End::Clean { offset: log.end() }));
+    }
+}
+
+#[test]
+fn damage_at_which_the_policy_stops_may_be_a_missing_file() {
+    let log = Log::new(0, Dialect::LEVELDB.into());
+    log.remove(1);
+    let (seen, end) = events(&mut log.open(OnCorruption::Stop));
+    let (rest, breaks) = breaks(&seen);
+    assert_eq!(breaks.len(), 1);
+    let Some((Seen::Skipped(not_read), records)) = rest.split_last() else {
+        panic!()
+    };
+    assert!(records == log.expected(&[0], OnCorruption::Stop));
+    assert_eq!(
+        (not_read.begin, not_read.end, not_read.reason),
+        (log.files[2].0, log.end(), Reason::NotRead)
+    );
+    assert_eq!(end, Some(End::Stopped { offset: log.files[1].0 }));
+}
+
+#[test]
+fn a_file_that_was_cut_loses_only_the_records_that_were_cut() {
+    for format in formats() {
+        let mut log = Log::new(5_000, format);
+        let (origin, whole) = log.files[1].clone();
+        let next = log.files[2].0;
+        for len in [
+            0,
+            3,
+            7,
+            17,
+            100,
+            32_768,
+            40_000,
+            100_000,
+            whole.len() - 8,
+            whole.len() - 1,
+        ] {
+            let len = len.min(whole.len() - 1);
+            log.files[1].1.truncate(len);
+            log.write(1);
+            let (seen, end) = events(&mut log.open(OnCorruption::Skip));
+            let (rest, breaks) = breaks(&seen);
+            // What is left of a record that was cut is a part of the break.
+            let is_torn = |seen: &Seen| matches!(seen, Seen::Skipped(region) if region.reason == Reason::TornTail);
+            let torn = log.expected(&[1], OnCorruption::Skip).into_iter().find(is_torn);
+            let begin = torn.map_or(origin + len as u64, |torn| torn.offset());
+            let expected = log.expected(&[0, 1, 2], OnCorruption::Skip);
+            assert!(
+                rest == expected.into_iter().filter(|seen| !is_torn(seen)).collect::<Vec<_>>(),
+                "{format:?} {len}"
+            );
+            assert_eq!(breaks, [(begin, next, Reason::MissingSegment)], "{format:?} {len}");
+            assert_eq!(end, Some(End::Clean { offset: log.end() }));
+            log.files[1].1 = whole.clone();
+        }
+    }
+}
+
+#[test]
+fn zeros_at_the_end_of_a_file_that_others_follow_are_missing_bytes() {
+    let mut log = Log::new(0, Dialect::LEVELDB.into());
+    let len = log.files[0].1.len();
+    let last_records = log.expected(&[0], OnCorruption::Skip);
+    let begin = last_records[last_records.len() - 3].offset();
+    log.files[0].1[begin as usize..].fill(0);
+    log.write(0);
+    let (seen, _) = events(&mut log.open(OnCorruption::Skip));
+    let (rest, breaks) = breaks(&seen);
+    assert_eq!(breaks, [(begin, len as u64, Reason::MissingSegment)]);
+    let mut expected = last_records[..last_records.len() - 3].to_vec();
+    expected.extend(log.expected(&[1, 2], OnCorruption::Skip));
+    assert!(rest == expected);
+}
+
+#[test]
+fn a_file_that_has_grown_is_read_up_to_the_beginning_of_the_next_one() {
+    for policy in [OnCorruption::Fail, OnCorruption::Skip] {
+        for added in [
+            vec![0; 5],
+            vec![0; 100_000],
+            file_of(&[b"not a part".to_vec()], Dialect::LEVELDB.into()),
+        ] {
+            let log = Log::new(0, Dialect::LEVELDB.into());
+            let mut grown = log.files[0].1.clone();
+            grown.extend(added);
+            fs::write(log.path().join(name_of(0)), grown).expect("a file");
+            let (seen, end) = events(&mut log.open(policy));
+            let (rest, breaks) = breaks(&seen);
+            assert!(rest == log.expected(&[0, 1, 2], policy));
+            let next = log.files[1].0;
+            assert_eq!(breaks, [(next, next, Reason::GrownSegment)]);
+            assert_eq!(end, Some(End::Clean { offset: log.end() }));
+        }
+    }
+}
+
+#[test]
+fn only_the_newest_file_may_end_in_an_incomplete_record() {
+    let mut log = Log::new(300, Dialect::LEVELDB.into());
+    let len = log.files[2].1.len();
+    log.files[2].1.truncate(len - 1);
+    log.write(2);
+    let (seen, end) = events(&mut log.open(OnCorruption::Fail));
+    assert!(seen == log.expected(&[0, 1, 2], OnCorruption::Fail));
+    assert!(matches!(end, Some(End::TornTail { .. })));
+    let Some(Seen::Skipped(torn)) = seen.last() else {
+        panic!()
+    };
+    assert_eq!((torn.end, torn.reason), (log.end(), Reason::TornTail));
+}
+
+#[test]
+fn a_newest_file_without_a_record_is_the_end() {
+    for format in formats() {
+        let log = Log::new(9, format);
+        fs::write(log.path().join(name_of(log.end())), "").expect("a file");
+        let mut reader = log.open(OnCorruption::Fail);
+        let (seen, end) = events(&mut reader);
+        assert!(seen == log.expected(&[0, 1, 2], OnCorruption::Fail));
+        assert_eq!(end, Some(End::Clean { offset: log.end() }));
+        assert_eq!(reader.detect().expect("a format"), Some(format));
+    }
+}
+
+#[test]
+fn damage_is_reported_at_its_log_offset_and_salvaged_as_in_the_file() {
+    for format in formats() {
+        let mut log = Log::new(1_234_567, format);
+        let (origin, file) = &mut log.files[1];
+        let at = file.len() * 2 / 3;
+        file[at] ^= 8;
+        let flipped = *origin + at as u64;
+        log.write(1);
+        for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
+            let (seen, _) = events(&mut log.open(policy));
+            assert!(seen == log.expected(&[0, 1, 2], policy), "{format:?}");
+        }
+        let report = ops::verify_file(log.path(), &ReadOptions::default(), NonZeroUsize::MIN).expect("a report");
+        let flip = report
+            .findings
+            .listed()
+            .iter()
+            .find_map(|finding| finding.bit_flip)
+            .expect("a flipped bit");
+        assert_eq!((flip.offset, flip.bit), (flipped, 3));
+    }
+}
+
+#[test]
+fn a_reader_can_begin_and_seek_at_each_record_and_ranges_return_each_record_once() {
+    for format in formats() {
+        let log = Log::new(40_000, format);
+        let expected = log.expected(&[0, 1, 2], OnCorruption::Fail);
+        let mut reader = log.open(OnCorruption::Fail);
+        for (index, event) in expected
+            .iter()
+            .enumerate()
+            .step_by(211)
+            .chain(expected.iter().enumerate().rev().step_by(7))
+        {
+            let options = ReadOptions::default().with_range(event.offset()..);
+            let (seen, _) = events(&mut Reader::open_with(log.path(), options).expect("a log"));
+            assert!(seen == expected[index..], "{format:?} {}", event.offset());
+            reader.seek(event.offset()).expect("a seek");
+            if let Seen::Record(begin, _, data, _) = event {
+                let record = reader.next_record().expect("a record").expect("a record");
+                assert!((record.offset, record.data) == (*begin, &data[..]));
+            }
+        }
+        // Any edges, at files, blocks and elsewhere.
+        let (second, third) = (log.files[1].0, log.files[2].0);
+        let edges = [
+            0,
+            40_001,
+            65_536,
+            second - 1,
+            second,
+            second + 1,
+            second + 32_768,
+            third,
+            third + 5_000,
+            u64::MAX,
+        ];
+        let mut edges = edges.map(|edge| if edge < u64::MAX { edge.min(log.end()) } else { edge });
+        edges.sort_unstable();
+        let mut seen = Vec::new();
+        for pair in edges.windows(2) {
+            let options = ReadOptions::default().with_range(pair[0]..pair[1]);
+            seen.extend(events(&mut Reader::open_with(log.path(), options).expect("a log")).0);
+        }
+        assert!(seen == expected, "{format:?}");
+    }
+}
+
+#[test]
+fn an_offset_before_the_first_one_is_an_error_that_names_it() {
+    let log = Log::new(0, Dialect::LEVELDB.into());
+    log.remove(0);
+    let first = log.files[1].0;
+    let is_pruned = |error: Error, at: u64| {
+        let ErrorKind::Pruned {
+            offset, first_offset, ..
+        } = error.kind
+        else {
+            panic!("{error}")
+        };
+        assert_eq!((offset, first_offset), (at, first));
+        assert_eq!(error.path.as_deref(), Some(log.path()));
+    };
+    let options = ReadOptions::default().with_range(10..);
+    is_pruned(Reader::open_with(log.path(), options).expect_err("pruned"), 10);
+    let mut reader = log.open(OnCorruption::Fail);
+    is_pruned(reader.seek(0).expect_err("pruned"), 0);
+    // The reader is where it was.
+    let (seen, _) = events(&mut reader);
+    assert!(seen == log.expected(&[1, 2], OnCorruption::Fail));
+}
+
+#[test]
+fn a_reader_that_is_overtaken_by_pruning_says_so() {
+    let log = Log::new(0, Dialect::LEVELDB.into());
+    let mut reader = log.open(OnCorruption::Fail);
+    reader.next_record().expect("a record");
+    log.remove(0);
+    log.remove(1);
+    let error = loop {
+        match reader.next_record() {
+            Ok(record) => assert!(record.is_some(), "the log ended"),
+            Err(error) => break error,
+        }
+    };
+    let ErrorKind::Pruned {
+        offset, first_offset, ..
+    } = error.kind
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((offset, first_offset), (log.files[1].0, log.files[2].0));
+}
+
+#[test]
+fn an_offset_after_the_end_is_an_error_as_in_one_file() {
+    let log = Log::new(0, Dialect::LEVELDB.into());
+    let mut reader = log.open(OnCorruption::Fail);
+    reader.seek(log.end() + 5).expect("a seek");
+    let error = reader.next_record().expect_err("after the end");
+    assert!(matches!(error.kind, ErrorKind::Truncated { file_len: Some(len), .. } if len == log.end()));
+}
+
+#[test]
+fn a_folder_without_segments_is_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["LOCK", "000012.log"] {
+        fs::write(folder.path().join(name), "").expect("a file");
+        let error = Reader::open(folder.path()).expect_err("a folder");
+        assert!(
+            matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory)
+        );
+    }
+    fs::write(folder.path().join(name_of(0)), "").expect("a file");
+    let error = Reader::open(folder.path()).expect_err("another file");
+    assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
+}
+
+#[test]
+fn operations_on_a_whole_log_take_a_folder() {
+    for format in formats() {
+        let log = Log::new(12_345, format);
+        let count: usize = records().iter().map(Vec::len).sum();
+        let options = ReadOptions::default();
+        for threads in [1, 4] {
+            let threads = NonZeroUsize::new(threads).expect("threads");
+            let report = ops::verify_file(log.path(), &options, threads).expect("a report");
+            assert!(report.is_ok());
+            assert_eq!((report.record_count, report.format), (count as u64, format));
+            let stat = ops::stat_file(log.path(), &options, threads).expect("statistics");
+            assert_eq!(stat.record_count, count as u64);
+        }
+        let new = tempfile::tempdir().expect("a folder");
+        // The copy is a folder, too. It has one segment, so its offsets begin again.
+        let salvaged = new.path().join("salvaged");
+        let report = ops::salvage_file(log.path(), &salvaged, &ops::SalvageOptions::default()).expect("a report");
+        assert_eq!(report.record_count, count as u64);
+        let packed = new.path().join("packed");
+        let options = ops::PackOptions::default().with_format(Dialect::PACKED);
+        ops::pack_file(log.path(), &packed, &options).expect("a report");
+        let unpacked = new.path().join("unpacked");
+        let options = ops::PackOptions::default().with_format(Dialect::LEVELDB);
+        ops::pack_file(&packed, &unpacked, &options).expect("a report");
+        for copy in [salvaged, packed, unpacked] {
+            let names: Vec<_> = fs::read_dir(&copy)
+                .expect("a folder")
+                .map(|file| file.expect("a file").file_name())
+                .collect();
+            assert_eq!(names, [&*name_of(0)]);
+            let data = Reader::open(&copy)
+                .expect("a log")
+                .into_iter()
+                .map(|record| record.expect("a record").data);
+            assert!(data.collect::<Vec<_>>() == records().concat());
+        }
+        // Nothing else is left beside the copies.
+        assert_eq!(fs::read_dir(new.path()).expect("a folder").count(), 3);
+    }
+}
