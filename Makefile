@@ -115,7 +115,7 @@ test-remote: $(VENV)/remote.stamp install  ## Read from an S3 server, through s3
 	$(VENV)/remote/bin/python -m pytest tests/remote
 
 # Not part of `make test`, which does a tenth of it or less: it takes a quarter of an hour.
-survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 4,500 times, read in threads 1,600 times, look at 20,000 recycled and 30,000 packed logs, flip each bit of a log; judge 2,000 states of databases; check for losses
+survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 6,500 times, read in threads 1,600 times, look at 20,000 recycled and 30,000 packed logs, flip each bit of a log; judge 2,000 states of databases; check for losses
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival tests/format/test_packed.py tests/engines/test_databases.py
 	CORDWOOD_SURVIVAL=full cargo test --package cordwood-log --locked --test damage
 

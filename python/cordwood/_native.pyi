@@ -779,6 +779,11 @@ class Writer:
             that the next sync covers them. If it is greater than 0, the file must exist. Default:
             `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
             this file has failed in this process.
+        segment_len: For `"a"`: the log is a folder of files, its segments, and this many bytes are
+            the most that one has, unless its first record is longer. `sink` is the folder; it is
+            created if it does not exist. All offsets are those of the log, which go on rising from
+            one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
+            `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
         record_len_max: The length in bytes of the longest record to write; a longer one raises
             `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
             if its own `record_len_max` allows them.
@@ -822,6 +827,7 @@ class Writer:
         sync_interval: float | None = None,
         on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
         checkpoint: int | None = None,
+        segment_len: int | None = None,
         record_len_max: int = 1073741824,
     ) -> Self: ...
     def append(self, record: ReadableBuffer, /, *, sync: bool = False) -> int:
@@ -917,6 +923,56 @@ class Writer:
         ...     writer.durable_offset
         10
         """
+    def rotate(self) -> int:
+        """Begins a new segment of a log in segments now, unless there is no record in the last one.
+
+        Otherwise, a segment is begun by the append of a record that would make the last one longer
+        than `segment_len`.
+
+        Returns:
+            The log offset at which the last segment begins, in bytes.
+
+        Raises:
+            OSError: The segment cannot be created, and the writer stays usable; or a write or a sync
+                failed, as for `sync`.
+            io.UnsupportedOperation: The log is not in segments.
+            ClosedError: The writer is closed.
+
+        >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
+        ...     _ = writer.append(b"one")
+        ...     writer.rotate()
+        10
+        """
+
+    def prune_before(self, offset: int, /) -> int:
+        """Removes the segments that end at or before an offset, the oldest first, and never the last.
+
+        Appends go on meanwhile. After a crash, the segments from one of them on are there.
+
+        Args:
+            offset: A log offset, in bytes: no record from here on is removed.
+
+        Returns:
+            The new `first_offset`.
+
+        Raises:
+            OSError: A segment cannot be removed, and the writer stays usable; or a sync failed, as
+                for `sync`.
+            OverflowError: `offset` is negative.
+            io.UnsupportedOperation: The log is not in segments.
+            ClosedError: The writer is closed.
+
+        >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
+        ...     _ = writer.append(b"one")
+        ...     end = writer.rotate()
+        ...     writer.prune_before(end), writer.first_offset
+        (10, 10)
+        """
+
+    @property
+    def first_offset(self) -> int:
+        """The log offset of the first byte that has not been removed; 0 if the log is not in segments."""
+
     def wait_durable(self, offset: int, /) -> None:
         """Waits until every byte before an offset is on the disk, without appending a record.
 
@@ -945,7 +1001,8 @@ class Writer:
     def durable_offset(self) -> int:
         """Everything before this file offset is on the disk, and survives a crash of the machine.
 
-        0 before the first sync of this writer. It can still be read after the writer is closed.
+        Before the first sync of this writer 0, or where the last segment begins. It can still be
+        read after the writer is closed.
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:

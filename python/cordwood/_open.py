@@ -40,6 +40,7 @@ def open(  # noqa: A001
     sync_interval: float | None = None,
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
+    segment_len: int | None = None,
     record_len_max: int = 1073741824,
 ) -> Writer: ...
 @overload
@@ -71,13 +72,15 @@ def open(  # noqa: A001
     sync_interval: float | None = None,
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
+    segment_len: int | None = None,
 ) -> Reader | Writer:
     """Opens a log to read or to write records.
 
     Args:
         source: To read: a path, a URL, an object with `read`, any other source of `Reader`, or a `Split`, which itself
             specifies its range. Bytes or any other buffer (such as `mmap`) are the content of a log, never its path:
-            `b"name.log"` is a log of eight bytes. To write: a path, or an object with `write`.
+            `b"name.log"` is a log of eight bytes. To write: a path, with `segment_len` that of a
+            folder, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
             one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
@@ -102,6 +105,8 @@ def open(  # noqa: A001
             Default: `"refuse"`.
         checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
             Default: `None`, the beginning.
+        segment_len: To append: the log is a folder of files, its segments, each of at most this many bytes, as for
+            `Writer`. Default: `None`: it is one file.
 
     Returns:
         A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
@@ -140,6 +145,7 @@ def open(  # noqa: A001
         "sync_interval": sync_interval,
         "on_torn_tail": on_torn_tail,
         "checkpoint": checkpoint,
+        "segment_len": segment_len,
     }
     if mode in {"r", "rb"}:
         _refuse(writing, "writing", mode)
@@ -156,7 +162,11 @@ def open(  # noqa: A001
     _refuse(reading, "reading", mode)
     if mode in {"wb", "xb", "ab"}:
         mode = mode[0]
-    return Writer(source, mode, record_len_max=record_len_max, **log, **writing)  # type: ignore[arg-type]  # Writer names the modes.
+    try:
+        return Writer(source, mode, record_len_max=record_len_max, **log, **writing)  # type: ignore[arg-type]  # Writer names the modes.
+    except IsADirectoryError as error:
+        _add_hint(error, Hint.SEGMENT_LEN)
+        raise
 
 
 _DEFAULTS: dict[str, object] = open.__kwdefaults__ or {}

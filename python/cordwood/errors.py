@@ -284,6 +284,7 @@ _WORDS = {
     Hint.SALVAGE: "cordwood.salvage() makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
     Hint.REOPEN: "to continue, open the log again in this process",
+    Hint.SEGMENT_LEN: "to append to a log in segments, pass segment_len",
     Hint.READ_FOLDER: "a reader reads one log; cordwood.verify, stat, map, salvage, scan and plan_splits take folders",
 }
 """Each hint in words, as the note of an exception."""

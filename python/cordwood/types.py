@@ -178,6 +178,7 @@ class Hint(StrEnum):
         SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
+        SEGMENT_LEN: Pass `segment_len`, to append to a log in segments.
         READ_FOLDER: Call a function that reads all logs in a folder.
     """
 
@@ -198,6 +199,7 @@ class Hint(StrEnum):
     SALVAGE = "salvage"
     CREATE_LOG = "create_log"
     REOPEN = "reopen"
+    SEGMENT_LEN = "segment_len"
     READ_FOLDER = "read_folder"
 
 

@@ -8,6 +8,11 @@ def bytes_written():
     return _field("/proc/self/io", "wchar:")
 
 
+def bytes_read():
+    """The number of bytes this process has taken from the system so far, by any call."""
+    return _field("/proc/self/io", "rchar:")
+
+
 def peak_len():
     """The peak of resident memory. Not `ru_maxrss`, which starts at the parent process's value."""
     return _field("/proc/self/status", "VmHWM:") * 1024

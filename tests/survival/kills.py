@@ -21,12 +21,16 @@ import threading
 import time
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cordwood
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 import judge  # one of the helpers
 from judge import WrongRecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GENERATIONS = 6
 """Children per file, one after another."""
@@ -88,9 +92,9 @@ class Shared:
 
     def begin(self, numbers: list[int]) -> None:
         """Sets both to these numbers: there is no further promise or attempt yet."""
-        for thread in range(THREADS):
-            self.promised(thread, numbers[thread])
-            self.attempts(thread, numbers[thread])
+        for thread, number in enumerate(numbers):
+            self.promised(thread, number)
+            self.attempts(thread, number)
 
     def promised(self, thread: int, number: int | None = None) -> int:
         """All records before this one must be there."""
@@ -141,8 +145,10 @@ def append(writer: cordwood.Writer, thread: int, plan: Plan, seed: float, shared
             shared.promised(thread, number)
 
 
-def run_child(path: Path, plan: Plan, numbers: list[int], rng: random.Random, shared: Shared) -> None:
-    """Starts a child and kills it at a random moment after a random number of records."""
+def run_child(
+    path: Path, plan: object, numbers: list[int], rng: random.Random, shared: Shared, *, write: Callable[..., None]
+) -> None:
+    """Starts a child, which calls `write`, and kills it at a random moment after a random number of records."""
     shared.begin(numbers)
     seed, delay = rng.random(), rng.choice([0, rng.uniform(0, 0.002)])
     target = numbers[0] + int(min(rng.expovariate(1 / 60), 1_000))
@@ -199,7 +205,7 @@ def main(folder: Path, count: int, seed: str, *, is_packed: bool) -> None:
         try:
             for _ in range(GENERATIONS):
                 kills += 1
-                run_child(path, plan, numbers, rng, shared)
+                run_child(path, plan, numbers, rng, shared, write=write)
                 numbers, is_torn = check(path, plan, shared)
                 torn += is_torn
             path.unlink(missing_ok=True)

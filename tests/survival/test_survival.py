@@ -18,6 +18,7 @@ PROGRAMS = Path(__file__).parent
 FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
 KILLS = [200] * 10 if FULL else [60]
 KILLS_OF_PACKED = [100] * 20 if FULL else [30]
+KILLS_IN_SEGMENTS = [50] * 40 if FULL else [20]
 FORKS = [100] * 3 if FULL else [30]
 ROTATIONS = [100] * 2 if FULL else [20]
 READINGS = [200] * 8 if FULL else [16]
@@ -52,6 +53,14 @@ def test_kills_of_writers_of_packed_logs(tmp_path, capsys, part):
     assert result["records"] > 10 * KILLS_OF_PACKED[part]
     if KILLS_OF_PACKED[part] >= 100:  # About every ninth leaves a torn end.
         assert result["torn"] > 0
+
+
+@pytest.mark.parametrize("part", range(len(KILLS_IN_SEGMENTS)))
+def test_kills_of_writers_of_logs_in_segments(tmp_path, capsys, part):
+    packed = ["packed"] if part % 4 == 3 else []
+    result = survive("segments.py", tmp_path, KILLS_IN_SEGMENTS[part], 20261126 + part, capsys, *packed)
+    assert result["records"] > 100 * KILLS_IN_SEGMENTS[part]
+    assert result["pruned"] > 0
 
 
 @pytest.mark.parametrize("part", range(len(FORKS)))

@@ -93,6 +93,7 @@ _HINTS = {
     Hint.ON_TORN_TAIL: "--on-torn-tail truncate cuts it off; pad keeps every byte and continues in the next block",
     Hint.PAD: "--on-torn-tail pad keeps every byte and continues in the next block; cordwood salvage makes a new log",
     Hint.PAD_WITH_DIALECT: "if it is a log: --dialect and --on-torn-tail pad continue in the next block",
+    Hint.SEGMENT_LEN: "if it is a log in segments: --append --segment-len N appends to it",
     Hint.SALVAGE: "cordwood salvage makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
 }

@@ -63,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "block (default: %(default)s)",
     )
     parser.add_argument(
+        "--segment-len",
+        type=int,
+        metavar="N",
+        help="with --append, the log is a folder of files of at most N bytes (default: it is one file)",
+    )
+    parser.add_argument(
         "--sync",
         choices=("never", "close", "append"),
         help="wait until the records are on the disk: not at all, at the end, or for each record "
@@ -84,6 +90,8 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("stdout takes records only: no --json, --append or --sync with -")
     if options.on_torn_tail != "refuse" and options.mode != "a":
         raise ValueError("--on-torn-tail applies only to an existing log: add --append")
+    if options.segment_len is not None and options.mode != "a":
+        raise ValueError("--segment-len begins or continues a log in segments: add --append")
     # If it cannot be read, no log is created.
     records = stdin()
     with contextlib.suppress(FileNotFoundError):
@@ -91,14 +99,17 @@ def run(options: argparse.Namespace) -> Status:
         if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(records.fileno())):
             raise Failure(f"{options.destination}: input file is output file")
     # A pipe or a device has no disk to wait for.
-    is_stream = os.path.exists(options.destination) and not os.path.isfile(options.destination)
+    is_stream = os.path.exists(options.destination) and not (
+        os.path.isfile(options.destination) or os.path.isdir(options.destination)
+    )
     try:
-        writer = cordwood.Writer(
+        writer = cordwood.open(
             sys.stdout.buffer if to_stdout else options.destination,
             options.mode,
             flush=None if to_stdout else options.flush,
             sync=options.sync or ("never" if to_stdout or is_stream else "close"),
             on_torn_tail=options.on_torn_tail,
+            segment_len=options.segment_len,
             **log_options(options),
         )
     except FileExistsError as error:

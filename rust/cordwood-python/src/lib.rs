@@ -10,6 +10,7 @@ mod arrow;
 mod exclusive;
 mod interpreter;
 mod io;
+mod log_on_disk;
 mod memory;
 mod values;
 

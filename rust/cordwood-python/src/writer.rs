@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
 use cordwood::write::{LogStatus, Process};
-use cordwood::{Compression, Dialect, LogFile, LogFileOptions, LogFormat, OnTornTail, WriterOptions};
+use cordwood::{Compression, Dialect, LogFile, LogFileOptions, LogFormat, OnTornTail, SegmentedLog, WriterOptions};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,10 +18,11 @@ use crate::interpreter::fast_call::{FastAppend, FastClass, Method};
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::sink::ObjectOutput;
+use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::{new_int, try_bytes};
 use crate::values::SkippedRegion;
 use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
-use crate::values::error::{check_signals, check_signals_anywhere, closed, object_closed, to_python};
+use crate::values::error::{check_signals, check_signals_anywhere, closed, object_closed, to_python, unsupported};
 use crate::values::options::{
     compression_name, compression_of, dialect_name, dialect_of, named, sync_policy_of, time_of, unknown_name,
 };
@@ -42,9 +43,13 @@ const FILE_BATCH_COUNT: usize = 1024;
 /// header of so many Python objects stays in the first-level cache until they are released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each writer, and most are files"
+)]
 enum Sink {
-    /// A file that we opened. It has its own lock, which no thread holds while it waits for a sync.
-    File(LogFile),
+    /// A file that we opened, or a folder of segments.
+    Disk(LogOnDisk),
     /// An object with `write`.
     Object(Exclusive<Object>),
 }
@@ -164,6 +169,11 @@ impl Object {
 ///         that the next sync covers them. If it is greater than 0, the file must exist. Default:
 ///         `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
 ///         this file has failed in this process.
+///     segment_len: For `"a"`: the log is a folder of files, its segments, and this many bytes are
+///         the most that one has, unless its first record is longer. `sink` is the folder; it is
+///         created if it does not exist. All offsets are those of the log, which go on rising from
+///         one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
+///         `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
 ///     record_len_max: The length in bytes of the longest record to write; a longer one raises
 ///         `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
 ///         if its own `record_len_max` allows them.
@@ -205,7 +215,7 @@ pub(crate) struct Writer {
 impl Writer {
     #[new]
     #[pyo3(signature = (
-        sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
+        sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None, segment_len = None,
         record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
@@ -221,6 +231,7 @@ impl Writer {
         sync_interval: Option<f64>,
         on_torn_tail: &str,
         checkpoint: Option<u64>,
+        segment_len: Option<u64>,
         record_len_max: u64,
     ) -> PyResult<Self> {
         if mode == "r" {
@@ -245,6 +256,16 @@ impl Writer {
                 "on_torn_tail and checkpoint are for mode 'a', which reads the log that is there",
             ));
         }
+        let options = match segment_len {
+            Some(0) => return Err(PyValueError::new_err("segment_len must be at least 1")),
+            Some(_) if mode != "a" => {
+                return Err(PyValueError::new_err(
+                    "segment_len is for mode 'a', which begins a log in segments or appends to it",
+                ));
+            }
+            Some(len) => options.with_segment_len(len),
+            None => options,
+        };
         let flush = flush.map(|flush| named("flush", flush)).transpose()?;
         let advice = match mode {
             "a" => "URLs can only be read; mode 'a' needs the path of a file",
@@ -252,8 +273,11 @@ impl Writer {
         };
         refuse_url(sink, advice)?;
         match path_of(sink)? {
-            Some(path) => Self::open(sink.py(), path, mode, options.with_flush(flush.unwrap_or_default())),
-            None if flush.is_some() => Err(PyValueError::new_err(NEEDS_A_PATH)),
+            Some(path) => {
+                let options = options.with_flush(flush.unwrap_or_default());
+                Self::open(sink.py(), path, mode, segment_len.is_some(), options)
+            }
+            None if flush.is_some() || segment_len.is_some() => Err(PyValueError::new_err(NEEDS_A_PATH)),
             None => Self::with_object(sink, mode, &options),
         }
     }
@@ -341,7 +365,7 @@ impl Writer {
     /// (0, 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
-            Sink::File(log) => match status(py, log) {
+            Sink::Disk(log) => match status(py, log) {
                 LogStatus { is_closed: true, .. } => Err(closed(py, "writer", self.path.as_deref())),
                 LogStatus { offset, .. } => Ok(offset),
             },
@@ -364,7 +388,7 @@ impl Writer {
     /// [b'one']
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
-            Sink::File(log) => py.detach(|| log.flush()).map_err(|error| self.raised(py, error)),
+            Sink::Disk(log) => py.detach(|| log.flush()).map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
                 let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
@@ -391,7 +415,7 @@ impl Writer {
     /// 10
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
-            Sink::File(log) => py.detach(|| log.sync()).map_err(|error| self.raised(py, error)),
+            Sink::Disk(log) => py.detach(|| log.sync()).map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
                 let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
@@ -425,7 +449,7 @@ impl Writer {
     #[pyo3(signature = (offset, /))]
     fn wait_durable(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
         match &self.sink {
-            Sink::File(log) => py
+            Sink::Disk(log) => py
                 .detach(|| log.wait_durable(offset))
                 .map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
@@ -436,13 +460,75 @@ impl Writer {
         }
     }
 
+    /// Begins a new segment of a log in segments now, unless there is no record in the last one.
+    ///
+    /// Otherwise, a segment is begun by the append of a record that would make the last one longer
+    /// than `segment_len`.
+    ///
+    /// Returns:
+    ///     The log offset at which the last segment begins, in bytes.
+    ///
+    /// Raises:
+    ///     OSError: The segment cannot be created, and the writer stays usable; or a write or a sync
+    ///         failed, as for `sync`.
+    ///     io.UnsupportedOperation: The log is not in segments.
+    ///     ClosedError: The writer is closed.
+    ///
+    /// >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
+    /// ...     _ = writer.append(b"one")
+    /// ...     writer.rotate()
+    /// 10
+    fn rotate(&self, py: Python<'_>) -> PyResult<u64> {
+        let log = self.segments(py)?;
+        py.detach(|| log.rotate()).map_err(|error| self.raised(py, error))
+    }
+
+    /// Removes the segments that end at or before an offset, the oldest first, and never the last.
+    ///
+    /// Appends go on meanwhile. After a crash, the segments from one of them on are there.
+    ///
+    /// Args:
+    ///     offset: A log offset, in bytes: no record from here on is removed.
+    ///
+    /// Returns:
+    ///     The new `first_offset`.
+    ///
+    /// Raises:
+    ///     OSError: A segment cannot be removed, and the writer stays usable; or a sync failed, as
+    ///         for `sync`.
+    ///     OverflowError: `offset` is negative.
+    ///     io.UnsupportedOperation: The log is not in segments.
+    ///     ClosedError: The writer is closed.
+    ///
+    /// >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
+    /// ...     _ = writer.append(b"one")
+    /// ...     end = writer.rotate()
+    /// ...     writer.prune_before(end), writer.first_offset
+    /// (10, 10)
+    #[pyo3(signature = (offset, /))]
+    fn prune_before(&self, py: Python<'_>, offset: u64) -> PyResult<u64> {
+        let log = self.segments(py)?;
+        py.detach(|| log.prune_before(offset))
+            .map_err(|error| self.raised(py, error))
+    }
+
+    /// The log offset of the first byte that has not been removed; 0 if the log is not in segments.
+    #[getter]
+    fn first_offset(&self) -> u64 {
+        match &self.sink {
+            Sink::Disk(LogOnDisk::Segments(log)) => log.first_offset(),
+            _ => 0,
+        }
+    }
+
     /// Everything before this file offset is on the disk, and survives a crash of the machine.
     ///
-    /// 0 before the first sync of this writer. It can still be read after the writer is closed.
+    /// Before the first sync of this writer 0, or where the last segment begins. It can still be
+    /// read after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
-            Sink::File(log) => Ok(status(py, log).durable_offset),
+            Sink::Disk(log) => Ok(status(py, log).durable_offset),
             Sink::Object(object) => Ok(self.asked(py, object)?.durable_offset),
         }
     }
@@ -483,7 +569,7 @@ impl Writer {
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         match &self.sink {
-            Sink::File(log) => Ok(status(py, log).is_closed),
+            Sink::Disk(log) => Ok(status(py, log).is_closed),
             Sink::Object(object) => Ok(self.asked(py, object)?.writer.is_none()),
         }
     }
@@ -507,7 +593,7 @@ impl Writer {
     /// [b'one']
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
-            Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
+            Sink::Disk(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
             // A copy in a forked child: only the process that opened it may write its contents.
             Sink::Object(object) if self.is_forked() => {
                 if let Some(mut state) = object.try_lock() {
@@ -545,7 +631,7 @@ impl Writer {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
-            Sink::File(_) => Ok(()),
+            Sink::Disk(_) => Ok(()),
             // A thread that is using the writer keeps it alive, and with it everything that it
             // refers to.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
@@ -574,7 +660,7 @@ impl Writer {
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let had_failed = match &self.sink {
-            Sink::File(log) => status(py, log).has_failed,
+            Sink::Disk(log) => status(py, log).has_failed,
             // Closing a copy has no effect, and cannot fail.
             Sink::Object(_) if self.is_forked() => false,
             Sink::Object(object) => object
@@ -600,7 +686,7 @@ impl Writer {
     fn __repr__(&self) -> String {
         // A writer that another thread is using is open.
         let is_closed = match &self.sink {
-            Sink::File(log) => log.try_status().is_some_and(|status| status.is_closed),
+            Sink::Disk(log) => log.try_status().is_some_and(|status| status.is_closed),
             Sink::Object(object) => object.try_lock().is_some_and(|object| object.writer.is_none()),
         };
         handle_repr("Writer", self.path.as_deref(), is_closed)
@@ -608,20 +694,23 @@ impl Writer {
 }
 
 impl Writer {
-    fn open(py: Python<'_>, path: PathBuf, mode: &str, options: LogFileOptions) -> PyResult<Self> {
+    fn open(py: Python<'_>, path: PathBuf, mode: &str, is_segmented: bool, options: LogFileOptions) -> PyResult<Self> {
         // Reading the file may take long.
         let log = py
             .detach(|| match mode {
-                "x" => LogFile::create_new(&path, options),
-                "w" => LogFile::create(&path, options),
-                _ => LogFile::append_to_unless(&path, options, &check_signals_anywhere),
+                _ if is_segmented => {
+                    SegmentedLog::open_unless(&path, options, &check_signals_anywhere).map(LogOnDisk::Segments)
+                }
+                "x" => LogFile::create_new(&path, options).map(LogOnDisk::File),
+                "w" => LogFile::create(&path, options).map(LogOnDisk::File),
+                _ => LogFile::append_to_unless(&path, options, &check_signals_anywhere).map(LogOnDisk::File),
             })
             .map_err(|error| to_python(py, error, Some(&path)))?;
         Ok(Writer {
             owner: Process::current().number(),
             discarded_tail: log.discarded_tail(),
             format: log.format(),
-            sink: Sink::File(log),
+            sink: Sink::Disk(log),
             path: Some(path),
         })
     }
@@ -673,7 +762,7 @@ impl Writer {
         mut records: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     ) -> PyResult<u64> {
         let count_max = match self.sink {
-            Sink::File(_) => FILE_BATCH_COUNT,
+            Sink::Disk(_) => FILE_BATCH_COUNT,
             Sink::Object(_) => OBJECT_BATCH_COUNT,
         };
         let mut count = 0;
@@ -706,14 +795,8 @@ impl Writer {
 
     fn append_slowly(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
         match &self.sink {
-            Sink::File(log) => py
-                .detach(|| {
-                    if sync {
-                        log.append_sync(record)
-                    } else {
-                        log.append(record)
-                    }
-                })
+            Sink::Disk(log) => py
+                .detach(|| log.append(record, sync))
                 .map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
                 let mut state = self.object(py, object)?;
@@ -729,7 +812,7 @@ impl Writer {
 
     fn append_all(&self, py: Python<'_>, records: &[&[u8]]) -> PyResult<()> {
         match &self.sink {
-            Sink::File(log) => {
+            Sink::Disk(log) => {
                 py.detach(|| log.extend(records))
                     .map_err(|error| self.raised(py, error))?;
                 Ok(())
@@ -766,13 +849,24 @@ impl Writer {
         }
     }
 
+    /// The log in segments.
+    fn segments(&self, py: Python<'_>) -> PyResult<&SegmentedLog> {
+        match &self.sink {
+            Sink::Disk(LogOnDisk::Segments(log)) => Ok(log),
+            _ => Err(unsupported(
+                py,
+                "only a log in segments is rotated and pruned: open(folder, 'a', segment_len=...)",
+            )),
+        }
+    }
+
     /// Whether the writer still has to be closed. False while it is in use, and in a forked child.
     fn is_unclosed(&self) -> bool {
         if self.is_forked() {
             return false;
         }
         match &self.sink {
-            Sink::File(log) => !log.is_closed(),
+            Sink::Disk(log) => !log.status().is_closed,
             Sink::Object(object) => object.try_lock().is_some_and(|object| object.writer.is_some()),
         }
     }
@@ -795,7 +889,7 @@ impl Writer {
     }
 }
 
-const NEEDS_A_PATH: &str = "flush, sync, sync_len and sync_interval require a path; \
+const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and segment_len require a path; \
      for an object, call flush() or sync()";
 
 /// Whether this is a single record or a string: iterating over it would yield numbers or
@@ -809,7 +903,7 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
 
 /// Another thread may hold the log while it writes. The interpreter is released only in that case,
 /// because getting it back may take long.
-fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
+fn status(py: Python<'_>, log: &LogOnDisk) -> LogStatus {
     log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
 }
 
@@ -857,7 +951,7 @@ impl FastAppend for Writer {
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
-            Sink::File(log) => log.try_append(record).ok().flatten(),
+            Sink::Disk(log) => log.try_append(record).ok().flatten(),
             Sink::Object(_) => None,
         }
     }

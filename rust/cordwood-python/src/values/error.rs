@@ -38,7 +38,11 @@ mod classes {
 /// The exception for an error of the core; `path` is the one that the user gave, if the core does
 /// not know it or knows another.
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
-    let path = path.or(error.path.as_deref());
+    let path = match error.kind {
+        // A file in the folder that the user gave.
+        ErrorKind::NotASegment => error.path.as_deref(),
+        _ => path.or(error.path.as_deref()),
+    };
     let message = error.kind.to_string();
     let offset = error.offset();
     let exception = match error.kind {

@@ -1,0 +1,428 @@
+//! The machine stops at any operation of a log in segments: on a file, on the folder, within a switch
+//! or within pruning. A prefix of the records is left, from the oldest segment on that was not being
+//! removed, with all that was promised; the log can be opened, and goes on.
+//!
+//! A writer's operations are recorded. For each prefix of them, all folders are built that a crash
+//! may leave: names that were not synced are there or not, each independently of the others, and
+//! the bytes that were not synced are there up to any operation, the last of them done in part.
+
+mod common;
+mod double;
+
+use std::collections::{BTreeMap, HashSet};
+
+use common::{Found, read_all};
+use cordwood_log::segments::Segment;
+use cordwood_log::{
+    Dialect, Error, FlushPolicy, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SegmentedLog,
+    SyncPolicy, segments,
+};
+use double::folder::{FolderDouble, FolderOp};
+use double::{EIO, ENOSPC, Fault, Op, apply};
+
+type Files = BTreeMap<u64, Vec<u8>>;
+
+/// The calls of a writer and their results.
+struct Session {
+    log: SegmentedLog,
+    folder: FolderDouble,
+    history: History,
+}
+
+struct History {
+    options: LogFileOptions,
+    /// All of it is on the disk.
+    initial: Files,
+    ops: Vec<FolderOp>,
+    /// Each record that was appended, or may have been, with its log offset.
+    records: Vec<(u64, Vec<u8>)>,
+}
+
+fn options() -> LogFileOptions {
+    LogFileOptions::default()
+        .with_segment_len(100)
+        .with_on_torn_tail(OnTornTail::Truncate)
+}
+
+fn packed() -> LogFileOptions {
+    options().with_dialect(Dialect::PACKED).with_segment_len(200)
+}
+
+fn record(number: usize) -> Vec<u8> {
+    let mut data = format!("record {number} ").into_bytes();
+    data.resize(data.len() + number * 5 % 23, b'x');
+    data
+}
+
+impl Session {
+    fn open(initial: Files, options: LogFileOptions) -> Self {
+        let folder = FolderDouble::with_files(initial.clone());
+        let log = SegmentedLog::open_in(folder.arc(), options.clone()).expect("a log in segments");
+        let records = read(&initial, &options);
+        let history = History {
+            options,
+            initial,
+            ops: Vec::new(),
+            records,
+        };
+        Session { log, folder, history }
+    }
+
+    fn append_with(&mut self, count: usize, append: impl FnOnce(&SegmentedLog, Vec<Vec<u8>>) -> Result<(), Error>) {
+        let first = self.history.records.len();
+        let records: Vec<_> = (first..first + count).map(record).collect();
+        let appended = append(&self.log, records.clone());
+        if appended.is_ok() {
+            // Their offsets are known once they are written.
+            self.history
+                .records
+                .extend(records.into_iter().map(|data| (u64::MAX, data)));
+        }
+        self.note();
+    }
+
+    fn append(&mut self, count: usize) {
+        for _ in 0..count {
+            self.append_with(1, |log, records| log.append(&records[0]).map(drop));
+        }
+    }
+
+    fn append_sync(&mut self) {
+        self.append_with(1, |log, records| log.append_sync(&records[0]).map(drop));
+    }
+
+    fn extend(&mut self, count: usize) {
+        self.append_with(count, |log, records| log.extend(records).map(drop));
+    }
+
+    fn prune(&mut self, offset: u64) {
+        self.log.prune_before(offset).expect("pruning that nothing disturbs");
+        self.note();
+    }
+
+    fn note(&self) {
+        self.folder.note(self.log.durable_offset());
+    }
+
+    /// Closes the log, and fills in the offsets of the records: those of segments that were removed
+    /// are read from the operations.
+    fn close(mut self) -> History {
+        self.log.close().expect("a close that nothing disturbs");
+        self.note();
+        let ops = self.folder.ops();
+        let mut files = self.history.initial.clone();
+        for op in &ops {
+            match op {
+                FolderOp::File(base, op) => apply(op, files.entry(*base).or_default()),
+                FolderOp::Create(base) => drop(files.insert(*base, Vec::new())),
+                FolderOp::Remove(_) | FolderOp::Sync | FolderOp::Promised(_) => {}
+            }
+        }
+        let found = read(&files, &self.history.options);
+        let data = |records: &[(u64, Vec<u8>)]| records.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>();
+        assert_eq!(data(&found), data(&self.history.records), "without a crash");
+        self.history.records = found;
+        self.history.ops = ops;
+        self.history
+    }
+}
+
+/// The records in all files, with their log offsets. A torn tail ends a file.
+fn read(files: &Files, options: &LogFileOptions) -> Vec<(u64, Vec<u8>)> {
+    let reading = ReadOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_dialect(options.dialect.unwrap_or(Dialect::LEVELDB));
+    let mut records = Vec::new();
+    for (base, bytes) in files {
+        for event in read_all(&mut Reader::from_slice(bytes, reading.clone())).0 {
+            if let Found::Record { offset, data, .. } = event {
+                records.push((base + offset, data));
+            }
+        }
+    }
+    records
+}
+
+// The folders that a crash leaves ---------------------------------------------------------------
+
+/// The states in which a file may be: everything up to its last sync, and any part of the rest.
+fn file_states(initial: Vec<u8>, ops: &[&Op]) -> Vec<Vec<u8>> {
+    let synced = ops.iter().rposition(|op| **op == Op::SyncData).unwrap_or(0);
+    let mut file = initial;
+    ops[..synced].iter().for_each(|op| apply(op, &mut file));
+    let mut states = Vec::new();
+    for op in &ops[synced..] {
+        if let Op::Write { offset, bytes } = op {
+            // Each of the last bytes and of the first ones: a mark has 17. Or the length of the file,
+            // and none of its bytes: these writes are shorter than a sector.
+            let len = bytes.len();
+            let parts = (0..len).filter(|&part| part < 20 || len - part < 12 || part % 16 == 0);
+            for part in parts.map(|part| bytes[..part].to_vec()).chain([vec![0; len]]) {
+                let mut state = file.clone();
+                let (offset, bytes) = (*offset, part);
+                apply(&Op::Write { offset, bytes }, &mut state);
+                states.push(state);
+            }
+        }
+        apply(op, &mut file);
+        states.push(file.clone());
+    }
+    states.push(file);
+    states.sort();
+    states.dedup();
+    states
+}
+
+/// All folders after the first `count` operations.
+fn crash_folders(history: &History, count: usize) -> Vec<Files> {
+    let ops = &history.ops[..count];
+    let synced = ops.iter().rposition(|op| *op == FolderOp::Sync).unwrap_or(0);
+    let mut names: HashSet<u64> = history.initial.keys().copied().collect();
+    let rename = |names: &mut HashSet<u64>, op: &FolderOp| match op {
+        FolderOp::Create(base) => drop(names.insert(*base)),
+        FolderOp::Remove(base) => drop(names.remove(base)),
+        _ => {}
+    };
+    ops[..synced].iter().for_each(|op| rename(&mut names, op));
+    let is_name = |op: &&FolderOp| matches!(op, FolderOp::Create(_) | FolderOp::Remove(_));
+    let pending: Vec<&FolderOp> = ops[synced..].iter().filter(is_name).collect();
+    assert!(pending.len() < 6, "{pending:?}");
+
+    let mut folders = Vec::new();
+    for subset in 0..1u32 << pending.len() {
+        let mut names = names.clone();
+        for (index, op) in pending.iter().enumerate() {
+            if subset >> index & 1 == 1 {
+                rename(&mut names, op);
+            }
+        }
+        let mut found = vec![Files::new()];
+        for base in names {
+            let of_file = |op| match op {
+                &FolderOp::File(offset, ref op) if offset == base => Some(op),
+                _ => None,
+            };
+            let file_ops: Vec<&Op> = ops.iter().filter_map(of_file).collect();
+            let initial = history.initial.get(&base).cloned().unwrap_or_default();
+            let states = file_states(initial, &file_ops);
+            found = found
+                .iter()
+                .flat_map(|files| {
+                    states.iter().map(|state| {
+                        let mut files = files.clone();
+                        files.insert(base, state.clone());
+                        files
+                    })
+                })
+                .collect();
+        }
+        folders.extend(found);
+    }
+    folders
+}
+
+// The promises ----------------------------------------------------------------------------------
+
+/// Checks all folders that a crash can leave, and returns how many there were.
+fn check(name: &str, history: &History) -> usize {
+    let mut checked = HashSet::new();
+    for count in 0..=history.ops.len() {
+        let ops = &history.ops[..count];
+        let promised = ops.iter().rev().find_map(|op| match op {
+            FolderOp::Promised(offset) => Some(*offset),
+            _ => None,
+        });
+        let end = |(&base, bytes): (&u64, &Vec<u8>)| base + bytes.len() as u64;
+        let promised = promised.unwrap_or_else(|| {
+            // A torn tail is not promised.
+            let whole = read(&history.initial, &history.options);
+            whole.last().map_or(0, |(offset, data)| offset + data.len() as u64)
+        });
+        let removed = ops.iter().filter_map(|op| match op {
+            FolderOp::Remove(base) => Some(*base),
+            _ => None,
+        });
+        let removed: HashSet<u64> = removed.collect();
+        // Everything from the first segment on that nobody was removing.
+        let first = (history.initial.keys().copied())
+            .chain(ops.iter().filter_map(|op| match op {
+                FolderOp::Create(base) => Some(*base),
+                _ => None,
+            }))
+            .filter(|base| !removed.contains(base))
+            .min()
+            .unwrap_or(0);
+        for files in crash_folders(history, count) {
+            let what = format!(
+                "{name}, {count} operations, {:?}",
+                files.iter().map(end).collect::<Vec<_>>()
+            );
+            if checked.insert((promised, first, files.clone())) {
+                check_folder(&what, history, promised, first, files);
+            }
+        }
+    }
+    checked.len()
+}
+
+fn check_folder(what: &str, history: &History, promised: u64, first: u64, files: Files) {
+    let chain: Vec<Segment> = (files.iter())
+        .map(|(&offset, bytes)| Segment {
+            offset,
+            len: bytes.len() as u64,
+        })
+        .collect();
+    assert_eq!(segments::breaks(&chain).next(), None, "{what}");
+    let found = read(&files, &history.options);
+    let all = &history.records;
+    let begin = found
+        .first()
+        .and_then(|first| all.iter().position(|record| record == first));
+    if let Some(begin) = begin {
+        assert!(
+            all[begin..].starts_with(&found),
+            "{what}: not a part of what was written, in its order"
+        );
+    } else {
+        assert!(found.is_empty(), "{what}: nobody wrote {:?}", found[0]);
+    }
+    for record in all.iter().filter(|(offset, _)| first <= *offset && *offset < promised) {
+        assert!(found.contains(record), "{what}: lost the record at {}", record.0);
+    }
+
+    // It goes on where it ends.
+    let folder = FolderDouble::with_files(files);
+    let log =
+        SegmentedLog::open_in(folder.arc(), history.options.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(
+        log.durable_offset() >= chain.last().map_or(0, |last| last.offset),
+        "{what}"
+    );
+    let mut expected = found;
+    for data in [b"behind".to_vec(), vec![7; 150], b"at the end".to_vec()] {
+        let offset = log.append_sync(&data).unwrap_or_else(|error| panic!("{what}: {error}"));
+        expected.push((offset, data));
+    }
+    log.close().unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(read(&folder.files(), &history.options), expected, "{what}: after it");
+    SegmentedLog::open_in(
+        folder.arc(),
+        history.options.clone().with_on_torn_tail(OnTornTail::Refuse),
+    )
+    .unwrap_or_else(|error| panic!("{what}: {error}"));
+}
+
+// The histories ---------------------------------------------------------------------------------
+
+fn checked(name: &str, session: Session, folders_min: usize) {
+    let history = session.close();
+    let switches = history
+        .ops
+        .iter()
+        .filter(|op| matches!(op, FolderOp::Create(_)))
+        .count();
+    assert!(switches >= 2, "{name}: {switches} switches");
+    let count = check(name, &history);
+    assert!(count >= folders_min, "{name}: {count} folders");
+}
+
+#[test]
+fn every_append_written_and_none_synced() {
+    for options in [options(), packed()] {
+        let mut session = Session::open(Files::new(), options);
+        session.append(20);
+        checked("written", session, 500);
+    }
+}
+
+#[test]
+fn every_append_synced() {
+    for options in [options(), packed()] {
+        let mut session = Session::open(Files::new(), options.with_sync(SyncPolicy::EveryAppend));
+        session.append(20);
+        checked("synced", session, 500);
+    }
+}
+
+#[test]
+fn records_gathered_and_synced_now_and_then() {
+    for options in [options(), packed()] {
+        let mut session = Session::open(Files::new(), options.with_flush(FlushPolicy::OnClose));
+        session.append(3);
+        session.append_sync();
+        session.append(5);
+        session.log.flush().expect("a flush that nothing disturbs");
+        session.append(7);
+        session.extend(12);
+        session.append_sync();
+        session.log.rotate().expect("a segment");
+        session.note();
+        session.extend(3);
+        checked("now and then", session, 300);
+    }
+}
+
+#[test]
+fn segments_pruned_between_appends() {
+    for options in [options(), packed()] {
+        let mut session = Session::open(Files::new(), options);
+        session.append(12);
+        session.prune(150);
+        session.append(6);
+        session.prune(u64::MAX);
+        session.append_sync();
+        session.append(8);
+        let end = session.log.offset();
+        session.prune(end);
+        session.append(2);
+        checked("pruned", session, 1000);
+    }
+}
+
+#[test]
+fn segments_of_one_record_and_a_rotation_after_each() {
+    let mut session = Session::open(Files::new(), options().with_segment_len(1));
+    session.append(4);
+    for _ in 0..3 {
+        session.log.rotate().expect("a segment");
+        session.note();
+        session.append_sync();
+    }
+    checked("one record each", session, 150);
+}
+
+#[test]
+fn a_crash_of_the_recovery_itself() {
+    for options in [options(), packed()] {
+        let mut first = Session::open(Files::new(), options.clone());
+        first.append(9);
+        let whole = first.folder.files();
+        let (&last, bytes) = whole.last_key_value().expect("a segment");
+        for len in [0, 1, 16, 17, bytes.len() - 1, bytes.len()] {
+            let mut initial = whole.clone();
+            initial.insert(last, bytes[..len.min(bytes.len())].to_vec());
+            let records = read(&initial, &options).len();
+            let mut session = Session::open(initial, options.clone());
+            assert_eq!(session.history.records.len(), records);
+            session.append(10);
+            session.prune(last);
+            session.append_sync();
+            checked(&format!("recovery, {len} bytes"), session, 200);
+        }
+    }
+}
+
+#[test]
+fn failures_on_the_way() {
+    for options in [options(), packed()] {
+        let mut session = Session::open(Files::new(), options);
+        session.append(3);
+        session.folder.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EIO)].into();
+        session.append(8);
+        let base = *session.folder.files().last_key_value().expect("a segment").0;
+        session.folder.file(base).state().write_faults = [Fault::ErrorAfter(9, ENOSPC)].into();
+        session.append(8);
+        session.append_sync();
+        checked("failures", session, 500);
+    }
+}

@@ -1,0 +1,252 @@
+"""`open(folder, "a", segment_len=...)`: a log in segments, as its files show it to the reference."""
+
+import errno
+import io
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import reference
+from process import bytes_read
+
+import cordwood
+
+NUMBERS = [b"%03d" % number for number in range(100)]
+"""Ten of them, with their headers, fill a segment of 100 bytes."""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "orders"
+
+
+def opened(folder, **options):
+    return cordwood.open(folder, "a", **{"segment_len": 100} | options)
+
+
+def files(folder):
+    """The content of each segment, by the log offset in its name."""
+    return {int(path.name[:-4]): path.read_bytes() for path in sorted(folder.glob("*.log"))}
+
+
+def records(folder):
+    """All records, each with its log offset. Each segment must end where the next one begins."""
+    found, end = [], None
+    for base, data in files(folder).items():
+        assert end in {None, base}
+        for item in reference.events(data):
+            assert isinstance(item, reference.Record | reference.End), item
+            if isinstance(item, reference.Record):
+                found.append((base + item.offset, item.data))
+        end = base + len(data)
+    return found
+
+
+def test_each_segment_is_named_for_the_offset_of_its_first_byte(folder):
+    with opened(folder) as writer:
+        assert [writer.append(record) for record in NUMBERS[:12]] == list(range(0, 120, 10))
+        assert writer.extend(NUMBERS[12:35]) == 23
+        assert (writer.tell(), writer.first_offset, writer.path) == (350, 0, str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *(f"{base:020}.log" for base in (0, 100, 200, 300)),
+        "LOCK",
+    ]
+    assert files(folder)[200] == reference.encode(NUMBERS[20:30])
+    assert records(folder) == [(10 * number, record) for number, record in enumerate(NUMBERS[:35])]
+    with opened(folder) as writer:
+        assert (writer.durable_offset, writer.append(NUMBERS[35])) == (300, 350)
+
+
+def test_rotate_and_prune(folder):
+    with opened(folder) as writer:
+        assert writer.rotate() == 0
+        writer.extend(NUMBERS[:35])
+        assert writer.rotate() == writer.rotate() == 350
+        assert writer.prune_before(299) == writer.first_offset == 200
+        assert list(files(folder)) == [200, 300, 350]
+        assert writer.prune_before(1 << 40) == 350
+        assert writer.prune_before(0) == 350
+        assert writer.append(b"035") == 350
+        with pytest.raises(OverflowError):
+            writer.prune_before(-1)
+    assert writer.first_offset == 350
+    for call in (writer.rotate, lambda: writer.prune_before(0), writer.tell):
+        with pytest.raises(cordwood.ClosedError):
+            call()
+
+
+def test_a_log_of_one_file_is_neither_rotated_nor_pruned(tmp_path):
+    with cordwood.open(tmp_path / "log", "w") as of_file, cordwood.open(io.BytesIO(), "w") as of_object:
+        for writer in (of_file, of_object):
+            assert writer.first_offset == 0
+            for call in (writer.rotate, lambda writer=writer: writer.prune_before(0)):
+                with pytest.raises(io.UnsupportedOperation, match="only a log in segments"):
+                    call()
+
+
+@pytest.mark.parametrize("options", [{"flush": "close"}, {"sync": "append"}, {"sync_len": 50}, {"dialect": "packed"}])
+def test_segments_with_other_options(folder, options):
+    with opened(folder, **options) as writer:
+        for record in NUMBERS[:50]:
+            writer.append(record)
+        writer.extend(NUMBERS[50:])
+        if "sync" in options:
+            assert writer.durable_offset == writer.tell()
+    if "dialect" in options:
+        found = [record for path in sorted(folder.glob("*.log")) for record in cordwood.open(path)]
+        assert found == NUMBERS
+        with opened(folder) as writer:
+            assert writer.dialect == "packed"
+    else:
+        assert [record for _, record in records(folder)] == NUMBERS
+    assert len(files(folder)) > 5
+    assert all(len(data) <= 100 for data in files(folder).values())
+
+
+def test_options_that_make_no_sense(folder, tmp_path):
+    for mode in ("w", "x"):
+        with pytest.raises(ValueError, match="segment_len is for mode 'a'"):
+            cordwood.open(folder, mode, segment_len=100)
+    with pytest.raises(ValueError, match="segment_len must be at least 1"):
+        opened(folder, segment_len=0)
+    with pytest.raises(OverflowError):
+        opened(folder, segment_len=-1)
+    with pytest.raises(ValueError, match="wandb logs are not written in segments"):
+        opened(folder, dialect="wandb")
+    with pytest.raises(TypeError, match="segment_len is an option for writing"):
+        cordwood.open(folder, segment_len=100)
+    with pytest.raises(FileNotFoundError):
+        opened(folder, checkpoint=10)
+    assert not folder.exists()
+    opened(folder).close()
+    with pytest.raises(IsADirectoryError) as caught:
+        cordwood.open(folder, "a")
+    assert caught.value.hint == cordwood.Hint.SEGMENT_LEN
+    database = tmp_path / "database"
+    database.mkdir()
+    (database / "000003.log").touch()
+    with pytest.raises(cordwood.DialectError) as caught:
+        opened(database)
+    assert caught.value.path == str(database / "000003.log")
+    assert not (database / "LOCK").exists()
+
+
+def test_offsets_of_errors_are_those_of_the_log(folder):
+    with opened(folder) as writer:
+        writer.extend(NUMBERS[:13])
+    last = folder / f"{100:020}.log"
+    os.truncate(last, 27)
+    with pytest.raises(cordwood.TornTailError) as caught:
+        opened(folder)
+    assert (caught.value.path, caught.value.offset, caught.value.length) == (str(folder), 120, 7)
+    with opened(folder, on_torn_tail="truncate") as writer:
+        assert (writer.discarded_tail.offset, writer.discarded_tail.end_offset) == (120, 127)
+        assert writer.append(b"012") == 120
+        writer.wait_durable(130)
+        assert writer.durable_offset == 130
+        with pytest.raises(OSError, match="after the end of the log") as caught:
+            writer.wait_durable(131)
+        assert caught.value.errno in {errno.EINVAL, None}
+    os.truncate(folder / f"{0:020}.log", 95)
+    for policy in ("refuse", "truncate", "pad"):
+        with pytest.raises(cordwood.CorruptionError) as caught:
+            opened(folder, on_torn_tail=policy)
+        error = caught.value
+        assert (error.offset, error.length, error.reason, error.hint) == (95, 5, "missing_segment", "salvage")
+
+
+def test_a_checkpoint_is_a_log_offset(folder):
+    with opened(folder) as writer:
+        writer.extend(NUMBERS[:25])
+    for checkpoint in (0, 70, 200, 240, 250):
+        with opened(folder, checkpoint=checkpoint) as writer:
+            assert writer.tell() == 250
+    for checkpoint in (245, 251):
+        with pytest.raises(OSError, match="no record begins or ends"):
+            opened(folder, checkpoint=checkpoint)
+
+
+def test_a_second_writer_is_refused(folder):
+    with opened(folder) as writer:
+        writer.extend(NUMBERS[:15])
+        with pytest.raises(BlockingIOError) as caught:
+            opened(folder)
+        assert caught.value.filename == str(folder)
+        with pytest.raises(BlockingIOError):
+            cordwood.open(folder / f"{100:020}.log", "a")
+    opened(folder).close()
+
+
+def test_threads_share_a_log_that_is_rotated_and_pruned(folder):
+    acknowledged = []
+    with opened(folder, segment_len=1000) as writer:
+
+        def append(thread):
+            for number in range(100):
+                record = b"%d %d" % (thread, number)
+                acknowledged.append((writer.append(record, sync=True), record))
+
+        threads = [threading.Thread(target=append, args=(thread,)) for thread in range(4)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            writer.rotate()
+            writer.prune_before(writer.tell() // 2)
+        for thread in threads:
+            thread.join()
+        first = writer.first_offset
+        assert first > 0
+    assert records(folder) == sorted(item for item in acknowledged if item[0] >= first)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_changes_no_file(folder):
+    code = """if True:
+        import os, sys, cordwood
+        writer = cordwood.open(sys.argv[1], "a", segment_len=100, flush="close")
+        writer.extend([b"one", b"two"])
+        if not os.fork():
+            for call in (lambda: writer.append(b"x"), writer.rotate, writer.sync, lambda: writer.prune_before(0)):
+                try:
+                    call()
+                except OSError as error:
+                    assert error.hint == "reopen"
+                else:
+                    os._exit(1)
+            writer.close()
+            os._exit(7)
+        status = os.waitstatus_to_exitcode(os.wait()[1])
+        writer.close()
+        os._exit(status)
+    """
+    assert subprocess.run([sys.executable, "-c", code, folder], check=False).returncode == 7
+    assert [record for _, record in records(folder)] == [b"one", b"two"]
+
+
+def test_a_writer_of_segments_is_not_pickled_and_warns_unless_it_is_closed(folder):
+    writer = opened(folder, flush="close")
+    writer.append(b"one")
+    with pytest.raises(TypeError):
+        pickle.dumps(writer)
+    with pytest.warns(ResourceWarning, match="orders"):
+        del writer
+    assert records(folder) == [(0, b"one")]
+    opened(folder).close()
+
+
+def test_opening_reads_at_most_the_last_segment(folder):
+    segment_len = 1 << 20
+    folder.mkdir()
+    for index in range(256):
+        with Path(folder, f"{index * segment_len:020}.log").open("wb") as file:
+            file.truncate(segment_len)
+    last = reference.encode([bytes(1000)] * 1000)
+    Path(folder, f"{256 * segment_len:020}.log").write_bytes(last)
+    before = bytes_read()
+    with opened(folder, segment_len=segment_len) as writer:
+        assert bytes_read() - before < len(last) + (256 << 10)
+        assert writer.append(b"one") == 256 * segment_len + len(last)
