@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cordwood._inputs.each import Progress, each
-from cordwood._inputs.files import Input, expand, is_of_export, is_stream
+from cordwood._inputs.files import Input, expand, is_of_export, is_stream, may_be_of_exports
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of_report
 from cordwood.errors import CordwoodError
@@ -181,7 +181,7 @@ class Content:
         return databases
 
     def _exports(self, files: Iterable[Input]) -> list[Export]:
-        if not any(is_of_export(file.name) for file in files):
+        if not may_be_of_exports(files):
             return []
         from cordwood._inputs.exports import exports_of
 

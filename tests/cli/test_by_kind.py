@@ -205,6 +205,15 @@ def test_a_signal_leaves_no_unfinished_table(folder):
     assert (done.returncode, list((folder / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
+def test_the_name_of_a_table_is_no_folder_for_tables(folder, capsys):
+    assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
+    advice = "name a folder, and the form of the tables with --to csv"
+    assert f"cordwood: out.csv has the name of a table, and --by-kind makes a folder of them: {advice}" in (
+        capsys.readouterr().err
+    )
+    assert not (folder / "out.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

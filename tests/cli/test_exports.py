@@ -236,6 +236,29 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
     assert info.exports[0].empty_files == ((str(cut),) if content == "empty" else ())
 
 
+def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, tmp_path, capfd):
+    emptied = export / "all_namespaces/kind_User/output-2"
+    emptied.write_bytes(b"")
+    for path, metadata in (
+        (emptied, emptied.with_name("all_namespaces_kind_User.export_metadata")),
+        (export, export / f"{export.name}.overall_export_metadata"),
+    ):
+        for strict, status in ([], 0), (["--strict"], 3):
+            assert main(["verify", "--json", *strict, str(path)]) == status
+            out, err = capfd.readouterr()
+            assert f"cordwood: {metadata}: the export's files have " in err
+            [found] = [value["export"] for value in map(json.loads, out.splitlines()) if "export" in value]
+            assert (found["path"], found["empty_files"], found["ok"]) == (str(metadata), [str(emptied)], False)
+        assert main(["info", str(path)]) == 3
+        assert "output-2 is empty" in " ".join(capfd.readouterr().out.split())
+        assert not cordwood.info(path).ok
+    # An empty file that no list names is an empty log.
+    other = emptied.with_name("other")
+    other.write_bytes(b"")
+    assert main(["verify", "--strict", "--json", str(other)]) == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_two_exports_in_a_folder_are_compared_one_by_one(export, tmp_path, capfd):
     both = tmp_path / "both"
     for name in ("a", "b"):

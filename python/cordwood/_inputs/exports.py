@@ -139,6 +139,8 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """The exports of Datastore or Firestore whose metadata is among these files, which were found in folders.
 
+    A named file without a byte belongs to the export whose list beside it names the file.
+
     Args:
         files: The files.
         counts: How many records were read from each log, by its real path.
@@ -146,7 +148,12 @@ def exports_of(
     Returns:
         The exports, and the path and the exception of each metadata that cannot be read any more.
     """
-    metadata = [file.name for file in files if file.is_metadata or (file.format == METADATA and not file.error)]
+    metadata: dict[str, None] = {}
+    for file in files:
+        if file.is_metadata or (file.format == METADATA and not file.error):
+            metadata[file.name] = None
+        elif file.is_empty:
+            metadata.update(dict.fromkeys(_lists_of(file.name)))
     # By the real paths of the lists.
     parts: dict[str, Export] = {}
     in_others: set[str] = set()
@@ -176,6 +183,19 @@ def exports_of(
     if counts is not None:
         exports = [export._replace(entity_count=_entity_count(export, counts)) for export in exports]
     return sorted(exports), failures
+
+
+def _lists_of(path: str) -> Iterator[str]:
+    """The lists beside a file that name it."""
+    folder, own = os.path.dirname(path), os.path.realpath(path)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder or os.curdir) if os.path.isfile(path) else ():
+            metadata = os.path.join(folder, name)
+            with contextlib.suppress(OSError, ValueError):
+                if name.endswith(LIST_SUFFIX) and own in map(
+                    os.path.realpath, _beside(metadata, listed_files(metadata) or ())
+                ):
+                    yield metadata
 
 
 def export_text(export: Export) -> str:

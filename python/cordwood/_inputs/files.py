@@ -58,6 +58,11 @@ class Input(NamedTuple):
         return self.name if self.source is None else self.source
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it may be a named file without a byte."""
+        return not (self.is_in_folder or self.file_len or self.source or "://" in self.name)
+
+    @property
     def not_decoded(self) -> str | None:
         """The kind of file, if no verb that decodes records reads it."""
         return METADATA if self.is_metadata else self.format
@@ -108,6 +113,11 @@ def identity_of(name: str) -> Identity | None:
 def file_identity(status: os.stat_result) -> Identity | None:
     """The identity of a file; `None` if it may be read more than once, as a pipe may, or has no inode."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
+
+
+def may_be_of_exports(files: Iterable[Input]) -> bool:
+    """Whether one of these may describe an export, or may be an emptied file of one."""
+    return any(is_of_export(file.name) or file.is_empty for file in files)
 
 
 def is_of_export(path: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cordwood._native import runs
 from cordwood._text import quantity
@@ -43,6 +43,9 @@ SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
 
+REGIONS_MAX = 1000
+"""At most this many regions are listed."""
+
 TITLES = {
     Category.WHOLE: "whole records",
     Category.PART: "parts of longer records",
@@ -55,16 +58,13 @@ TITLES = {
 }
 
 
-class Region:
+class Region(NamedTuple):
     """Adjacent bytes `[begin, end)` of one severity and reason."""
 
-    __slots__ = "begin", "category", "end", "reason"
-
-    def __init__(self, begin: int, end: int, reason: str, category: Category) -> None:
-        self.begin = begin
-        self.end = end
-        self.reason = reason
-        self.category = category
+    begin: int
+    end: int
+    reason: str
+    category: Category
 
 
 def category_of(name: str, reason: str | None, severity: str | None) -> Category:
@@ -101,20 +101,15 @@ class Cells:
     """
 
     # Not a `dataclass`: importing `dataclasses` takes longer than drawing a small log.
-    def __init__(self, cell_len: int, count_max: int, regions_max: int = 1000) -> None:
-        self.cell_len: int = cell_len
+    def __init__(self, cell_len: int, count_max: int) -> None:
+        self.cell_len = cell_len
         self.count_max = count_max
-        self.regions_max = regions_max
         self.sums: list[list[int]] = []
         self.totals: list[int] = [0] * len(Category)
         self.regions: list[Region] = []
-        self.region_count = 0
-        self.file_len: int = 0
-        self.fragment_count = 0
-        self.zeros_inside_len: int = 0
+        self.region_count = self.file_len = self.fragment_count = self.zeros_inside_len = self.salvaged_count = 0
         self.zeros_offset: int | None = None
-        self.has_records: bool = False
-        self.salvaged_count: int = 0
+        self.has_records = False
         self.log: LogFormat = LogFormat("leveldb")
         self.other_log_number: int | None = None
 
@@ -137,13 +132,11 @@ class Cells:
             if name not in ("trailer", "zeros", "rest", "file_header"):
                 cells.fragment_count += count
             if category in SHOWN_FIRST and reason is not None:
-                if last is not None and (last.end, last.reason) == (begin, reason):
-                    last.end = end
-                    continue
-                last = Region(begin, end, reason, category)
-                cells.region_count += 1
-                if len(cells.regions) < cells.regions_max:
-                    cells.regions.append(last)
+                is_more = last is not None and (last.end, last.reason) == (begin, reason)
+                last = last._replace(end=end) if last and is_more else Region(begin, end, reason, category)
+                cells.region_count += not is_more
+                if cells.region_count <= REGIONS_MAX:
+                    cells.regions[cells.region_count - 1 :] = [last]
         if zeros and zeros[-1][1] == cells.file_len:
             cells.zeros_offset = zeros[-1][0]
         return cells

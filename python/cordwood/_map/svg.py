@@ -26,17 +26,6 @@ _TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
 _TITLE_LEN_MAX = 56
 _LINE_LEN_MAX = 78
 
-_CLASSES = {
-    Category.WHOLE: "whole",
-    Category.PART: "part",
-    Category.OTHER: "other",
-    Category.ZEROS: "zeros",
-    Category.STALE: "stale",
-    Category.TORN: "torn",
-    Category.LOST: "lost",
-    Category.DAMAGE: "damage",
-}
-
 # A document may be part of a page: no other part of the page has these names.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
@@ -194,7 +183,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
             width = max(width, 2.5)
         place = f'x="{_number(x)}" y="{_TOP + row * _ROW}" width="{_number(width)}" height="{_BAR}"'
         title = f"<title>{_text(box.title)}</title>"
-        yield f'<rect class="{_CLASSES[box.category]}" {place}>{title}</rect>'
+        yield f'<rect class="{box.category.name.lower()}" {place}>{title}</rect>'
         if box.category is Category.DAMAGE and width > 4:
             yield f'<rect fill="url(#cordwood-hatch)" pointer-events="none" {place}/>'
         begin = end
@@ -203,7 +192,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
 def _legend(category: Category, length: int, y: int) -> Iterator[str]:
     """One line of the legend: how a category is drawn, and how many bytes belong to it."""
     place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
-    yield f'<rect class="{_CLASSES[category]}" {place}/>'
+    yield f'<rect class="{category.name.lower()}" {place}/>'
     if category is Category.DAMAGE:
         yield f'<rect fill="url(#cordwood-hatch)" {place}/>'
     yield f'<text x="{_LEFT + 28}" y="{y + 13}">{TITLES[category]}</text>'

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cordwood._databases import database_lines, databases_of
-from cordwood._inputs.files import Input, is_of_export
-from cordwood._jsonable import database_fields
+from cordwood._inputs.files import Input, may_be_of_exports
+from cordwood._jsonable import database_fields, export_fields
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._output import print_json
@@ -42,9 +42,9 @@ def print_database_lines(database: Database, *, indent: int = 2) -> None:
         print_folded(f"{'':{indent}}{label:9}{text}", indent=indent + 9, is_damage=is_fault)
 
 
-def report_exports(files: Sequence[Input], *, must_be_complete: bool) -> Status:
+def report_exports(files: Sequence[Input], *, must_be_complete: bool, as_json: bool = False) -> Status:
     """Reports the exports among these files that are not complete, and returns the exit status."""
-    if not any(is_of_export(file.name) for file in files):
+    if not may_be_of_exports(files):
         return Status.CLEAN
     from cordwood._inputs.exports import export_text, exports_of
 
@@ -55,6 +55,8 @@ def report_exports(files: Sequence[Input], *, must_be_complete: bool) -> Status:
     short = [export for export in exports if not (export.ok or export.missing_files)]
     for export in short:
         complain(f"{display_name(export.path)}: {export_text(export)}")
+        if as_json:
+            print_json({"export": export_fields(export)})
     if failures:
         return Status.FAILURE
     return Status.DAMAGE if short and must_be_complete else Status.CLEAN

@@ -45,12 +45,20 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="payload",
+        type=_with_values,
         choices=(*(name for name, payload in PAYLOADS.items() if payload.value), AUTO),
         help='decode each record, and print it as "value" in place of the data; the forms wandb-... print only '
         "the records of a run that they apply to; auto: chosen by the dialect and the first record, and reported on "
         "stderr",
     )
     add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
+
+
+def _with_values(name: str) -> str:
+    """A choice of `--as`. That of a table only names the verb that makes it."""
+    if name in PAYLOADS and not PAYLOADS[name].value:
+        raise argparse.ArgumentTypeError(f"{name} is a table: cordwood convert --as {name} makes it")
+    return name
 
 
 _FIELDS = ("source", "offset", "end_offset", "len", "salvaged")

@@ -18,22 +18,9 @@ from cordwood.types import Engine
 
 def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
     """A skipped region as JSON."""
-    flip = region.bit_flip
-    return {
-        "offset": region.offset,
-        "end_offset": region.end_offset,
-        "reason": region.reason,
-        "severity": region.severity,
-        "message": str(region),
-        "stored_crc": region.stored_crc,
-        "computed_crc": region.computed_crc,
-        "bit_flip": flip and {"offset": flip.offset, "bit": flip.bit, "part": flip.part},
-    }
-
-
-def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
-    """How the records ended, as JSON."""
-    return {"kind": end.kind, "offset": end.offset, "zeros_offset": end.zeros_offset}
+    fields = {field: getattr(region, field) for field in ("offset", "end_offset", "reason", "severity")}
+    crcs = {"stored_crc": region.stored_crc, "computed_crc": region.computed_crc}
+    return {**fields, "message": str(region), **crcs, "bit_flip": region.bit_flip and region.bit_flip._asdict()}
 
 
 def format_text(dialect: str, compression: str | None) -> str:
@@ -107,12 +94,6 @@ def _print_more(report: cordwood.Report, count: int) -> None:
     # The report itself has the first 100,000.
     is_cut = sum(region.length for region in report.skipped) < report.skipped_len
     print(f"  and {'at least ' if is_cut else ''}{more}; to list them: cordwood verify --json")
-
-
-def _print_repaired(report: cordwood.Report) -> None:
-    """Prints the fragments that were repaired, and which bit was flipped back."""
-    for region in report.repaired[:LISTED_MAX]:
-        print_folded(f"  {place_text(region)} repaired, {reason_text(region)}")
 
 
 NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
@@ -259,18 +240,13 @@ def print_report(
     print_json(
         {
             "source": source_name(name),
-            "dialect": report.dialect,
-            "log_number": report.log_number,
-            "other_log_number": report.other_log_number,
+            **{field: getattr(report, field) for field in ("dialect", "log_number", "other_log_number")},
             "ok": report.ok and not (is_strict and summary.is_incomplete),
-            "record_count": report.record_count,
-            "salvaged_count": report.salvaged_count,
-            "payload_len": report.payload_len,
-            "file_len": report.file_len,
-            "outcome": outcome_fields(report.outcome),
-            "skipped_len": report.skipped_len,
-            "len_by_severity": report.len_by_severity,
-            "len_by_reason": report.len_by_reason,
+            **{
+                field: getattr(report, field) for field in ("record_count", "salvaged_count", "payload_len", "file_len")
+            },
+            "outcome": report.outcome._asdict(),
+            **{field: getattr(report, field) for field in ("skipped_len", "len_by_severity", "len_by_reason")},
             "skipped": [region_fields(region) for region in summary.regions],
             "sha256": sha256,
             "version": cordwood.__version__,
@@ -304,17 +280,21 @@ def _print_text(
         print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
     listed = [region for region in summary.regions if _is_listed(region) or region.offset in zeros]
-    for region in listed[:LISTED_MAX]:
-        if region.reason == cordwood.Reason.STALE:
-            print_folded(f"  {place_text(region)}, left over from another log{own}")
+    # Those whose flipped bit was flipped back, too, in the order of the file.
+    repaired = {region.offset: region for region in report.repaired[:LISTED_MAX]}
+    for region in sorted([*listed[:LISTED_MAX], *repaired.values()], key=lambda region: region.offset):
+        is_damage = False
+        if region is repaired.get(region.offset):
+            text = f"{place_text(region)} repaired, {reason_text(region)}"
+        elif region.reason == cordwood.Reason.STALE:
+            text = f"{place_text(region)}, left over from another log{own}"
         elif region.offset in zeros:
-            print_folded(f"  {zeros_text(region)}")
+            text = zeros_text(region)
         else:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
-            reason = reason_text(region, names_flip=not summary.has_no_dialect)
-            print_folded(f"  {place_text(region)}, {reason}", is_damage=is_damage)
+            text = f"{place_text(region)}, {reason_text(region, names_flip=not summary.has_no_dialect)}"
+        print_folded(f"  {text}", is_damage=is_damage)
     _print_more(report, len(listed))
-    _print_repaired(report)
     if last_zeros:
         print_folded(f"  {last_zeros}")
     if advice:

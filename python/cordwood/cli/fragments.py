@@ -152,23 +152,11 @@ def _line(fragment: cordwood.Fragment) -> str:
     return line.rstrip()
 
 
+_FIELDS = (
+    *("offset", "end_offset", "block", "kind", "type_byte", "payload_len", "stored_crc", "computed_crc"),
+    *("log_number", "synced_offset", "reason", "severity", "record_offset", "salvaged"),
+)
+
+
 def _print_fields(name: str, fragment: cordwood.Fragment) -> None:
-    print_json(
-        {
-            "source": source_name(name),
-            "offset": fragment.offset,
-            "end_offset": fragment.end_offset,
-            "block": fragment.block,
-            "kind": fragment.kind,
-            "type_byte": fragment.type_byte,
-            "payload_len": fragment.payload_len,
-            "stored_crc": fragment.stored_crc,
-            "computed_crc": fragment.computed_crc,
-            "log_number": fragment.log_number,
-            "synced_offset": fragment.synced_offset,
-            "reason": fragment.reason,
-            "severity": fragment.severity,
-            "record_offset": fragment.record_offset,
-            "salvaged": fragment.salvaged,
-        }
-    )
+    print_json({"source": source_name(name), **{field: getattr(fragment, field) for field in _FIELDS}})

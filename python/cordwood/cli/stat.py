@@ -28,7 +28,6 @@ from cordwood.cli._options import (
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import (
     format_text,
-    outcome_fields,
     report_other_log,
     salvaged_text,
     state_of_log,
@@ -102,7 +101,7 @@ def run(options: argparse.Namespace) -> Status:
 def _print_json(name: str, stat: cordwood.Stat) -> None:
     names = ("dialect", "compression", "log_number", "other_log_number", *COUNTS)
     counts = {name: getattr(stat, name) for name in names}
-    print_json({"source": source_name(name), **counts, "outcome": outcome_fields(stat.outcome)})
+    print_json({"source": source_name(name), **counts, "outcome": stat.outcome._asdict()})
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:

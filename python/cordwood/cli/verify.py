@@ -111,10 +111,11 @@ def run(options: argparse.Namespace) -> Status:
         tally.add_sums(report)
         tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
         tally.only_other_count += is_other and not is_damaged
-    if tally.is_one_file:
+    if tally.is_one_file and not tally.files[0].is_empty:
         return tally.status
-    status = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
-    status = status or report_exports(tally.files, must_be_complete=options.strict)
+    databases = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
+    exports = report_exports(tally.files, must_be_complete=options.strict, as_json=options.json)
     damaged = "damaged or incomplete" if options.strict else "damaged"
     logs = tally.print_totals(names_others=True, damaged=damaged)
-    return Status.FAILURE if Status.FAILURE in (logs, status) else max(logs, status)
+    statuses = (logs, databases, exports)
+    return Status.FAILURE if Status.FAILURE in statuses else max(statuses)

@@ -20,7 +20,7 @@ from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.columns import columns_found
 from cordwood.cli.convert.many_logs import Logs
-from cordwood.cli.convert.writers import Table, open_table
+from cordwood.cli.convert.writers import SUFFIXES, Table, open_table
 
 if TYPE_CHECKING:
     from cordwood._tables.decoders import Row
@@ -33,6 +33,12 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     if options.columns or options.limit is not None:
         raise ValueError("--columns and --limit are for one table, not for a table of each kind")
     folder: str = options.by_kind
+    suffix = os.path.splitext(folder)[1].lower()
+    if suffix in SUFFIXES and not os.path.isdir(folder):
+        raise ValueError(
+            f"{folder} has the name of a table, and --by-kind makes a folder of them: name a folder, and the form of "
+            f"the tables with --to {SUFFIXES[suffix]}"
+        )
     check_new_folder(folder, options.sources)
     if stream := first_stream(options.files):
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")

@@ -9,40 +9,20 @@ from cordwood.cli._terminal import red
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
-_UNICODE = {
-    Category.WHOLE: "█",
-    Category.PART: "▓",
-    Category.OTHER: "▒",
-    Category.ZEROS: "·",
-    Category.STALE: "░",
-    Category.TORN: "~",
-    Category.LOST: "x",
-    Category.DAMAGE: "!",
-}
-_ASCII = {
-    Category.WHOLE: "#",
-    Category.PART: "=",
-    Category.OTHER: "-",
-    Category.ZEROS: ".",
-    Category.STALE: ":",
-    Category.TORN: "~",
-    Category.LOST: "x",
-    Category.DAMAGE: "!",
+# The character of each category in UTF-8 and in ASCII, and its style. From the 256 colours that terminals with any
+# background have: those nearest to the colours of Okabe and Ito.
+_MARKS = {
+    Category.WHOLE: ("█", "#", "38;5;32"),
+    Category.PART: ("▓", "=", "38;5;74"),
+    Category.OTHER: ("▒", "-", "38;5;244"),
+    Category.ZEROS: ("·", ".", "38;5;244"),
+    Category.STALE: ("░", ":", "38;5;175"),
+    Category.TORN: ("~", "~", "1;38;5;232;48;5;214"),
+    Category.LOST: ("x", "x", "38;5;232;48;5;216"),
+    Category.DAMAGE: ("!", "!", "1;38;5;231;48;5;166"),
 }
 # Parts of a cell in eighths, for the last cell of a log.
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-
-# From the 256 colours that terminals with any background have: those nearest to the colours of Okabe and Ito.
-_STYLES = {
-    Category.WHOLE: "38;5;32",
-    Category.PART: "38;5;74",
-    Category.OTHER: "38;5;244",
-    Category.ZEROS: "38;5;244",
-    Category.STALE: "38;5;175",
-    Category.TORN: "1;38;5;232;48;5;214",
-    Category.LOST: "38;5;232;48;5;216",
-    Category.DAMAGE: "1;38;5;231;48;5;166",
-}
 
 _LABEL_LEN = 14
 _MARGIN_LEN = 2
@@ -56,7 +36,7 @@ def cells_per_row(width: int) -> int:
 
 def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, unicode: bool) -> list[str]:
     """The lines of the picture. `columns` is the number of cells in a row."""
-    marks = _UNICODE if unicode else _ASCII
+    marks = {category: known[0 if unicode else 1] for category, known in _MARKS.items()}
     row_len = cells.cell_len * columns
     lines = [_fit(title, unicode=unicode), summary(cells, dialect)]
     lines += [f"a row is {rows(row_len)}, a character {size(cells.cell_len)}", ""]
@@ -85,7 +65,7 @@ def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
     last = None
     for category, character in zip(row, drawn, strict=True):
         if category is not last:
-            out.append(f"\x1b[0m\x1b[{_STYLES[category]}m")
+            out.append(f"\x1b[0m\x1b[{_MARKS[category][2]}m")
             last = category
         out.append(character)
     return "".join(out) + "\x1b[0m"

@@ -1,0 +1,23 @@
+"""The report of `salvage` about a log in which some damage can be repaired."""
+
+import reference
+
+from cordwood.cli import main
+
+
+def test_repaired_and_lost_regions_are_listed_in_the_order_of_the_file(tmp_path, capfd):
+    data = bytearray(reference.encode([b"record %d" % number for number in range(40)]))
+    record_len = 7 + len(b"record 1")
+    # One flipped bit in the first and third of these records, and two changed bytes in the second.
+    for number, flips in (2, (9,)), (4, (8, 9)), (6, (9,)):
+        for place in flips:
+            data[number * record_len + place] ^= 0x10
+    log = tmp_path / "a.log"
+    log.write_bytes(data)
+    assert main(["salvage", "--repair-bit-flips", str(log), str(tmp_path / "new.log")]) == 3
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("  at ")]
+    assert [(line.split(":")[0], "repaired" in line) for line in lines] == [
+        ("  at 30", True),
+        ("  at 60", False),
+        ("  at 90", True),
+    ]
