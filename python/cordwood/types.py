@@ -9,34 +9,6 @@ from typing import Final, NamedTuple, Self
 from cordwood._native import SEVERITIES, reason_in_words
 from cordwood.typing import CompressionName, DialectName
 
-__all__ = [
-    "BLOCK_LEN",
-    "BitFlip",
-    "Database",
-    "DetectedDialect",
-    "Engine",
-    "Export",
-    "Fragment",
-    "FragmentKind",
-    "FragmentPart",
-    "Hint",
-    "Info",
-    "LogFormat",
-    "NotYet",
-    "Outcome",
-    "OutcomeKind",
-    "PayloadReason",
-    "Problem",
-    "ProblemKind",
-    "Reason",
-    "Report",
-    "Run",
-    "Severity",
-    "SkippedRegion",
-    "Stat",
-    "WaitReason",
-]
-
 BLOCK_LEN: Final = 32_768
 """Bytes in a block of a log. Ranges of a log that are read separately begin at multiples of it."""
 

@@ -5,24 +5,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+    from _typeshed import ReadableBuffer as ReadableBuffer  # noqa: PLC0414 - it is public here
 else:
     ReadableBuffer = bytes | bytearray | memoryview
-
-__all__ = [
-    "ColumnName",
-    "CompressionName",
-    "DecoderName",
-    "DialectName",
-    "FsspecFile",
-    "ObjectStore",
-    "RangeReadable",
-    "Readable",
-    "ReadableBuffer",
-    "Sink",
-    "Source",
-    "Writable",
-]
 
 DialectName: TypeAlias = Literal[
     "leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"

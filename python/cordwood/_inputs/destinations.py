@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cordwood._inputs.files import Input, is_one_file
@@ -77,6 +77,19 @@ def make_folder(path: str, source: str) -> list[str]:
     return missing
 
 
+@contextlib.contextmanager
+def new_folders() -> Generator[Callable[[str, str], None]]:
+    """Returns `make_folder`. The new folders to which no file is written are removed at the end."""
+    created: list[str] = []
+    try:
+        yield lambda path, source: created.extend(make_folder(path, source))
+    finally:
+        for folder in reversed(created):
+            # It is not empty.
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+
 def copied(
     copy: Callable[..., T], names: Sequence[str], files: list[Input], folder: str, options: dict[str, Any]
 ) -> Results[T]:
@@ -92,19 +105,13 @@ def copied(
     from cordwood._inputs.many import results_of
 
     check_new_folder(folder, names)
-    created: list[str] = []
 
     def read(file: Input, _threads: int, progress: Progress) -> T:
         destination = os.path.join(folder, file.relative)
         if os.path.lexists(destination):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-        created.extend(make_folder(os.path.dirname(destination), file.name))
+        make(os.path.dirname(destination), file.name)
         return copy(file.name, destination, **options | {"progress": progress})
 
-    try:
+    with new_folders() as make:
         return results_of(files, read, **options)
-    finally:
-        # A folder stays if a log was written to it.
-        for path in reversed(created):
-            with contextlib.suppress(OSError):
-                os.rmdir(path)

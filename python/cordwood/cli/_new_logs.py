@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import Self
+from typing import TypeAlias
 
 import cordwood
-from cordwood._inputs.destinations import destinations, make_folder
+from cordwood._inputs.destinations import destinations, new_folders
 from cordwood._inputs.files import Input, identity_of
 from cordwood._inputs.kind import may_be_log
-from cordwood.cli._messages import SourceFailure
+from cordwood.cli._messages import SourceFailure, Status
 from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import sha256_of
-from cordwood.cli._sources import ProgressBar, inputs_of
+from cordwood.cli._sources import ProgressBar, Tally, for_each_source, inputs_of
 
 
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +32,20 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+Copy: TypeAlias = Callable[[str, Callable[[int], object]], cordwood.Report]
+"""Writes a new log to a path. It reports its progress to its second argument."""
+
+
+def copy_each(options: argparse.Namespace, work: Callable[[Input, NewLogs], Status], tally: Tally) -> Status:
+    """Does the work for each source, which writes a new log, and prints the totals."""
+    if options.destination == "-":
+        raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
+    with new_folders() as make:
+        new_logs = NewLogs(options, make)
+        for_each_source(options, lambda file: work(file, new_logs), files=new_logs.files, tally=tally)
+        return tally.print_totals()
+
+
 class NewLogs:
     """The new logs of a command, each of which gets its name once it is complete.
 
@@ -41,41 +53,18 @@ class NewLogs:
         files: The sources.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        if options.destination == "-":
-            raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
+    def __init__(self, options: argparse.Namespace, make_folder: Callable[[str, str], None]) -> None:
         self.files = inputs_of(options.sources)
         self._options = options
+        self._make_folder = make_folder
         self._destinations = destinations(options.sources, self.files, options.destination)
         if options.overwrite and len(self.files) > 1:
             _check_no_source(self.files, self._destinations.values())
         # The old log of each new one, by the real path of the new one.
         self._written: dict[str, str] = {}
-        self._created: list[str] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, _: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        # A folder stays if a log was written to it.
-        for folder in reversed(self._created):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-
-    def write(
-        self, name: str, copy: Callable[[str, Callable[[int], object]], cordwood.Report]
-    ) -> tuple[str, cordwood.Report]:
-        """Writes the new log of the source `name`.
-
-        Args:
-            name: The name of the source.
-            copy: Writes a new log to a path. It reports its progress to its second argument.
-
-        Returns:
-            The path of the new log, and the result of `copy`.
-        """
+    def write(self, name: str, copy: Copy) -> tuple[str, cordwood.Report]:
+        """Writes the new log of the source `name`. Returns its path, and the result of `copy`."""
         overwrite = self._options.overwrite
         # No folder is created for a file that is not a log. A source that can be read only once is not checked in
         # advance.
@@ -96,7 +85,7 @@ class NewLogs:
         if overwrite:
             _check_replaced(destination)
         if destination != self._options.destination:
-            self._created.extend(make_folder(os.path.dirname(destination), name))
+            self._make_folder(os.path.dirname(destination), name)
         with unfinished(destination, overwrite=overwrite) as new, ProgressBar(name) as progress:
             report = copy(new, progress)
         _sync_folder(destination)

@@ -28,11 +28,11 @@ from cordwood._inputs.files import Input
 from cordwood._summary import summary_of_report
 from cordwood._text import escaped, quantity
 from cordwood.cli._messages import SourceFailure, Status, complain, source_name
-from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
+from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, copy_each, new_log_fields
 from cordwood.cli._options import ONLY_DAMAGED, add_quiet_argument, add_record_len_max_argument
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import format_text, print_report, sha256_of
-from cordwood.cli._sources import Tally, for_each_source
+from cordwood.cli._sources import Tally
 from cordwood.typing import CompressionName, DialectName
 
 EXAMPLES = """\
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> Status:
             progress=progress,
         )
 
-    def pack(file: Input) -> Status:
+    def pack(file: Input, new_logs: NewLogs) -> Status:
         name = file.name
         try:
             destination, report = new_logs.write(name, partial(copy, file))
@@ -114,6 +114,4 @@ def run(options: argparse.Namespace) -> Status:
             print(f"  wrote {escaped(destination)}: {what}")
         return Status.CLEAN
 
-    with NewLogs(options) as new_logs:
-        for_each_source(options, pack, files=new_logs.files, tally=tally)
-        return tally.print_totals()
+    return copy_each(options, pack, tally)

@@ -27,7 +27,7 @@ from cordwood._summary import format_of, summary_of_report
 from cordwood._tables.payloads import Kind, kind_by_content
 from cordwood._text import escaped, quantity
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name
-from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, new_log_fields
+from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, copy_each, new_log_fields
 from cordwood.cli._options import (
     ONLY_DAMAGED,
     add_dialect_argument,
@@ -37,7 +37,7 @@ from cordwood.cli._options import (
 )
 from cordwood.cli._payloads import LOST_EDITS, is_manifest
 from cordwood.cli._reports import other_log_parts, print_report, region_fields, sha256_of
-from cordwood.cli._sources import Tally, for_each_source
+from cordwood.cli._sources import Tally
 from cordwood.cli._terminal import print_folded
 
 EXAMPLES = """\
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> Status:
             raise SourceFailure("; ".join(parts)) from error
         return report
 
-    def salvage(file: Input) -> Status:
+    def salvage(file: Input, new_logs: NewLogs) -> Status:
         name = file.name
         destination, report = new_logs.write(name, partial(copy, file))
         tally.add_sums(report)
@@ -117,9 +117,7 @@ def run(options: argparse.Namespace) -> Status:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    with NewLogs(options) as new_logs:
-        for_each_source(options, salvage, files=new_logs.files, tally=tally)
-        return tally.print_totals()
+    return copy_each(options, salvage, tally)
 
 
 def _print_report(name: str, destination: str, report: cordwood.Report, options: argparse.Namespace) -> None:
