@@ -14,7 +14,7 @@ use crate::memory::buffer::try_bytes;
 use crate::reader::log::{Logged, Messages};
 use crate::reader::skipped::Skipped;
 use crate::values::NotYet;
-use crate::values::options::unknown_name;
+use crate::values::options::chosen;
 use crate::values::record::Record;
 
 pub(crate) enum State {
@@ -75,12 +75,12 @@ pub(crate) enum OnRotation {
 }
 
 pub(crate) fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
-    match name {
-        "raise" => Ok(OnRotation::Raise),
-        "reopen" => Ok(OnRotation::Reopen),
-        "stop" => Ok(OnRotation::Stop),
-        other => Err(unknown_name("on_rotation", &["raise", "reopen", "stop"], other)),
-    }
+    let reactions = [
+        ("raise", OnRotation::Raise),
+        ("reopen", OnRotation::Reopen),
+        ("stop", OnRotation::Stop),
+    ];
+    chosen("on_rotation", reactions, name)
 }
 
 impl Open {

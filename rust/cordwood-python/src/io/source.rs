@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cordwood::read::{FileReader, SeekSource, Source, StreamSource};
-use cordwood::{Dialect, Error, ErrorKind, ReadOptions};
+use cordwood::{Error, ErrorKind, ReadOptions};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -18,7 +18,7 @@ use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::copy_from_buffer;
 use crate::values::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
-use crate::values::error::{call_python, check_signals_anywhere, of_call, os_error, to_python, unsupported};
+use crate::values::error::{call_python, check_signals_anywhere, of_call, to_python, unsupported};
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -31,7 +31,7 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     /// Whether it can seek, although it may have no second input: other users of the same object
     /// would move its position.
     fn can_seek(&self) -> bool {
-        false
+        self.another().is_some()
     }
 
     /// Its current length in bytes, if that is known.
@@ -94,40 +94,29 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         let opened = py.detach(|| open_path(&path, options));
         return opened.map_err(|error| to_python(py, error, Some(&path)));
     }
-    let begin = |dialect: Dialect| dialect.block_begin(options.start);
     let named = options.dialect.filter(|_| !options.must_look());
-    let Opened { source, path, referent } = open(source, named.map_or(0, begin), &options)?;
+    let begin = named.map_or(0, |dialect| dialect.block_begin(options.start));
+    let Opened { source, path, referent } = open(source, begin, &options)?;
     let another = source.get_ref().another();
     let can_seek = source.get_ref().can_seek();
     let is_content = path.is_none() && another.is_some();
-    let mut reader = cordwood::Reader::with_source(source.with_path(path.clone()), options.clone());
+    let mut reader = cordwood::Reader::with_source(source.with_path(path), options.clone());
     if is_content
         && let Err(error) = py.detach(|| reader.format())
         && matches!(error.kind, ErrorKind::Foreign { .. })
     {
         let error = to_python(py, error, None);
         let hint = "bytes are the content of a log, not its path: pass a path as str or os.PathLike";
-        return Err(error
-            .value(py)
-            .run_method(intern!(py, "add_note"), (hint,))
-            .err()
-            .unwrap_or(error));
+        let noted = error.value(py).run_method(intern!(py, "add_note"), (hint,));
+        return Err(noted.err().unwrap_or(error));
     }
-    // The format is detected at the beginning; the bytes before the range need not be read, if the
-    // source can be read at any position.
-    let input = another.as_ref().and_then(|another| another.another());
-    if options.must_look() && options.start > 0 && (input.is_some() || can_seek) {
-        let format = py.detach(|| reader.format());
-        let format = format.map_err(|error| to_python(py, error, path.as_deref()))?;
-        options = options.with_format(format);
-        if let Some(input) = input {
-            let source = source_at(input, format.dialect.block_begin(options.start));
-            let source = source.map_err(|error| os_error(py, error, path.as_deref()))?;
-            reader = cordwood::Reader::with_source(source.with_path(path), options.clone());
-        } else {
-            let sought = py.detach(|| reader.restart(options.clone()));
-            sought.map_err(|error| to_python(py, error, None))?;
-        }
+    if options.must_look() && options.start > 0 && can_seek {
+        // The format is detected at the beginning; the bytes before the range need not be read.
+        let begun = py.detach(|| {
+            options = options.clone().with_format(reader.format()?);
+            reader.restart(options.clone())
+        });
+        begun.map_err(|error| to_python(py, error, None))?;
     }
     Ok(OpenedReader {
         reader,

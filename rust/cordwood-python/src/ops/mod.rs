@@ -20,7 +20,7 @@ use self::watched::{Watch, Watched, watched};
 use crate::io::source::{Opened, OpenedReader, open, open_reader, source_at};
 use crate::values::arguments::{refuse_url, required_path};
 use crate::values::error::{os_error, to_python};
-use crate::values::options::{compression_of, dialect_of, named, range_of, threads_of};
+use crate::values::options::{compression_of, dialect_of, named, read_options, threads_of};
 use crate::values::{Report, Stat};
 
 /// Reads a log to its end, and reports its contents and its damage.
@@ -87,11 +87,8 @@ pub(crate) fn verify(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
-    let mut options = ReadOptions::default()
-        .with_range(range_of(start, end))
-        .with_verify_checksums(verify_checksums)
-        .with_record_len_max(record_len_max);
-    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+    let format = (dialect, log_number, compression);
+    let options = read_options(format, (start, end), verify_checksums, record_len_max);
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || parallel::verify_parts(readers, &parts))?;
@@ -404,11 +401,8 @@ pub(crate) fn stat(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
     let py = source.py();
-    let mut options = ReadOptions::default()
-        .with_range(range_of(start, end))
-        .with_verify_checksums(verify_checksums)
-        .with_record_len_max(record_len_max);
-    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+    let format = (dialect, log_number, compression);
+    let options = read_options(format, (start, end), verify_checksums, record_len_max);
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || parallel::stat_parts(readers, &parts))?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cordwood::{Compression, Dialect, ReadOptions};
+use cordwood::{Compression, Dialect};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -29,7 +29,9 @@ use crate::io::source::open_reader;
 use crate::memory::batch_pool::PooledBatch;
 use crate::values::Outcome;
 use crate::values::error::{closed, to_python};
-use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, named, range_of, threads_of};
+use crate::values::options::{
+    compression_name, compression_of, dialect_name, dialect_of, named, read_options, threads_of,
+};
 use crate::values::pickle::{handle_repr, not_pickled};
 use crate::values::record::Record;
 
@@ -180,12 +182,9 @@ impl Reader {
         verify_checksums: bool,
         record_len_max: u64,
     ) -> PyResult<Self> {
-        let mut options = ReadOptions::default()
-            .with_on_corruption(named("on_corruption", on_corruption)?)
-            .with_range(range_of(start, end))
-            .with_verify_checksums(verify_checksums)
-            .with_record_len_max(record_len_max);
-        (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+        let format = (dialect, log_number, compression);
+        let options = read_options(format, (start, end), verify_checksums, record_len_max)
+            .with_on_corruption(named("on_corruption", on_corruption)?);
         let opened = open_reader(source, options)?;
         let path = opened.reader.path().map(Path::to_owned);
         Ok(Reader {

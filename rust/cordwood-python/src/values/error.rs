@@ -9,7 +9,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use cordwood::damage::Reason;
-use cordwood::{Dialect, Error, ErrorKind, Hint, Unsupported};
+use cordwood::{Dialect, Error, ErrorKind, Hint};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::intern;
@@ -65,7 +65,11 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
         // Of an option; with an offset, it is of a log that a later version has written.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
-        kind => return of_log(py, &kind, message, path, error.hint).map_or_else(|error| error, PyErr::from_value),
+        kind => {
+            return raised(py, message, path, error.hint, |attributes| {
+                of_log(attributes, &kind, offset)
+            });
+        }
     };
     match error.hint {
         Some(hint) => with_hint(py, exception, hint),
@@ -73,27 +77,19 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     }
 }
 
-/// The exception for a fault of a log; or the one raised while making it.
-fn of_log<'py>(
-    py: Python<'py>,
-    kind: &ErrorKind,
-    message: String,
-    path: Option<&Path>,
-    hint: Option<Hint>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let attributes = PyDict::new(py);
-    attributes.set_item("path", path.map(Path::as_os_str))?;
-    if let Some(hint) = hint {
-        attributes.set_item("hint", HINT.member(py, hint.as_str())?)?;
-    }
-    let set_place = |offset, len, reason: Reason| {
+/// The class of the exception for a fault of a log, whose attributes this sets.
+fn of_log<'py>(attributes: &Bound<'py, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<Bound<'py, PyType>> {
+    let py = attributes.py();
+    if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
+    }
+    let set_region = |len: u64, reason: Reason| {
         attributes.set_item("length", len)?;
         attributes.set_item("reason", REASON.member(py, reason.as_str())?)
     };
-    let class = match *kind {
+    Ok(match *kind {
         ErrorKind::Corruption { region, .. } | ErrorKind::TornTail { region, .. } => {
-            set_place(region.begin, region.len(), region.reason)?;
+            set_region(region.len(), region.reason)?;
             if let Reason::ChecksumMismatch { stored, computed, .. } = region.reason {
                 attributes.set_item("stored_crc", stored)?;
                 attributes.set_item("computed_crc", computed)?;
@@ -110,17 +106,16 @@ fn of_log<'py>(
             record_len_max,
             ..
         } => {
-            set_place(offset, end_offset - offset, Reason::RecordTooLarge)?;
+            set_region(end_offset - offset, Reason::RecordTooLarge)?;
             attributes.set_item("record_len_max", record_len_max)?;
             classes::RecordTooLargeError::type_object(py)
         }
-        ErrorKind::RecordTooLarge { offset, record_len, .. } => {
-            set_place(offset, record_len, Reason::RecordTooLarge)?;
+        ErrorKind::RecordTooLarge { record_len, .. } => {
+            set_region(record_len, Reason::RecordTooLarge)?;
             attributes.set_item("record_len_max", record_len)?;
             classes::RecordTooLargeError::type_object(py)
         }
-        ErrorKind::Truncated { offset, file_len, .. } => {
-            attributes.set_item("offset", offset)?;
+        ErrorKind::Truncated { file_len, .. } => {
             attributes.set_item("file_len", file_len)?;
             classes::LogTruncatedError::type_object(py)
         }
@@ -140,31 +135,16 @@ fn of_log<'py>(
             attributes.set_item("other_log_number", other_log_number)?;
             classes::OtherLogError::type_object(py)
         }
-        ErrorKind::Foreign { foreign, .. } => of_format(&attributes, foreign.name())?,
-        ErrorKind::NotASegment => of_format(&attributes, "unknown")?,
-        ErrorKind::WrongDialect { found, .. } => of_format(&attributes, found.name())?,
-        ErrorKind::NeverAppended { format, .. } => of_format(&attributes, format.dialect.name())?,
-        ErrorKind::NeverPacked {
-            format,
-            metadata_offset,
-            ..
-        } => {
-            if let Some(offset) = metadata_offset {
-                attributes.set_item("offset", offset)?;
-            }
-            of_format(&attributes, format.dialect.name())?
+        ErrorKind::Foreign { foreign, .. } => of_format(attributes, foreign.name())?,
+        ErrorKind::WrongDialect { found, .. } => of_format(attributes, found.name())?,
+        ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
+            of_format(attributes, format.dialect.name())?
         }
-        ErrorKind::Unsupported {
-            unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
-            ..
-        } => {
-            attributes.set_item("offset", offset)?;
-            of_format(&attributes, Dialect::PACKED.name())?
-        }
+        // Of a packed log, as it has an offset.
+        ErrorKind::Unsupported { .. } => of_format(attributes, Dialect::PACKED.name())?,
         // Those that `to_python` makes, and those that a later core may add.
-        _ => return Err(PyRuntimeError::new_err(placed(path, &message))),
-    };
-    class.run_with((message,), Some(&attributes))
+        _ => return Err(PyRuntimeError::new_err(kind.to_string())),
+    })
 }
 
 fn of_format<'py>(attributes: &Bound<'py, PyDict>, format: &str) -> PyResult<Bound<'py, PyType>> {
@@ -186,21 +166,31 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     }
 }
 
-/// An exception of one of the classes written in Python, with the attributes that `set` sets; or
-/// the exception raised while making it.
-fn raised(class: &Bound<'_, PyType>, message: String, set: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
-    let attributes = PyDict::new(class.py());
-    let made = set(&attributes).and_then(|()| class.run_with((message,), Some(&attributes)));
-    made.map_or_else(|error| error, PyErr::from_value)
+/// An exception of one of the classes written in Python: of the one that `set` returns, with the
+/// attributes that it sets; or the exception raised while making it.
+fn raised<'py>(
+    py: Python<'py>,
+    message: String,
+    path: Option<&Path>,
+    hint: Option<Hint>,
+    set: impl FnOnce(&Bound<'py, PyDict>) -> PyResult<Bound<'py, PyType>>,
+) -> PyErr {
+    let make = || {
+        let attributes = PyDict::new(py);
+        attributes.set_item("path", path.map(Path::as_os_str))?;
+        if let Some(hint) = hint {
+            attributes.set_item("hint", HINT.member(py, hint.as_str())?)?;
+        }
+        set(&attributes)?.run_with((message,), Some(&attributes))
+    };
+    make().map_or_else(|error| error, PyErr::from_value)
 }
 
 /// The exception for using a closed object; `what` names the object, such as `"reader"`.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     let message = format!("the {what} is closed");
-    raised(&classes::ClosedError::type_object(py), message, |attributes| {
-        attributes.set_item("path", path.map(Path::as_os_str))
-    })
+    raised(py, message, path, None, |_| Ok(classes::ClosedError::type_object(py)))
 }
 
 /// The same for a writer to an object, under its lock: no Python code runs before it is raised.
@@ -222,10 +212,10 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
             format!("the file was cut to {file_len} bytes; it had been read up to {offset}"),
         )
     };
-    raised(&class, message, |attributes| {
-        attributes.set_item("path", path.as_os_str())?;
+    raised(py, message, Some(path), None, |attributes| {
         attributes.set_item("offset", offset)?;
-        attributes.set_item("file_len", file_len)
+        attributes.set_item("file_len", file_len)?;
+        Ok(class)
     })
 }
 
@@ -234,11 +224,11 @@ pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadErro
     if error.reason == cordwood_payload::PayloadReason::OutOfMemory {
         return no_memory();
     }
-    let class = classes::PayloadError::type_object(py);
-    raised(&class, error.to_string(), |attributes| {
+    raised(py, error.to_string(), None, None, |attributes| {
         attributes.set_item("offset", error.offset)?;
         attributes.set_item("length", error.len)?;
-        attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)
+        attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)?;
+        Ok(classes::PayloadError::type_object(py))
     })
 }
 

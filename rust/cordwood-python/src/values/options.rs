@@ -4,7 +4,7 @@ use std::ops;
 use std::str::FromStr;
 use std::time::Duration;
 
-use cordwood::{Compression, Dialect, LogFormat, SyncPolicy, UnknownName};
+use cordwood::{Compression, Dialect, LogFormat, ReadOptions, SyncPolicy, UnknownName};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -17,6 +17,14 @@ pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> 
         .map_err(|error: UnknownName| unknown_name(option, &error.expected, name))
 }
 
+/// The value of an option with this name, of those in `choices`.
+pub(crate) fn chosen<T: Copy, const N: usize>(option: &str, choices: [(&str, T); N], name: &str) -> PyResult<T> {
+    let found = choices.iter().find(|(choice, _)| *choice == name);
+    found
+        .map(|(_, value)| *value)
+        .ok_or_else(|| unknown_name(option, &choices.map(|(choice, _)| choice), name))
+}
+
 /// The exception for a name that no value of the option has.
 pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr {
     let mut expected: Vec<String> = expected.iter().map(|name| format!("'{name}'")).collect();
@@ -24,6 +32,21 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
     let or = if expected.is_empty() { "" } else { " or " };
     let others = expected.join(", ");
     PyValueError::new_err(format!("{option} must be {others}{or}{last}, not '{name}'"))
+}
+
+/// The options of a reading that are common to `Reader`, `verify` and `stat`, from their arguments.
+pub(crate) fn read_options(
+    (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
+    (start, end): (u64, Option<u64>),
+    verify_checksums: bool,
+    record_len_max: u64,
+) -> ReadOptions {
+    let mut options = ReadOptions::default()
+        .with_range(range_of(start, end))
+        .with_verify_checksums(verify_checksums)
+        .with_record_len_max(record_len_max);
+    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+    options
 }
 
 /// The range of the arguments `start` and `end`.
@@ -110,12 +133,12 @@ pub(crate) fn sync_policy_of(
     sync_len: Option<u64>,
     sync_interval: Option<Duration>,
 ) -> PyResult<SyncPolicy> {
-    let policy = match sync {
-        "never" => SyncPolicy::Never,
-        "close" => SyncPolicy::OnClose,
-        "append" => SyncPolicy::EveryAppend,
-        other => return Err(unknown_name("sync", &["never", "close", "append"], other)),
-    };
+    let policies = [
+        ("never", SyncPolicy::Never),
+        ("close", SyncPolicy::OnClose),
+        ("append", SyncPolicy::EveryAppend),
+    ];
+    let policy = chosen("sync", policies, sync)?;
     match (policy, sync_len, sync_interval) {
         (_, None, None) => Ok(policy),
         (SyncPolicy::Never, Some(len), None) => Ok(SyncPolicy::EveryBytes(len)),
