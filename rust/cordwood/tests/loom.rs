@@ -4,14 +4,16 @@
 //! is then empty.
 #![cfg(loom)]
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use cordwood_log::parallel::{Next, Queue};
-use cordwood_log::write::Storage;
-use cordwood_log::{Dialect, Error, FlushPolicy, LogFile, LogFileOptions};
+use cordwood_log::segments::Segment;
+use cordwood_log::write::{self, Storage};
+use cordwood_log::{Dialect, Error, FlushPolicy, LogFile, LogFileOptions, SegmentedLog};
 
 /// A file that knows its length, and how much of it is on the disk.
 #[derive(Debug, Default)]
@@ -200,6 +202,116 @@ fn two_threads_close() {
         let other = loom::thread::spawn(close(log.clone(), Arc::clone(&file)));
         close(log, file)();
         other.join().expect("no panic");
+    });
+}
+
+/// A folder whose segments know how much of them is on the disk.
+#[derive(Debug, Default)]
+struct Segments(std::sync::Mutex<BTreeMap<u64, Arc<File>>>);
+
+#[derive(Debug, Clone, Default)]
+struct Folder(Arc<Segments>);
+
+impl Folder {
+    fn files(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<File>>> {
+        self.0.0.lock().expect("no panic with the lock")
+    }
+
+    /// Whether everything before this log offset is on the disk, or was removed.
+    fn has_synced(&self, end: u64) -> bool {
+        let files = self.files();
+        let mut last_first = files.range(..end).rev();
+        let Some((base, last)) = last_first.next() else {
+            return files.keys().next().is_some_and(|&first| first >= end);
+        };
+        let is_whole = |file: &File| file.len.load(SeqCst) == file.synced_len.load(SeqCst);
+        base + last.synced_len.load(SeqCst) >= end && last_first.all(|(_, file)| is_whole(file))
+    }
+}
+
+impl write::Folder for Folder {
+    fn list(&self) -> Result<Vec<Segment>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        Ok(Box::new(Port(Arc::clone(&self.files()[&offset]))))
+    }
+
+    fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        assert!(
+            offset == 0 || self.has_synced(offset),
+            "a segment that is not on the disk"
+        );
+        let file = Arc::new(File::default());
+        assert!(self.files().insert(offset, Arc::clone(&file)).is_none());
+        Ok(Box::new(Port(file)))
+    }
+
+    fn has(&self, offset: u64) -> bool {
+        self.files().contains_key(&offset)
+    }
+
+    fn remove(&self, offset: u64) -> Result<(), Error> {
+        let (first, _) = self.files().pop_first().expect("a segment");
+        assert_eq!(first, offset, "not the oldest");
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Two threads append to a log in segments, each of one record, and sync; `beside` runs beside them.
+fn check_segments(beside: impl Fn(&SegmentedLog) + Send + Sync + Copy + 'static) {
+    loom::model(move || {
+        let folder = Folder::default();
+        let options = LogFileOptions::default().with_segment_len(STORED_LEN);
+        let log = SegmentedLog::open_in(Arc::new(folder.clone()), options).expect("an empty folder");
+        let log = loom::sync::Arc::new(log);
+        let other = {
+            let (log, folder) = (log.clone(), folder.clone());
+            loom::thread::spawn(move || {
+                let offset = log.append_sync(RECORD).expect("nothing fails");
+                assert!(
+                    folder.has_synced(offset + STORED_LEN),
+                    "acknowledged, and not on the disk"
+                );
+            })
+        };
+        let offset = log.append_sync(RECORD).expect("nothing fails");
+        assert!(
+            folder.has_synced(offset + STORED_LEN),
+            "acknowledged, and not on the disk"
+        );
+        beside(&log);
+        other.join().expect("no panic");
+        let lens: Vec<_> = folder
+            .files()
+            .iter()
+            .map(|(&base, file)| (base, file.len.load(SeqCst)))
+            .collect();
+        assert_eq!(log.offset(), 2 * STORED_LEN);
+        assert!(
+            lens.iter()
+                .all(|&(base, len)| base % STORED_LEN == 0 && (len == STORED_LEN || base == log.offset())),
+            "{lens:?}"
+        );
+    });
+}
+
+/// One of them begins the next segment, while the other may wait for a record in the last.
+#[test]
+fn two_threads_begin_segments() {
+    check_segments(|_| {});
+}
+
+#[test]
+fn segments_are_begun_and_removed_while_another_thread_appends() {
+    check_segments(|log| {
+        let end = log.rotate().expect("nothing fails");
+        assert!(log.prune_before(end).expect("nothing fails") >= end);
     });
 }
 
