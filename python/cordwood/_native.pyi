@@ -1830,20 +1830,32 @@ class TableBuilder:
         cls, payload: str, columns: Sequence[tuple[str, object]], *, row_count_max: int, cell_count_max: int
     ) -> TableBuilder: ...
     def build(
-        self, batch: RecordBatch, begin: int, /
-    ) -> tuple[int, list[int], int | None, list[str], int, tuple[object, object]]:
+        self, batch: RecordBatch, begin: int, learner: TableLearner | None = None, origin: str | None = None, /
+    ) -> tuple[
+        int,
+        list[int],
+        Literal["misfit", "columns", "origin", "grown"] | None,
+        list[str],
+        int,
+        tuple[object, object],
+    ]:
         """Makes rows from records, as many as one Arrow batch may contain.
+
+        It stops at a record with a value that does not fit its column or is in none; with a learner,
+        also where that stops, and at a record that makes a column another than it has learned
+        before.
 
         Args:
             batch: The records.
             begin: The index of the first record to use.
+            learner: Learns from the records, if it is not `None`.
+            origin: The name of the table's other column, for the learner.
 
         Returns:
             The index of the record to continue with; the indices of the records that cannot be
-            read, or not completely; the index of a record with a value that does not fit its column
-            or is in none, or `None`: there are then no rows; the names of the columns that have
-            values; the number of rows; and capsules of the Arrow C data interface that contain the
-            rows.
+            read, or not completely; `"misfit"`, `"columns"`, `"origin"` or `"grown"` if one of these
+            made it stop: there may then be no rows; the names of the columns that have values; the
+            number of rows; and capsules of the Arrow C data interface that contain the rows.
 
         Raises:
             MemoryError: There is not enough memory for the rows.

@@ -643,8 +643,8 @@ def test_one_of_many_logs_cannot_be_read(tmp_path, capfd):
     assert main(["convert", "--as", "wandb-history", *sources, str(tmp_path / "t.csv")]) == 1
     assert (tmp_path / "t.csv").read_text() == "run_id,loss\na,1\n"
     reports = capfd.readouterr().err.splitlines()
-    assert "missing: No such file" in reports[0]
-    assert "an incomplete record at the end of the file" in reports[1]
+    assert "an incomplete record at the end of the file" in reports[0]
+    assert "missing: No such file" in reports[1]
     assert len(reports) == 2
 
 

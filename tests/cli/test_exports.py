@@ -97,7 +97,7 @@ def test_zeros_before_more_entities_are_reported(form, export, tmp_path, capfd):
     for strict, status in ([], 0), (["--strict"], 3):
         to = tmp_path / f"{status}.{form}"
         assert main(["convert", "--as", "entity", *strict, str(export), str(to)]) == status
-        [_, *zeros] = capfd.readouterr().err.splitlines()
+        [*zeros, _] = capfd.readouterr().err.splitlines()
         end = path.stat().st_size - 100
         assert zeros == [
             f"cordwood: {path}: at 0: 32,768 bytes of zeros before more records: never written, or lost",

@@ -18,7 +18,7 @@ from cordwood._tables.arrays import (
 from cordwood._tables.schema import ColumnType, MisfitError, leaf_count, new_column
 
 if TYPE_CHECKING:
-    from cordwood._tables.native import NativeBatches, Records
+    from cordwood._tables.native import NativeBatches, NativeColumns, Records
     from cordwood._tables.payloads import Payload
 
 # With fewer, the table would need more room for Parquet's metadata about each column of each row group.
@@ -70,16 +70,23 @@ class Batches:
         }
         self._columns = columns
 
-    def of(self, rows: list[dict[str, Any]] | Records, offsets: Sequence[int] = ()) -> Iterator[Any]:
+    def of(
+        self,
+        rows: list[dict[str, Any]] | Records,
+        offsets: Sequence[int] = (),
+        *,
+        found: NativeColumns | None = None,
+    ) -> Iterator[Any]:
         """The rows in batches, none with very many cells: a column that is in any row takes room in each.
 
-        `offsets` are the file offsets of their records, for errors.
+        `offsets` are the file offsets of their records, for errors. If `found` is given, it learns from records.
 
         Raises:
+            GrownError: With `found`: the table needs other columns than it has.
             MisfitError: A value does not fit its column.
         """
         if not isinstance(rows, list):
-            yield from self._native.of(rows)
+            yield from self._native.of(rows, found)
             return
         begin = width = 0
         names: set[str] = set()

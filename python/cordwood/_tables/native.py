@@ -32,6 +32,8 @@ class Records(NamedTuple):
     """Gets each record that cannot be read."""
     leave_out_value: LeaveOut
     """Gets each value that cannot be read."""
+    begin: int = 0
+    """The index in the batch of the first record."""
 
 
 def record_at(batch: RecordBatch, index: int) -> Record:
@@ -60,6 +62,32 @@ def _leave_out(payload: Payload, records: Records, index: int) -> None:
             records.leave_out(record, payload_error(message, record.data, PayloadReason.NON_CANONICAL))
 
 
+class HasOriginError(ValueError):
+    """A log whose rows have a column with the name of the table's further column."""
+
+
+class GrownError(Exception):
+    """A record that adds a column to those that a table has, or makes one of another type.
+
+    Attributes:
+        index: Its index in the batch.
+    """
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+def _check(stop: str | None, index: int) -> None:
+    """Raises the error for the reason for which a record was not taken."""
+    if stop == "columns":
+        raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
+    if stop == "origin":
+        raise HasOriginError
+    if stop == "grown":
+        raise GrownError(index)
+
+
 class NativeColumns(Columns):
     """Learns the columns of a table from records."""
 
@@ -77,22 +105,24 @@ class NativeColumns(Columns):
             level_count_max=LEVEL_COUNT_MAX,
         )
 
-    def learn(self, records: Records) -> bool:
-        """Takes records into account. Returns whether no row has a column with the name of the further column.
+    def learn(self, records: Records) -> None:
+        """Takes records into account.
 
         Raises:
+            HasOriginError: A row has a column with the name of the further column.
             TooManyColumnsError: There are too many columns.
         """
-        batch, begin = records.batch, 0
+        batch, begin = records.batch, records.begin
         while begin < len(batch):
             begin, left_out, stop = self._native.learn(batch, begin, self._origin)
             for index in left_out:
                 _leave_out(self._payload, records, index)
-            if stop == "columns":
-                raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
-            if stop is not None:
-                return False
-        return True
+            _check(stop, begin)
+
+    @property
+    def learner(self) -> tuple[TableLearner, str | None]:
+        """The last arguments of `TableBuilder.build`."""
+        return self._native, self._origin
 
     def types(self) -> dict[str, ColumnType]:
         """The columns by name, in the order in which they were first seen."""
@@ -146,10 +176,11 @@ class NativeBatches:
         self._cell_count_max = cell_count_max
         self._builder: TableBuilder | None = None
 
-    def of(self, records: Records) -> Iterator[Any]:
-        """The rows of records in batches.
+    def of(self, records: Records, found: NativeColumns | None = None) -> Iterator[Any]:
+        """The rows of records in batches. If `found` is given, it learns from them, as `learn` does.
 
         Raises:
+            GrownError: With `found`: the table needs other columns than it has.
             MisfitError: A value does not fit its column, or is in none.
         """
         if self._builder is None:
@@ -158,13 +189,15 @@ class NativeBatches:
             self._builder = TableBuilder(
                 self._payload.name, columns, row_count_max=ROW_COUNT_MAX, cell_count_max=self._cell_count_max
             )
-        batch, begin = records.batch, 0
+        batch, begin = records.batch, records.begin
+        learner = found.learner if found else ()
         while begin < len(batch):
-            begin, left_out, misfit, names, row_count, capsules = self._builder.build(batch, begin)
+            begin, left_out, stop, names, row_count, capsules = self._builder.build(batch, begin, *learner)
             for index in left_out:
                 _leave_out(self._payload, records, index)
-            if misfit is not None:
-                raise self._misfit(record_at(batch, misfit))
+            if stop == "misfit":
+                raise self._misfit(record_at(batch, begin))
+            _check(stop, begin)
             if row_count:
                 columns = self._pa.record_batch(_Capsules(capsules)).columns
                 yield self._whole(dict(zip(names, columns, strict=True)), row_count, records.first)

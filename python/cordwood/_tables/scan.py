@@ -171,13 +171,15 @@ class DecodedScan:
         from cordwood._tables.learner import Columns
 
         if self._payload.is_native:
-            from cordwood._tables.native import NativeColumns
+            from cordwood._tables.native import HasOriginError, NativeColumns
 
             learned = NativeColumns(self._payload, self._origin)
             for log in self._logs():
                 for records in log.records():
-                    if not learned.learn(records):
-                        raise _has_column(log, self._origin)
+                    try:
+                        learned.learn(records)
+                    except HasOriginError:
+                        raise _has_column(log, self._origin) from None
             return learned
         found = Columns(self._payload.shapes())
         for log in self._logs():

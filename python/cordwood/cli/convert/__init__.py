@@ -8,7 +8,8 @@ PAYLOADS
 
 Bytes that are UTF-8 are text in NDJSON and CSV, others {"base64": "..."}, as are all bytes of entities. In CSV,
 --encoding chooses one form for all. Where columns are not known beforehand, such as those of entities and of wandb, the
-log is read twice, except for NDJSON: first to find them.
+log is read to find them. For Parquet and Arrow, one reading is enough if the first
+records have the columns of all; otherwise, and for CSV, a second one follows.
 A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
 Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, more for very long records or thousands
 of columns.
@@ -50,7 +51,7 @@ from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import check_url, inputs_of, stdin_or_path
 from cordwood.cli.convert.many_logs import convert_many
-from cordwood.cli.convert.one_log import convert_once, convert_twice
+from cordwood.cli.convert.one_log import convert_learned, convert_once
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed
 
 EXAMPLES = """\
@@ -174,7 +175,7 @@ def _convert(options: argparse.Namespace) -> Status:
                 options.payload = kind.best if kind else "raw"
             known = _known_columns(options, form)
             return (
-                convert_twice(options, form, source)
+                convert_learned(options, form, source)
                 if known is None
                 else convert_once(options, form, known, source.open())
             )
@@ -182,7 +183,7 @@ def _convert(options: argparse.Namespace) -> Status:
     if known is not None:
         return convert_once(options, form, known, stdin_or_path(options.source))
     with reopenable(options.source) as source:
-        return convert_twice(options, form, source)
+        return convert_learned(options, form, source)
 
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:

@@ -12,7 +12,7 @@ from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
     from cordwood._tables.decoders import Row
-    from cordwood._tables.native import Records
+    from cordwood._tables.native import NativeColumns, Records
     from cordwood._tables.payloads import Payload
     from cordwood.cli._output import Output
 
@@ -45,10 +45,14 @@ class ArrowTable:
         self._file = file
         self._writer: Any = None
 
-    def write(self, rows: list[Row] | Records) -> int:
-        """Writes some rows. Returns how many there are."""
+    def write(self, rows: list[Row] | Records, found: NativeColumns | None = None) -> int:
+        """Writes some rows. Returns how many there are. If `found` is given, it learns from the records.
+
+        Raises:
+            GrownError: With `found`: the table needs other columns than it has.
+        """
         count = 0
-        for batch in self._batches.of(rows):
+        for batch in self._batches.of(rows, found=found):
             self._wait()
             if self._writer is None:
                 self._writer = self._open(batch)

@@ -19,6 +19,7 @@ from cordwood.cli._messages import Failure, Status
 from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.columns import columns_found
+from cordwood.cli.convert.draft import Draft
 from cordwood.cli.convert.many_logs import Logs
 from cordwood.cli.convert.writers import SUFFIXES, Table, open_table
 
@@ -43,7 +44,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     if stream := first_stream(options.files):
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")
     logs, found = Logs(options, form), _KindColumns()
-    status = logs.find(found)
+    status = logs.find(Draft(found))
     if not logs.firsts:
         return status
     paths = _paths(folder, found.kinds, form)
@@ -57,8 +58,8 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
             file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
             types = {logs.origin: "text", **columns_found(options.payload, columns, form)}
             tables[kind] = stack.enter_context(contextlib.closing(open_table(options, form, file, types)))
-        written = logs.write_to(_KindTables(tables))
-    return status or written
+        logs.write_to(_KindTables(tables))
+    return status
 
 
 def _paths(folder: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:

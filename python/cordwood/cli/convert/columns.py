@@ -30,20 +30,6 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
     )
 
 
-def columns_to_learn(payload: str, selection: Selection, form: str, origin: str | None = None) -> Columns:
-    """Learns the columns; `origin` is a further column of the table.
-
-    A table that is written from rows has the names of rows, which the native module would escape.
-    """
-    if form not in BINARY_FORMATS or not PAYLOADS[payload].is_native or selection.is_active:
-        from cordwood._tables.learner import Columns
-
-        return Columns(PAYLOADS[payload].shapes())
-    from cordwood._tables.native import NativeColumns
-
-    return NativeColumns(PAYLOADS[payload], origin)
-
-
 def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
     """All columns of a table, after the first pass."""
     report_conflicts(found, form)

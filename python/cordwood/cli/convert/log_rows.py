@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
 from cordwood._summary import LogSummary, summary_of_reader
@@ -18,11 +18,12 @@ from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain, disp
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
 from cordwood.cli._reports import report_left_out
 from cordwood.cli._selection import Selection
+from cordwood.cli._sources import ProgressBar
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
-    from cordwood._tables.learner import Columns
-    from cordwood._tables.native import NativeColumns, Records
+    from cordwood._tables.native import Records
+    from cordwood.cli.convert.draft import Draft
     from cordwood.cli.convert.writers import Table
 
 
@@ -63,14 +64,16 @@ class LogRows:
         source: str,
         reader: cordwood.Reader,
         selection: Selection,
+        progress: ProgressBar,
         *,
-        found: Columns | None = None,
+        draft: Draft | None = None,
         table: Table | None = None,
         first: Row | None = None,
+        is_first: bool = True,
     ) -> None:
-        """In a first pass, `found` learns the columns of all rows; otherwise the rows are for `table`.
+        """In a first reading, `draft` learns the columns of all rows; otherwise the rows are for `table`.
 
-        Each row begins with `first`.
+        Each row begins with `first`. Only the first reading of a log, which may be the only one, reports its faults.
         """
         self.source = source
         self._name = display_name(source)
@@ -90,13 +93,15 @@ class LogRows:
                 path=reader.path,
             )
         )
-        self._found = found
+        self._progress = progress
+        self._position: int = options.start
+        self._draft = draft
         # A selection needs rows.
-        user = found or table
+        user = draft.columns if draft else table
         self._is_native = bool(user and user.takes_records and self._payload.is_native and not selection.is_active)
-        self._is_reporting = found is None
+        self._is_reporting = is_first
         # Otherwise, rows are passed on unchanged.
-        self._is_selecting = bool(self._first or found is not None or selection.is_active)
+        self._is_selecting = bool(self._first or draft or selection.is_active)
         self._left_out = dict.fromkeys(_IN_ALL, 0)
         self.is_other_kind: bool = False
         self._reported_max = dict.fromkeys(_IN_ALL, REPORTED_MAX)
@@ -112,22 +117,24 @@ class LogRows:
 
     def __iter__(self) -> Iterator[Any]:
         """Lists of rows, or `Records`."""
-        if not self._is_native:
-            yield from self._lists()
-        elif self._found is None:
-            yield from self._records()
-        else:
-            self._learn(cast("NativeColumns", self._found))
+        for rows in self._records() if self._is_native else self._lists():
+            if not isinstance(rows, list) and self._draft:
+                self._learn(self._draft, rows)
+            yield rows
+            position, self._position = self._position, self.reader.tell()
+            self._progress(self._position - position)
         if self._is_reporting:
             self._report_end()
 
-    def _learn(self, found: NativeColumns) -> None:
-        for records in self._records():
-            try:
-                if not found.learn(records):
-                    raise _has_column(*self._first)
-            except TooManyColumnsError as error:
-                raise _no_columns(error) from error
+    def _learn(self, draft: Draft, records: Records) -> None:
+        from cordwood._tables.native import HasOriginError
+
+        try:
+            draft.learn(records)
+        except HasOriginError:
+            raise _has_column(*self._first) from None
+        except TooManyColumnsError as error:
+            raise _no_columns(error) from error
 
     def _records(self) -> Iterator[Records]:
         from cordwood._native import batch_crc
@@ -185,7 +192,8 @@ class LogRows:
 
     def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The wanted rows, up to the limit."""
-        selection, first, found = self.selection, self._first, self._found
+        selection, first = self.selection, self._first
+        found = self._draft.columns if self._draft else None
         for row in rows:
             if first:
                 for name in first:

@@ -5,32 +5,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import cordwood
-from cordwood._summary import LogSummary
 from cordwood._tables.decoders import Row
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain, display_name
 from cordwood.cli._options import reader_of
-from cordwood.cli._output import new_file
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._reopenable import changed_meanwhile, first_stream
 from cordwood.cli._sources import ProgressBar, Tally, for_each_source, stdin_or_path
-from cordwood.cli.convert.columns import (
-    columns_found,
-    columns_to_learn,
-    origin_value,
-    selection_of,
-)
+from cordwood.cli.convert.columns import columns_found, origin_value, selection_of
+from cordwood.cli.convert.draft import Draft, draft_of, new_table
 from cordwood.cli.convert.log_rows import LogRows, Read, report_damage
 from cordwood.cli.convert.one_log import write_held_back, write_rows
-from cordwood.cli.convert.writers import Table, open_table
+from cordwood.cli.convert.writers import Table
 
 if TYPE_CHECKING:
-    from cordwood._tables.learner import Columns
     from cordwood.cli._selection import Selection
 
 FILE = "__file__"
@@ -46,14 +38,16 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
         )
-    found = columns_to_learn(options.payload, logs.selection, form, logs.origin)
-    status = logs.find(found)
-    if not logs.firsts:
-        return status
-    columns = columns_found(options.payload, found, form)
-    written = logs.write(form, columns)
-    # A log that could not be read is worse than a damaged one.
-    return status or written
+    with draft_of(options, logs.selection, form, logs.origin) as draft:
+        status = logs.find(draft)
+        if not logs.firsts:
+            return status
+        columns = columns_found(options.payload, draft.columns, form)
+        if draft.is_table():
+            logs.report_run_ids()
+            return status
+    logs.write(form, columns)
+    return status
 
 
 class _First(NamedTuple):
@@ -62,8 +56,6 @@ class _First(NamedTuple):
     end: int
     """How far the log was read: records appended since stay out of the table."""
     read: Read
-    summary: LogSummary
-    """A torn record at that end is damage in the middle to a reader that ends there."""
 
 
 class Logs:
@@ -85,77 +77,91 @@ class Logs:
         self.selection: Selection = selection_of(options, self._origins)
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
-        # Pairs of files with the same `run_id`, the earlier one first.
-        self._twice: list[tuple[str, str]] = []
+        # The logs that were read.
+        self._begun: dict[str, None] = {}
 
-    def find(self, found: Columns) -> Status:
+    def find(self, draft: Draft) -> Status:
         """Reads the logs for their columns."""
-
-        def find(name: str) -> Status:
-            with reader_of(self._options, stdin_or_path(name), self._options.end) as reader:
-                log_rows = self._rows_of(name, reader, found=found)
-                for _ in log_rows:
-                    pass
-                self.firsts[name] = _First(reader.tell(), log_rows.read, log_rows.summary())
-            return Status.CLEAN
-
-        status = self._for_each(find).status
+        status = self._for_each(lambda name: self._read_log(name, draft=draft)).status
         if self.firsts:
             self.selection.check_names()
+        self._report_unread()
         return status
 
     def write(self, form: str, columns: dict[str, ColumnType]) -> Status:
         """Writes the table, limited to the findings of a first reading, if there was one."""
         options = self._options
         self.selection = selection_of(options, self._origins)
-        with new_file(options.destination, options.files, overwrite=options.overwrite) as file:
-            columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
-            with contextlib.closing(open_table(options, form, file, columns)) as table:
-                status = self.write_to(table)
-                write_held_back(table, self.selection, options.sources[-1])
-                if self._twice and self._origins == ["run_id"]:
-                    _report_files_of_one_run(self._twice)
-                if self._unread is not None:
-                    self.selection.report_stop(self._unread, None, "row")
+        columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
+        with new_table(options, form, columns) as table:
+            status = self.write_to(table)
+            write_held_back(table, self.selection, options.sources[-1])
+            self.report_run_ids()
+            if not self.firsts:
+                self._report_unread()
         return status
 
     def write_to(self, table: Table) -> Status:
         """Writes the rows of all logs, limited to those of a first reading, if there was one."""
-        # The first file of each run.
-        files: dict[str, str] = {}
-
-        def write(name: str) -> Status:
-            if (same := files.setdefault(origin_value(name, self.origin, self._form), name)) != name:
-                self._twice.append((same, name))
-            return self._write_log(table, name)
-
         if self.firsts:
-            # An unreadable log has been reported.
-            status = max(self._if_more_is_wanted(name, write) for name in self.firsts)
-        else:
-            tally = self._for_each(write)
-            if not tally.log_count:
-                raise Failure("no log was converted: there is no table")
-            self.selection.check_names()
-            status = tally.status
-        return status
+            # The first reading has reported all faults.
+            for name in self.firsts:
+                self._if_more_is_wanted(name, lambda name: self._read_log(name, table=table))
+            return Status.CLEAN
+        tally = self._for_each(lambda name: self._read_log(name, table=table))
+        if not tally.log_count:
+            raise Failure("no log was converted: there is no table")
+        self.selection.check_names()
+        return tally.status
 
-    def _write_log(self, table: Table, name: str) -> Status:
+    def _read_log(self, name: str, *, table: Table | None = None, draft: Draft | None = None) -> Status:
         first = self.firsts.get(name)
         with (
             reader_of(self._options, stdin_or_path(name), first.end if first else self._options.end) as reader,
             ProgressBar(name, prints_records=self._options.destination == "-") as progress,
+            contextlib.ExitStack() as failing,
         ):
-            log_rows = self._rows_of(name, reader, table=table)
-            position = self._options.start
+            if draft:
+                # The rows of a log that cannot be read to its end stay out of the table.
+                failing.callback(draft.give_up)
+            origins: Row = {column: origin_value(name, column, self._form) for column in self._origins}
+            log_rows = LogRows(
+                self._options,
+                name,
+                reader,
+                self.selection,
+                progress,
+                draft=draft,
+                table=table,
+                first=origins,
+                is_first=first is None,
+            )
             for rows in log_rows:
-                write_rows(table, rows, name)
-                progress(reader.tell() - position)
-                position = reader.tell()
-            if first and log_rows.read != first.read:
-                raise changed_meanwhile(name, "rewritten")
-            summary = first.summary if first else log_rows.summary()
-            return max(log_rows.status, report_damage(self._options, log_rows, summary))
+                if table:
+                    write_rows(table, rows, name)
+            failing.pop_all()
+            if first:
+                if log_rows.read != first.read:
+                    raise changed_meanwhile(name, "rewritten")
+                return Status.CLEAN
+            if draft:
+                self.firsts[name] = _First(reader.tell(), log_rows.read)
+            return max(log_rows.status, report_damage(self._options, log_rows, log_rows.summary()))
+
+    def _report_unread(self) -> None:
+        if self._unread is not None:
+            self.selection.report_stop(self._unread, None, "row")
+
+    def report_run_ids(self) -> None:
+        """Reports files whose rows have the `run_id` of another file, unless a column says which file a row is from."""
+        if self._origins != ["run_id"]:
+            return
+        # The first file of each run.
+        files: dict[str, str] = {}
+        names = {name: origin_value(name, self.origin, self._form) for name in self.firsts or self._begun}
+        pairs = [(same, name) for name, run in names.items() if (same := files.setdefault(run, name)) != name]
+        if pairs:
+            _report_files_of_one_run(pairs)
 
     def _for_each(self, work: Callable[[str], Status]) -> Tally:
         return for_each_source(
@@ -167,13 +173,10 @@ class Logs:
 
     def _if_more_is_wanted(self, name: str, work: Callable[[str], Status]) -> Status:
         if not self.selection.is_full:
+            self._begun[name] = None
             return work(name)
         self._unread = self._unread or name
         return Status.CLEAN
-
-    def _rows_of(self, name: str, reader: cordwood.Reader, **user: Any) -> LogRows:
-        first: Row = {column: origin_value(name, column, self._form) for column in self._origins}
-        return LogRows(self._options, name, reader, self.selection, first=first, **user)
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cordwood_payload::table::{self, Builder, Learner, Limits, NotAdded, Rows, Type, Values};
+use cordwood_payload::table::{self, Builder, Learner, Limits, NotAdded, Row, Rows, Type, Values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
@@ -74,29 +74,13 @@ impl TableLearner {
         origin: Option<&str>,
     ) -> (usize, Vec<usize>, Option<&'static str>) {
         let batch = batch.get().shared();
-        py.detach(|| {
+        let took = py.detach(|| {
             let mut learner = self.learner();
-            let mut left_out = Vec::new();
-            let mut next = begin;
-            while let Some(record) = batch.records().get(next)
-                && left_out.len() < LEFT_OUT_MAX
-            {
-                let decoded = self.rows.of(record, |row| {
-                    if origin.is_some_and(|name| row.has(name)) {
-                        return Some("origin");
-                    }
-                    (!learner.add(row)).then_some("columns")
-                });
-                if let Some(Some(stop)) = decoded.row {
-                    return (next, left_out, Some(stop));
-                }
-                if decoded.has_fault {
-                    left_out.push(next);
-                }
-                next += 1;
-            }
-            (next, left_out, None)
-        })
+            take_rows(self.rows, batch.records(), begin, |row| {
+                learn(&mut learner, row, origin)
+            })
+        });
+        (took.next, took.left_out, took.stop)
     }
 
     /// The learned columns.
@@ -182,38 +166,65 @@ impl TableBuilder {
 
     /// Makes rows from records, as many as one Arrow batch may contain.
     ///
+    /// It stops at a record with a value that does not fit its column or is in none; with a learner,
+    /// also where that stops, and at a record that makes a column another than it has learned
+    /// before.
+    ///
     /// Args:
     ///     batch: The records.
     ///     begin: The index of the first record to use.
+    ///     learner: Learns from the records, if it is not `None`.
+    ///     origin: The name of the table's other column, for the learner.
     ///
     /// Returns:
     ///     The index of the record to continue with; the indices of the records that cannot be
-    ///     read, or not completely; the index of a record with a value that does not fit its column
-    ///     or is in none, or `None`: there are then no rows; the names of the columns that have
-    ///     values; the number of rows; and capsules of the Arrow C data interface that contain the
-    ///     rows.
+    ///     read, or not completely; `"misfit"`, `"columns"`, `"origin"` or `"grown"` if one of these
+    ///     made it stop: there may then be no rows; the names of the columns that have values; the
+    ///     number of rows; and capsules of the Arrow C data interface that contain the rows.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory for the rows.
-    #[pyo3(signature = (batch, begin, /))]
+    #[pyo3(signature = (batch, begin, learner = None, origin = None, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
         &self,
         py: Python<'py>,
         batch: &Bound<'py, RecordBatch>,
         begin: usize,
+        learner: Option<&Bound<'_, TableLearner>>,
+        origin: Option<&str>,
     ) -> PyResult<(
         usize,
         Vec<usize>,
-        Option<usize>,
+        Option<&'static str>,
         Vec<&str>,
         usize,
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
     )> {
         let batch = batch.get().shared();
-        let (next, left_out, misfit, rows) = py
-            .detach(|| self.build_rows(batch.records(), begin))
-            .map_err(|_| no_memory())?;
+        let learner = learner.map(Bound::get);
+        let (took, rows) = py.detach(|| {
+            let mut learner = learner.map(TableLearner::learner);
+            let mut builder = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
+            let took = take_rows(self.rows, batch.records(), begin, |row| {
+                if let Some(learner) = &mut learner {
+                    learn(learner, row, origin)?;
+                    if learner.take_has_changed() && !builder.has_all(&learner.types()) {
+                        return Err("grown");
+                    }
+                }
+                Ok(builder.row_count() < self.row_count_max
+                    && builder.add(row).map_err(|error| match error {
+                        NotAdded::Misfit => "misfit",
+                        NotAdded::NoMemory => "memory",
+                    })?)
+            });
+            (took, builder.take())
+        });
+        let rows = rows.map_err(|_| no_memory())?;
+        if took.stop == Some("memory") {
+            return Err(no_memory());
+        }
         let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
         for (number, array) in rows.columns {
             if let (name, Some(field)) = &self.columns[number] {
@@ -223,43 +234,59 @@ impl TableBuilder {
             }
         }
         let capsules = array_capsules(py, &fields, Array::table(rows.row_count, arrays))?;
-        Ok((next, left_out, misfit, names, rows.row_count, capsules))
+        Ok((took.next, took.left_out, took.stop, names, rows.row_count, capsules))
     }
 }
 
-impl TableBuilder {
-    /// The index of the record to continue with, the indices of those that cannot be read, the index
-    /// of one that does not fit, and the rows.
-    fn build_rows(
-        &self,
-        records: &cordwood::read::RecordBatch,
-        begin: usize,
-    ) -> Result<(usize, Vec<usize>, Option<usize>, table::Batch), NotAdded> {
-        let mut builder = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left_out = Vec::new();
-        let mut misfit = None;
-        let mut next = begin;
-        while let Some(record) = records.get(next)
-            && left_out.len() < LEFT_OUT_MAX
-            && builder.row_count() < self.row_count_max
-        {
-            let decoded = self.rows.of(record, |row| builder.add(row));
-            match decoded.row.transpose() {
-                Ok(Some(false)) => break,
-                Ok(_) => {}
-                Err(NotAdded::Misfit) => {
-                    misfit = Some(next);
-                    break;
-                }
-                Err(error) => return Err(error),
+/// How far some records were taken.
+struct Took {
+    /// The index of the record to continue with.
+    next: usize,
+    /// The indices of the records that cannot be read, or not completely.
+    left_out: Vec<usize>,
+    /// Why the next record was not taken; `None` also if there was no room for it.
+    stop: Option<&'static str>,
+}
+
+/// Calls `take` with the rows of records, until it returns that there is no room for one, or why it
+/// cannot take one.
+fn take_rows(
+    rows: Rows,
+    records: &cordwood::read::RecordBatch,
+    begin: usize,
+    mut take: impl FnMut(&Row<'_>) -> Result<bool, &'static str>,
+) -> Took {
+    let mut took = Took {
+        next: begin,
+        left_out: Vec::new(),
+        stop: None,
+    };
+    while let Some(record) = records.get(took.next)
+        && took.left_out.len() < LEFT_OUT_MAX
+    {
+        let decoded = rows.of(record, &mut take);
+        match decoded.row {
+            Some(Ok(false)) => break,
+            Some(Err(stop)) => {
+                took.stop = Some(stop);
+                break;
             }
-            if decoded.has_fault {
-                left_out.push(next);
-            }
-            next += 1;
+            Some(Ok(true)) | None => {}
         }
-        Ok((next, left_out, misfit, builder.take()?))
+        if decoded.has_fault {
+            took.left_out.push(took.next);
+        }
+        took.next += 1;
     }
+    took
+}
+
+/// Learns from a row, which must have no column `origin`.
+fn learn(learner: &mut Learner, row: &Row<'_>, origin: Option<&str>) -> Result<bool, &'static str> {
+    if origin.is_some_and(|name| row.has(name)) {
+        return Err("origin");
+    }
+    if learner.add(row) { Ok(true) } else { Err("columns") }
 }
 
 /// Converts a `ColumnType` of `cordwood._tables.schema`.

@@ -62,6 +62,15 @@ impl Builder {
         }
     }
 
+    /// Whether these columns are among its own, with the same types.
+    pub fn has_all<'n>(&self, columns: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
+        let is_own = |name: &str, kind: &Type| {
+            let number = self.names.find(name, 0);
+            number.and_then(|number| self.types[number].as_ref()) == Some(kind)
+        };
+        columns.into_iter().all(|(name, kind)| is_own(name, kind))
+    }
+
     /// The number of rows since the last batch.
     pub fn row_count(&self) -> usize {
         self.rows.row_count

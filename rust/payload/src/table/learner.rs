@@ -176,8 +176,15 @@ impl Node {
         }
     }
 
-    fn see(&mut self, kind: Kind) {
+    /// Returns whether the type of the column may have become another.
+    #[inline]
+    fn see(&mut self, kind: Kind) -> bool {
+        if self.kinds.has(kind) {
+            return false;
+        }
+        let before = self.kinds;
         self.kinds.0 |= 1 << kind as u16;
+        before == Kinds::default() || before.common() != self.kinds.common()
     }
 
     /// Learns the values in a list or an object. Returns whether there is room for it.
@@ -194,6 +201,7 @@ impl Node {
                 None if !room.take() => return false,
                 None => {
                     nodes.push(Node::default());
+                    room.has_changed = true;
                     names.add(name)
                 }
             };
@@ -208,7 +216,7 @@ impl Node {
         if is_nested && level_count == 1 {
             kind = Kind::Json;
         }
-        self.see(kind);
+        room.has_changed |= self.see(kind);
         !is_nested || level_count == 1 || self.learn(value, level_count - 1, room)
     }
 }
@@ -249,6 +257,8 @@ struct Room {
     field_count: usize,
     /// Fields of this column.
     own_count: usize,
+    /// Whether the type of a column may have become another.
+    has_changed: bool,
 }
 
 impl Room {
@@ -274,6 +284,7 @@ pub struct Learner {
     /// at such a column.
     field_counts: Vec<Option<usize>>,
     field_count: usize,
+    has_changed: bool,
 }
 
 impl Learner {
@@ -284,6 +295,7 @@ impl Learner {
             columns: Nodes::default(),
             field_counts: Vec::new(),
             field_count: 0,
+            has_changed: false,
         }
     }
 
@@ -295,6 +307,12 @@ impl Learner {
             // A row may have any number of names.
             self.columns.names.len() <= self.limits.columns
         })
+    }
+
+    /// Whether a column is new, or its type may have become another, since the last call. The answer
+    /// takes no time.
+    pub fn take_has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
     }
 
     /// The columns and their types, in the order in which they were first seen.
@@ -339,23 +357,26 @@ impl Learner {
         let number = names.find(name, hint).unwrap_or_else(|| {
             nodes.push(Node::default());
             self.field_counts.push(Some(0));
+            self.has_changed = true;
             names.add(name)
         });
         let (Some(kind), Some(own_count)) = (Kind::of(value), self.field_counts[number]) else {
             return number;
         };
         let root = &mut nodes[number];
-        root.see(kind);
+        self.has_changed |= root.see(kind);
         if matches!(kind, Kind::List | Kind::Object) {
             let mut room = Room {
                 limits: self.limits,
                 column_count: names.len(),
                 field_count: self.field_count,
                 own_count,
+                has_changed: false,
             };
             let has_room = root.learn(value, self.limits.levels, &mut room);
             self.field_counts[number] = has_room.then_some(room.own_count);
             self.field_count = room.field_count;
+            self.has_changed |= room.has_changed || !has_room;
             if !has_room {
                 self.field_count -= room.own_count;
                 root.item = None;

@@ -1,0 +1,135 @@
+"""One reading instead of two: a table is written while its columns are still being learned."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from cordwood._tables.payloads import PAYLOADS
+from cordwood._tables.schema import ColumnType, MisfitError
+from cordwood.cli._messages import Failure
+from cordwood.cli._output import new_file
+from cordwood.cli._selection import Selection
+from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
+
+if TYPE_CHECKING:
+    from cordwood._tables.learner import Columns
+    from cordwood._tables.native import NativeColumns, Records
+
+
+@contextlib.contextmanager
+def new_table(options: argparse.Namespace, form: str, columns: dict[str, ColumnType]) -> Generator[Table]:
+    """The table at the destination, which gets its name once it is complete."""
+    with (
+        new_file(options.destination, options.files, overwrite=options.overwrite) as file,
+        contextlib.closing(open_table(options, form, file, columns)) as table,
+    ):
+        yield table
+
+
+class Draft:
+    """The first reading of logs, which learns the columns of a table.
+
+    If it can, it writes the table at the same time, with the columns of the first records. If all later records fit
+    these columns, the table is complete, and equal to that of a second reading. If not, the file is removed.
+
+    Attributes:
+        columns: The columns that have been learned.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        new_table: Callable[[dict[str, ColumnType]], AbstractContextManager[Table]] | None = None,
+    ) -> None:
+        """Opens the table with `new_table` when the first columns are known; `None` if there is to be none."""
+        self.columns = columns
+        self._new_table = new_table
+        self._open = contextlib.ExitStack()
+        self._table: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.give_up()
+
+    def learn(self, records: Records) -> None:
+        """Takes records into account, if the columns are learned from records.
+
+        Raises:
+            HasOriginError: A row has a column with the name of the table's further column.
+            TooManyColumnsError: There are too many columns.
+        """
+        from cordwood._tables.native import GrownError
+
+        columns = cast("NativeColumns", self.columns)
+        if self._table is not None:
+            try:
+                self._table.write(records, columns)
+            except GrownError as error:
+                self.give_up()
+                records = records._replace(begin=error.index)
+            except _FAULTS:
+                self.give_up()
+                records = _in_silence(records)
+            else:
+                return
+        columns.learn(records)
+        new_table, self._new_table = self._new_table, None
+        if new_table and (found := columns.types()):
+            try:
+                self._table = self._open.enter_context(new_table(found))
+                self._table.write(_in_silence(records))
+            except _FAULTS:
+                self.give_up()
+
+    def give_up(self) -> None:
+        """Removes the unfinished table."""
+        self._table = self._new_table = None
+        with contextlib.suppress(_GivenUpError, *_FAULTS), self._open:
+            raise _GivenUpError
+
+    def is_table(self) -> bool:
+        """Whether the table is complete, which then gets its name."""
+        is_table = self._table is not None
+        self._table = self._new_table = None
+        self._open.close()
+        return is_table
+
+
+class _GivenUpError(Exception):
+    """The table is of no use."""
+
+
+_FAULTS = (Failure, MisfitError, OSError)
+"""Faults of the table. The second reading meets and reports them."""
+
+
+def _in_silence(records: Records) -> Records:
+    """The same records, whose faults have been reported."""
+    return records._replace(leave_out=lambda _record, _error: None, leave_out_value=lambda _record, _error: None)
+
+
+def draft_of(options: argparse.Namespace, selection: Selection, form: str, origin: str | None = None) -> Draft:
+    """The first reading for a table; `origin` is a further column of it, the first.
+
+    A table that is written from rows has the names of rows, which the native module would escape.
+    """
+    payload = PAYLOADS[options.payload]
+    if form not in BINARY_FORMATS or not payload.is_native or selection.is_active:
+        from cordwood._tables.learner import Columns
+
+        return Draft(Columns(payload.shapes()))
+    from cordwood._tables.native import NativeColumns
+
+    first: dict[str, ColumnType] = {} if origin is None else {origin: "text"}
+    columns = NativeColumns(payload, origin)
+    # A pipe cannot be removed.
+    if (os.path.exists(options.destination) and not os.path.isfile(options.destination)) or options.destination == "-":
+        return Draft(columns)
+    return Draft(columns, lambda found: new_table(options, form, {**first, **payload.all_columns(found)}))

@@ -1,0 +1,173 @@
+"""A table is written while its columns are learned, and again if they change: both ways make the same table."""
+
+import json
+from unittest import mock
+
+import pytest
+
+import cordwood
+from cordwood.cli import main
+from cordwood.cli.convert import log_rows
+from cordwood.cli.convert.draft import Draft
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture(autouse=True)
+def _short_batches(monkeypatch):
+    """A batch has a few records, so that the first ones do not decide alone."""
+    monkeypatch.setattr(log_rows, "BATCH_LEN", 200)
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """The number of readings of each log, by its base name."""
+    found = {}
+    original = log_rows.LogRows
+
+    class Counted:
+        def __init__(self, options, source, reader, *args, **others):
+            name = source.rpartition("/")[2]
+            found[name] = found.get(name, 0) + 1
+            self.rows = original(options, source, reader, *args, **others)
+
+        def __iter__(self):
+            return iter(self.rows)
+
+        def __getattr__(self, name):
+            return getattr(self.rows, name)
+
+    for module in "one_log", "many_logs":
+        monkeypatch.setattr(f"cordwood.cli.convert.{module}.LogRows", Counted)
+    return found
+
+
+def write(path, values):
+    with cordwood.open(path, "x") as writer:
+        writer.extend(value if isinstance(value, bytes) else json.dumps(value).encode() for value in values)
+    return str(path)
+
+
+def tables(tmp_path, *sources):
+    """The table as it is written, and as two readings write it; and both outputs on stderr."""
+    arguments = ["convert", "--as", "json", *sources]
+    status = main([*arguments, str(tmp_path / "draft.parquet")])
+    with mock.patch.object(Draft, "learn", learn_only):
+        assert main([*arguments, str(tmp_path / "twice.parquet")]) == status
+    return status, pq.read_table(tmp_path / "draft.parquet"), pq.read_table(tmp_path / "twice.parquet")
+
+
+def learn_only(draft, records):
+    draft.columns.learn(records)
+
+
+ROWS = [{"n": number, "text": f"row {number}"} for number in range(100)]
+
+
+def test_columns_of_the_first_records_are_enough_for_one_reading(tmp_path, readings):
+    log = write(tmp_path / "log", ROWS)
+    assert main(["convert", "--as", "json", log, str(tmp_path / "t.parquet")]) == 0
+    assert readings == {"log": 1}
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == ROWS
+
+
+LAST = {
+    "a column of another type": {"n": 0.5, "text": "x"},
+    "a column without a common type": {"n": "a", "text": "x"},
+    "a new column": {"n": 1, "new": [1, {"a": None}]},
+    "a new column without a value": {"n": 1, "new": None},
+    "a large integer": {"n": 2**60},
+    "a huge integer": {"n": 2**70},
+}
+
+
+@pytest.mark.parametrize("last", LAST.values(), ids=LAST)
+def test_the_last_record_changes_the_columns(tmp_path, readings, last):
+    log = write(tmp_path / "log", [*ROWS, last])
+    status, draft, twice = tables(tmp_path, log)
+    assert (status, draft.num_rows) == (0, 101)
+    assert draft.equals(twice)
+    assert draft.schema.equals(twice.schema)
+    # The second run always reads it twice.
+    assert readings == {"log": 3 if last == {"n": 2**60} else 4}
+    assert list(tmp_path.glob(".cordwood*")) == []
+
+
+def test_an_integer_that_no_float_has_after_one_that_needs_no_other_type(tmp_path):
+    """A large integer does not change the type of a column of integers, but a later float does."""
+    log = write(tmp_path / "log", [*ROWS, {"n": 2**60}, *ROWS, {"n": 0.5}])
+    _, draft, twice = tables(tmp_path, log)
+    assert draft.schema.field("n").type == pa.string()
+    assert draft.equals(twice)
+
+
+def test_fields_in_a_column_of_json_count(tmp_path, capfd):
+    """Each may be the one too many, although none changes the type of the column."""
+    values = [{"n": 1}, {"n": "a"}, *({"n": {f"k{number}": 1}} for number in range(1_001))]
+    _, draft, twice = tables(tmp_path, write(tmp_path / "log", values))
+    assert draft.equals(twice)
+    first, second = capfd.readouterr().err.splitlines()
+    assert first == second == "cordwood: the column n has too many fields, and is stored as JSON"
+
+
+def test_a_log_without_records(tmp_path):
+    status, draft, twice = tables(tmp_path, write(tmp_path / "log", []))
+    assert (status, draft.num_rows, draft.num_columns) == (0, 0, 0)
+    assert draft.equals(twice)
+
+
+@pytest.mark.parametrize("last", [ROWS[0], LAST["a new column"]], ids=["one reading", "two readings"])
+def test_damage_in_the_middle_is_reported_once(tmp_path, capfd, last):
+    path = tmp_path / "log"
+    write(path, [*ROWS[:50], b"no JSON", *ROWS[50:], last])
+    data = bytearray(path.read_bytes())
+    at = data.index(b"row 70")
+    data[at] ^= 1
+    path.write_bytes(data)
+    status, draft, twice = tables(tmp_path, str(path))
+    assert status == 3
+    assert draft.equals(twice)
+    assert 0 < draft.num_rows < 101
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
+    assert sum("left out" in line for line in lines) == 4
+
+
+def test_many_logs_are_read_once_unless_one_has_other_columns(tmp_path, readings):
+    logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
+    assert main(["convert", "--as", "json", *logs, str(tmp_path / "t.parquet")]) == 0
+    assert readings == dict.fromkeys("abc", 1)
+    table = pq.read_table(tmp_path / "t.parquet")
+    assert table.select(["n", "text"]).to_pylist() == ROWS * 3
+    assert table["__file__"].to_pylist() == [log for log in logs for _ in ROWS]
+    logs.append(write(tmp_path / "d", [{"other": 1}]))
+    _, draft, twice = tables(tmp_path, *logs)
+    assert draft.equals(twice)
+
+
+def test_rows_of_a_log_that_cannot_be_read_to_its_end_stay_out(tmp_path, capfd):
+    logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
+    records = log_rows.LogRows._records  # noqa: SLF001
+
+    def failing(rows):
+        for number, batch in enumerate(records(rows)):
+            if number == 2 and rows.source == logs[1]:
+                raise OSError(5, "Input/output error", rows.source)
+            yield batch
+
+    with mock.patch.object(log_rows.LogRows, "_records", failing):
+        assert main(["convert", "--as", "json", *logs, str(tmp_path / "t.parquet")]) == 1
+    assert pq.read_table(tmp_path / "t.parquet")["__file__"].to_pylist() == [logs[0]] * 100 + [logs[2]] * 100
+    assert capfd.readouterr().err == f"cordwood: {logs[1]}: Input/output error\n"
+
+
+def test_a_failing_disk_is_the_fault_of_the_table(tmp_path, capfd):
+    """No log is reported as unreadable."""
+    logs = [write(tmp_path / name, ROWS) for name in ("a", "b")]
+    full = OSError(28, "No space left on device")
+    with mock.patch("pyarrow.parquet.ParquetWriter.write_batch", side_effect=full):
+        assert main(["convert", "--as", "json", *logs, str(tmp_path / "t.parquet")]) == 1
+    [line] = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"cordwood: {tmp_path / 't.parquet'}: No space left on device")
+    assert list(tmp_path.glob("t.parquet")) == []
