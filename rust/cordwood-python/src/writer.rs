@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
 use cordwood::write::{LogStatus, Process};
-use cordwood::{Compression, Dialect, LogFile, LogFileOptions, LogFormat, OnTornTail, SegmentedLog, WriterOptions};
+use cordwood::{
+    Compression, Dialect, Error, ErrorKind, LogFile, LogFileOptions, LogFormat, OnTornTail, SegmentedLog, WriterOptions,
+};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -22,16 +24,15 @@ use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::{new_int, try_bytes};
 use crate::values::SkippedRegion;
 use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
-use crate::values::error::{check_signals, check_signals_anywhere, closed, object_closed, to_python, unsupported};
+use crate::values::error::{check_signals, check_signals_anywhere, closed, to_python, unsupported};
 use crate::values::options::{
     compression_name, compression_of, dialect_name, dialect_of, named, sync_policy_of, time_of, unknown_name,
 };
 use crate::values::pickle::{handle_repr, not_pickled};
 
-/// At this many unwritten bytes, including the new record, `append` releases the interpreter: the
-/// core's buffer of 256 KiB may fill up and be written. 1 KiB is more than the headers and trailers
-/// of one record that fits.
-const DETACH_LEN: usize = (1 << 18) - 1024;
+/// With fewer unwritten bytes than this, including the new record, the core's buffer of 256 KiB does
+/// not fill up, and nothing is written: 1 KiB is more than the headers and trailers of a record.
+const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
 /// How many bytes `extend` collects before it appends: few enough to stay in the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
@@ -60,45 +61,50 @@ struct Object {
     durable_offset: u64,
 }
 
+/// The same calls as of a [`LogOnDisk`].
 impl Object {
-    fn writer(&mut self) -> PyResult<&mut cordwood::Writer<ObjectOutput>> {
-        self.writer.as_mut().ok_or_else(object_closed)
+    fn writer(&mut self) -> Result<&mut cordwood::Writer<ObjectOutput>, Error> {
+        self.writer.as_mut().ok_or_else(|| ErrorKind::Closed.into())
     }
 
-    fn append(&mut self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
-        let writer = self.writer()?;
-        let appended = if writer.buffered_len() + record.len() >= DETACH_LEN {
-            py.detach(|| writer.append(record))
-        } else {
-            writer.append(record)
-        };
-        appended.map_err(|error| to_python(py, error, None))
+    fn append(&mut self, record: &[u8], sync: bool) -> Result<u64, Error> {
+        let offset = self.writer()?.append(record)?;
+        if sync {
+            self.sync()?;
+        }
+        Ok(offset)
     }
 
-    fn sync(&mut self, py: Python<'_>) -> PyResult<()> {
+    fn sync(&mut self) -> Result<(), Error> {
         let writer = self.writer()?;
-        let synced = py.detach(|| {
-            if !writer.has_failed() {
-                writer.get_mut().check_sync()?;
-            }
-            writer.sync_with(|sink| sink.sync())
-        });
-        synced.map_err(|error: cordwood::Error| to_python(py, error, None))?;
+        if !writer.has_failed() {
+            writer.get_mut().check_sync()?;
+        }
+        writer.sync_with(|sink| sink.sync())?;
         self.durable_offset = writer.offset();
         Ok(())
     }
 
-    fn wait_durable(&mut self, py: Python<'_>, offset: u64) -> PyResult<()> {
+    fn wait_durable(&mut self, offset: u64) -> Result<(), Error> {
         let end = self.writer()?.offset();
         if offset > end {
             let text = format!("the offset {offset} is after the end of the log, {end}");
-            let source = io::Error::new(io::ErrorKind::InvalidInput, text);
-            return Err(to_python(py, source.into(), None));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
         }
         if offset > self.durable_offset {
-            self.sync(py)?;
+            self.sync()?;
         }
         Ok(())
+    }
+
+    fn status(&self) -> LogStatus {
+        let mut status = LogStatus::default();
+        status.durable_offset = self.durable_offset;
+        match &self.writer {
+            Some(writer) => (status.offset, status.has_failed) = (writer.offset(), writer.has_failed()),
+            None => status.is_closed = true,
+        }
+        status
     }
 }
 
@@ -364,12 +370,9 @@ impl Writer {
     /// ...     writer.append(b"one"), writer.tell()
     /// (0, 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
-        match &self.sink {
-            Sink::Disk(log) => match status(py, log) {
-                LogStatus { is_closed: true, .. } => Err(closed(py, "writer", self.path.as_deref())),
-                LogStatus { offset, .. } => Ok(offset),
-            },
-            Sink::Object(object) => Ok(self.asked(py, object)?.writer()?.offset()),
+        match self.status(py)? {
+            LogStatus { is_closed: true, .. } => Err(closed(py, "writer", self.path.as_deref())),
+            LogStatus { offset, .. } => Ok(offset),
         }
     }
 
@@ -387,15 +390,7 @@ impl Writer {
     /// ...     list(cordwood.open("example.log"))
     /// [b'one']
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        match &self.sink {
-            Sink::Disk(log) => py.detach(|| log.flush()).map_err(|error| self.raised(py, error)),
-            Sink::Object(object) => {
-                let mut state = self.object(py, object)?;
-                let _owner = object.may_run_python();
-                let writer = state.writer()?;
-                py.detach(|| writer.flush()).map_err(|error| to_python(py, error, None))
-            }
-        }
+        self.with_sink(py, LogOnDisk::flush, |object| object.writer()?.flush())
     }
 
     /// Flushes, and waits until the records are on the disk.
@@ -414,14 +409,7 @@ impl Writer {
     /// ...     writer.durable_offset
     /// 10
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        match &self.sink {
-            Sink::Disk(log) => py.detach(|| log.sync()).map_err(|error| self.raised(py, error)),
-            Sink::Object(object) => {
-                let mut state = self.object(py, object)?;
-                let _owner = object.may_run_python();
-                state.sync(py)
-            }
-        }
+        self.with_sink(py, LogOnDisk::sync, Object::sync)
     }
 
     /// Waits until every byte before an offset is on the disk, without appending a record.
@@ -448,16 +436,7 @@ impl Writer {
     /// 10
     #[pyo3(signature = (offset, /))]
     fn wait_durable(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        match &self.sink {
-            Sink::Disk(log) => py
-                .detach(|| log.wait_durable(offset))
-                .map_err(|error| self.raised(py, error)),
-            Sink::Object(object) => {
-                let mut state = self.object(py, object)?;
-                let _owner = object.may_run_python();
-                state.wait_durable(py, offset)
-            }
-        }
+        self.with_sink(py, |log| log.wait_durable(offset), |object| object.wait_durable(offset))
     }
 
     /// Begins a new segment of a log in segments now, unless there is no record in the last one.
@@ -527,10 +506,7 @@ impl Writer {
     /// read after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
-        match &self.sink {
-            Sink::Disk(log) => Ok(status(py, log).durable_offset),
-            Sink::Object(object) => Ok(self.asked(py, object)?.durable_offset),
-        }
+        Ok(self.status(py)?.durable_offset)
     }
 
     /// The region after the last complete record when the log was opened with `"a"`, or `None`.
@@ -568,10 +544,7 @@ impl Writer {
     /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        match &self.sink {
-            Sink::Disk(log) => Ok(status(py, log).is_closed),
-            Sink::Object(object) => Ok(self.asked(py, object)?.writer.is_none()),
-        }
+        Ok(self.status(py)?.is_closed)
     }
 
     /// Flushes, syncs if `sync` says so, and closes the file. Closing twice is allowed.
@@ -659,16 +632,8 @@ impl Writer {
         _exc: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let had_failed = match &self.sink {
-            Sink::Disk(log) => status(py, log).has_failed,
-            // Closing a copy has no effect, and cannot fail.
-            Sink::Object(_) if self.is_forked() => false,
-            Sink::Object(object) => object
-                .lock(py)?
-                .writer
-                .as_ref()
-                .is_some_and(cordwood::Writer::has_failed),
-        };
+        // Closing a copy has no effect, and cannot fail.
+        let had_failed = !self.is_forked() && self.status(py)?.has_failed;
         match self.close(py) {
             // The failure has already been raised, and is propagating.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
@@ -685,10 +650,7 @@ impl Writer {
 
     fn __repr__(&self) -> String {
         // A writer that another thread is using is open.
-        let is_closed = match &self.sink {
-            Sink::Disk(log) => log.try_status().is_some_and(|status| status.is_closed),
-            Sink::Object(object) => object.try_lock().is_some_and(|object| object.writer.is_none()),
-        };
+        let is_closed = self.try_status().is_some_and(|status| status.is_closed);
         handle_repr("Writer", self.path.as_deref(), is_closed)
     }
 }
@@ -775,7 +737,7 @@ impl Writer {
             // exception of the iterable.
             if !batch.records.is_empty() || (count == 0 && taken.is_ok()) {
                 let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
-                self.append_all(py, &slices)?;
+                self.with_sink(py, |log| log.extend(&slices), |object| object.writer()?.extend(&slices))?;
                 count += slices.len() as u64;
             }
             if taken? {
@@ -789,42 +751,37 @@ impl Writer {
     fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
         match if sync { None } else { self.append_now(record) } {
             Some(offset) => Ok(offset),
-            None => self.append_slowly(py, record, sync),
+            None => self.with_sink(py, |log| log.append(record, sync), |object| object.append(record, sync)),
         }
     }
 
-    fn append_slowly(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
-        match &self.sink {
-            Sink::Disk(log) => py
-                .detach(|| log.append(record, sync))
-                .map_err(|error| self.raised(py, error)),
-            Sink::Object(object) => {
-                let mut state = self.object(py, object)?;
-                let _owner = object.may_run_python();
-                let offset = state.append(py, record)?;
-                if sync {
-                    state.sync(py)?;
-                }
-                Ok(offset)
-            }
-        }
+    /// Appends a record to the buffer of a writer to an object, if there is room for it.
+    #[inline(never)]
+    fn append_buffered(&self, object: &Exclusive<Object>, record: &[u8]) -> Option<u64> {
+        let mut state = object.try_lock().filter(|_| !self.is_forked())?;
+        let _owner = object.may_run_python();
+        let writer = state.writer.as_mut()?;
+        let has_room = writer.buffered_len() + record.len() < BUFFERED_MAX;
+        has_room.then(|| writer.append(record).ok()).flatten()
     }
 
-    fn append_all(&self, py: Python<'_>, records: &[&[u8]]) -> PyResult<()> {
-        match &self.sink {
-            Sink::Disk(log) => {
-                py.detach(|| log.extend(records))
-                    .map_err(|error| self.raised(py, error))?;
-                Ok(())
-            }
+    /// Calls the function for the kind of sink that this is, with the interpreter released.
+    fn with_sink<T: Send>(
+        &self,
+        py: Python<'_>,
+        on_disk: impl FnOnce(&LogOnDisk) -> Result<T, Error> + Send,
+        to_object: impl FnOnce(&mut Object) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let done = match &self.sink {
+            Sink::Disk(log) => py.detach(|| on_disk(log)),
             Sink::Object(object) => {
                 let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
-                let writer = state.writer()?;
-                py.detach(|| writer.extend(records).map(drop))
-                    .map_err(|error| to_python(py, error, None))
+                let state = &mut *state;
+                py.detach(|| to_object(state))
             }
-        }
+        };
+        done.map_err(|error| self.raised(py, error))
     }
 
     /// Whether this is the copy in a forked child.
@@ -835,17 +792,29 @@ impl Writer {
     /// The writer to an object, in the process that opened it.
     fn object<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         if self.is_forked() {
-            return Err(self.raised(py, cordwood::ErrorKind::Forked.into()));
+            return Err(self.raised(py, ErrorKind::Forked.into()));
         }
         object.lock(py)
     }
 
-    /// The state of the writer to an object, for queries. It is also available in a forked child,
-    /// unless another thread of the parent held the lock at the fork: nobody would ever release it.
-    fn asked<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
-        match object.try_lock() {
-            Some(state) => Ok(state),
-            None => self.object(py, object),
+    /// The state. Another thread may hold the lock while it writes. The interpreter is released only
+    /// in that case, because getting it back may take long.
+    ///
+    /// It is also available in a forked child, unless another thread of the parent held the lock of
+    /// the writer to an object at the fork: nobody would ever release it.
+    fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
+        match (self.try_status(), &self.sink) {
+            (Some(status), _) => Ok(status),
+            (None, Sink::Disk(log)) => Ok(py.detach(|| log.status())),
+            (None, Sink::Object(object)) => Ok(self.object(py, object)?.status()),
+        }
+    }
+
+    /// The state, unless another thread is writing.
+    fn try_status(&self) -> Option<LogStatus> {
+        match &self.sink {
+            Sink::Disk(log) => log.try_status(),
+            Sink::Object(object) => object.try_lock().map(|object| object.status()),
         }
     }
 
@@ -862,13 +831,7 @@ impl Writer {
 
     /// Whether the writer still has to be closed. False while it is in use, and in a forked child.
     fn is_unclosed(&self) -> bool {
-        if self.is_forked() {
-            return false;
-        }
-        match &self.sink {
-            Sink::Disk(log) => !log.status().is_closed,
-            Sink::Object(object) => object.try_lock().is_some_and(|object| object.writer.is_some()),
-        }
+        !self.is_forked() && self.try_status().is_some_and(|status| !status.is_closed)
     }
 
     /// Closes an unclosed writer, and warns. A failure is shown, since it cannot be raised.
@@ -884,7 +847,7 @@ impl Writer {
     }
 
     #[cold]
-    fn raised(&self, py: Python<'_>, error: cordwood::Error) -> PyErr {
+    fn raised(&self, py: Python<'_>, error: Error) -> PyErr {
         to_python(py, error, self.path.as_deref())
     }
 }
@@ -899,12 +862,6 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyByteArray>()
         || records.is_instance_of::<PyMemoryView>()
         || records.is_instance_of::<PyString>()
-}
-
-/// Another thread may hold the log while it writes. The interpreter is released only in that case,
-/// because getting it back may take long.
-fn status(py: Python<'_>, log: &LogOnDisk) -> LogStatus {
-    log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
 }
 
 /// Records that `extend` appends together, with the interpreter released.
@@ -946,13 +903,13 @@ impl FastAppend for Writer {
         &CLASS
     }
 
-    /// Appends a record to a file if that needs no waiting. Otherwise, or if the record cannot be
-    /// appended at all, does not append and returns `None`.
+    /// Appends a record if that needs no waiting and runs no Python code. Otherwise, or if the record
+    /// cannot be appended at all, does not append and returns `None`.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
             Sink::Disk(log) => log.try_append(record).ok().flatten(),
-            Sink::Object(_) => None,
+            Sink::Object(object) => self.append_buffered(object, record),
         }
     }
 

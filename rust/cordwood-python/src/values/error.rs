@@ -193,12 +193,6 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     raised(py, message, path, None, |_| Ok(classes::ClosedError::type_object(py)))
 }
 
-/// The same for a writer to an object, under its lock: no Python code runs before it is raised.
-#[cold]
-pub(crate) fn object_closed() -> PyErr {
-    classes::ClosedError::new_err("the writer is closed")
-}
-
 /// The exception for a followed log that was cut, or whose path names another file (`is_rotated`).
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let (class, message) = if is_rotated {

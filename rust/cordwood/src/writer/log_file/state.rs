@@ -36,7 +36,7 @@ pub(in crate::writer) struct State {
 }
 
 /// The state of a [`LogFile`](super::LogFile) at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStatus {
     /// [`LogFile::offset`](super::LogFile::offset).
