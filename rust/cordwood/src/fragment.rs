@@ -88,11 +88,12 @@ fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found
     }
 }
 
-/// Classifies a valid fragment that is not part of a record.
+/// Classifies a valid fragment that is not part of a record. Only a valid checksum shows that one is
+/// another log's, even if checksums are not verified.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     let valid = format.dialect.valid(bytes, verify_checksums)?;
     if format.is_stale(bytes, valid.form) {
-        return Some(Found::Stale);
+        return format.dialect.valid(bytes, true).map(|_| Found::Stale);
     }
     let (form, len) = (valid.form, valid.end);
     let kind = bytes[KIND_AT];

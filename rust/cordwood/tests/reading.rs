@@ -1037,6 +1037,97 @@ fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() 
     assert_eq!(read(&file, &options), (expected, vec!["lost_write"]));
 }
 
+/// Without verification, a wrong checksum shows neither the log's number nor the form of its
+/// fragments: the fragments after damage are not taken for those of an older log, nor by a range that
+/// begins with them.
+#[test]
+fn an_unverified_fragment_does_not_make_later_ones_stale() {
+    for wire in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
+        let mut file = wire.full(b"first");
+        file[0] ^= 1;
+        file.resize(BLOCK, 0xee);
+        file.extend(Wire::Plain.full(b"later"));
+        let options = skip().with_format(Dialect::PEBBLE).with_verify_checksums(false);
+        let expected = vec![(0, b"first".to_vec()), (BLOCK as u64, b"later".to_vec())];
+        assert_eq!(
+            read(&file, &options),
+            (expected.clone(), vec!["bad_length"]),
+            "{wire:?}"
+        );
+        assert_eq!(
+            read(&file, &options.clone().with_range(BLOCK as u64..)).0,
+            expected[1..]
+        );
+
+        // A flipped bit in the number of the first fragment, which is all that shows the number.
+        let mut file = wire.full(b"first");
+        file[7] ^= 8;
+        let second = file.len() as u64;
+        file.extend(wire.full(b"later"));
+        let expected = vec![(0, b"first".to_vec()), (second, b"later".to_vec())];
+        assert_eq!(read(&file, &options), (expected, vec![]), "{wire:?}");
+    }
+    // A type that has become that of another form, after damage in the block before it.
+    let own = Wire::Recyclable(5);
+    let mut file = own.full(b"first");
+    file.resize(BLOCK, 0xee);
+    file.extend(own.full(b"later"));
+    file[BLOCK + 6] ^= 4;
+    let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
+    let options = skip().with_format(format).with_verify_checksums(false);
+    assert_eq!(read(&file, &options).1, ["bad_length", "torn_tail"]);
+    assert_eq!(read(&file, &options.with_range(BLOCK as u64 - 1..)).1, ["torn_tail"]);
+}
+
+/// Without verification, a flipped bit of a header costs no record of a later block: a wrong checksum
+/// shows neither the log's number, nor the form of its fragments, nor that a fragment is an older
+/// log's.
+#[test]
+fn a_flipped_bit_that_is_not_verified_costs_no_record_of_a_later_block() {
+    for (dialect, wire) in [
+        (Dialect::RECYCLABLE, Wire::Recyclable(5)),
+        (Dialect::ROCKSDB, Wire::Recyclable(5)),
+        (Dialect::PEBBLE, Wire::Recyclable(5)),
+        (Dialect::PEBBLE, Wire::Synced(5, 0)),
+    ] {
+        let mut file = Vec::new();
+        for _ in 0..3 {
+            for len in [8, 9, 10] {
+                file.extend(wire.full(&vec![b'x'; len]));
+            }
+            let rest = BLOCK - file.len() % BLOCK - wire.header_len();
+            file.extend(wire.full(&vec![b'x'; rest]));
+        }
+        let named = skip().with_format(dialect).with_verify_checksums(false);
+        let (records, reasons) = read(&file, &named);
+        assert_eq!((records.len(), reasons.len()), (12, 0));
+        let is_later = |block: usize| {
+            let later = records
+                .iter()
+                .filter(move |record| record.0 >= ((block + 1) * BLOCK) as u64);
+            later.cloned().collect::<Vec<_>>()
+        };
+        for (block, record) in [(0, 0), (0, 1), (1, 4), (1, 5)] {
+            let begin = records[record].0 as usize;
+            for bit in 32..8 * wire.header_len() {
+                let mut damaged = file.clone();
+                damaged[begin + bit / 8] ^= 1 << (bit % 8);
+                for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
+                    let options = named.clone().with_on_corruption(policy);
+                    let (mut found, reasons) = read(&damaged, &options);
+                    found.retain(|record| record.0 >= ((block + 1) * BLOCK) as u64);
+                    let place = format!("{dialect:?}, {wire:?}, {policy:?}, record {record}, bit {bit}: {reasons:?}");
+                    assert!(found == is_later(block), "{place}");
+                    assert!(
+                        !reasons.contains(&"stale") && !reasons.contains(&"lost_write"),
+                        "{place}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
 /// Without verification, an apparent record that declares compression has no effect unless its

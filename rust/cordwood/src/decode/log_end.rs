@@ -16,8 +16,8 @@ impl Decoder {
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
-                && !self.is_salvaged()
                 && let Some(number) = Dialect::log_number_at(bytes, form)
+                && self.is_evidence(bytes)
             {
                 self.format.log_number = Some(number);
             }
@@ -25,7 +25,7 @@ impl Decoder {
                 self.recycled.is_doubtful &= self.is_salvaged();
                 if matches!(found, Found::Fragment { .. }) {
                     self.note_own();
-                    if !self.is_salvaged() {
+                    if self.recycled.form != Some(form) && self.is_evidence(bytes) {
                         self.recycled.form = Some(form);
                     }
                 }
@@ -63,7 +63,7 @@ impl Decoder {
 
     /// The bearing of `found` on an ambiguity before it. Returns whether to look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
-        let is_stale = self.is_older(found);
+        let is_stale = self.is_older(found, bytes);
         match found {
             Found::Incomplete => return false,
             Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
@@ -139,7 +139,9 @@ impl Decoder {
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment { form, .. }
-                if self.recycled.is_doubtful && self.recycled.form.is_some_and(|own| own != *form) =>
+                if self.recycled.is_doubtful
+                    && self.recycled.form.is_some_and(|own| own != *form)
+                    && self.has_valid_checksum(bytes) =>
             {
                 *found = Found::Stale;
             }
@@ -156,13 +158,15 @@ impl Decoder {
         }
     }
 
-    /// Whether `found` is a fragment of an older log. All fragments of a log have the same form, so
-    /// where it is in doubt whether the log continues, one of another form is.
-    pub(super) fn is_older(&self, found: Found) -> bool {
+    /// Whether `found`, at the beginning of `bytes`, is a fragment of an older log. All fragments of a
+    /// log have the same form, so where it is in doubt whether the log continues, one of another form is.
+    pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
             Found::Stale => true,
             Found::Fragment { form, .. } => {
-                self.recycled.ambiguity.is_some() && self.recycled.form.is_some_and(|own| own != form)
+                self.recycled.ambiguity.is_some()
+                    && self.recycled.form.is_some_and(|own| own != form)
+                    && self.has_valid_checksum(bytes)
             }
             _ => false,
         }

@@ -95,7 +95,7 @@ impl Decoder {
             if self.format.dialect.has_log_numbers() {
                 self.correct(&mut found, bytes);
                 // The whole block is skipped, and its contents may matter.
-                if bytes.len() < left && !window.is_last && self.is_older(found) {
+                if bytes.len() < left && !window.is_last && self.is_older(found, bytes) {
                     found = Found::Incomplete;
                 }
                 if self.disambiguate(found, bytes) {
@@ -490,8 +490,7 @@ impl Decoder {
     /// A fragment after damage may be part of a payload, and is no evidence about the log.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
-        let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
-        let mark = Mark::decode(payload).filter(|_| is_valid && !self.is_salvaged())?;
+        let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;
         mark.unsupported(self.offset)
     }
 
@@ -501,7 +500,7 @@ impl Decoder {
         // A log states its compression before its first record; it is applied even if it comes
         // later. But metadata found after damage, or with a wrong checksum if checksums are not
         // verified, must not change how the following blocks are read.
-        let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
+        let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&begin);
         let is_believed = match metadata {
             Metadata::SetCompression | Metadata::Mark => is_valid && !is_salvaged,
@@ -543,6 +542,17 @@ impl Decoder {
             self.salvaged.part = self.offset + resume.len as u64..self.offset.saturating_add(left as u64);
         }
         resume.len
+    }
+
+    /// Whether the fragment of this dialect that `bytes`, at `offset`, begin with has a valid checksum,
+    /// even if checksums are not verified.
+    pub(super) fn has_valid_checksum(&self, bytes: &[u8]) -> bool {
+        self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some()
+    }
+
+    /// Whether this fragment is evidence of how the rest of the log is to be read.
+    pub(super) fn is_evidence(&self, bytes: &[u8]) -> bool {
+        !self.is_salvaged() && self.has_valid_checksum(bytes)
     }
 
     /// Whether `offset` is after damage in the same block. The bytes there may be part of a

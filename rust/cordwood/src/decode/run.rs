@@ -117,7 +117,11 @@ impl Decoder {
             && self.offset >= self.salvaged.part.end
             && self.recycled.ambiguity.is_none()
             && !self.recycled.is_doubtful
-            && !self.info.is_compressed();
+            && !self.info.is_compressed()
+            // A type that is not verified does not show that these are the log's own fragments.
+            && (self.policy.verify_checksums
+                || !self.format.dialect.has_log_numbers()
+                || self.recycled.form == Some(Form::Plain));
         if !(self.run.is_possible && is_inside && is_plain) {
             return None;
         }
