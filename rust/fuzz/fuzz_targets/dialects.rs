@@ -190,7 +190,18 @@ fn every_way(
     if (options.start, options.end) == (0, None) {
         read::assert_tiles(file, format.dialect, expected);
         let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
-        assert_eq!(sum, file.len() as u64, "{stat:?}");
+        // A record of a container that is too long is in two of them.
+        let too_long = expected.iter().map(|event| match event {
+            Event::Skipped {
+                begin,
+                end,
+                reason: Reason::RecordTooLarge,
+                ..
+            } if stat.container_count > 0 => end - begin,
+            _ => 0,
+        });
+        let (len, too_long_len) = (file.len() as u64, too_long.sum::<u64>());
+        assert!((len..=len + too_long_len).contains(&sum), "{sum} of {len}, {stat:?}");
         if options.on_corruption == OnCorruption::Salvage && *options == all_of(options) {
             let named = options.dialect.map(|dialect| {
                 let mut named = LogFormat::new(dialect);
