@@ -136,6 +136,7 @@ fn of_log<'py>(attributes: &Bound<'py, PyDict>, kind: &ErrorKind, offset: Option
             classes::OtherLogError::type_object(py)
         }
         ErrorKind::Foreign { foreign, .. } => of_format(attributes, foreign.name())?,
+        ErrorKind::NotASegment => of_format(attributes, "unknown")?,
         ErrorKind::WrongDialect { found, .. } => of_format(attributes, found.name())?,
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
             of_format(attributes, format.dialect.name())?
