@@ -145,3 +145,12 @@ def test_the_index_lists_every_page():
     listed = set(re.findall(r"\]\(([\w/.-]+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
     listed |= {f"cli/{name}" for name in re.findall(r"\]\(([\w-]+\.md)\)", (docs / "cli/index.md").read_text("utf-8"))}
     assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - listed == {"index.md"}
+
+
+def test_the_messages_of_the_troubleshooting_page_are_ours():
+    page = (ROOT / "docs/guides/troubleshooting.md").read_text(encoding="utf-8")
+    messages = re.findall(r"(?m)^\| `([^`]+)` \|", page)
+    assert len(messages) > 20
+    sources = [*(ROOT / "rust").glob("*/src/**/*.rs"), *(ROOT / "python/cordwood").rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in sources if path.name != "tests.rs"]
+    assert [message for message in messages if not any(message in text for text in texts)] == []
