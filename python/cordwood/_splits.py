@@ -135,14 +135,13 @@ def plan_splits(
             for start in range(0, file_len, own_len)
         ]
 
-    from cordwood._inputs.many import is_plain_file
+    from cordwood._inputs.files import is_plain_file, named_files
 
     if is_plain_file(sources):
         name = os.fsdecode(sources)
         return cut(name, os.stat(name).st_size, named or detect(name))
 
     from cordwood._inputs.each import result_of
-    from cordwood._inputs.many import named_files
 
     def planned_of(file: Input, *_: object) -> tuple[int, LogFormat | None]:
         return _planned(file, named)

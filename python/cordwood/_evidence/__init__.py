@@ -193,7 +193,7 @@ def evidence(
     """
     from cordwood._evidence.reading import evidence_of, reads
     from cordwood._inputs.each import each
-    from cordwood._inputs.many import named_files
+    from cordwood._inputs.files import named_files
 
     read = reads(dialect=dialect, log_number=log_number)
     return evidence_of(each(named_files(source), read, threads, dialect=dialect), command)

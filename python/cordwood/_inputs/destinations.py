@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from cordwood._inputs.files import Input, is_one_file
 from cordwood._remote import local_path
-
-if TYPE_CHECKING:
-    from cordwood._inputs.each import Progress
-    from cordwood._inputs.many import Results
 
 T = TypeVar("T")
 
@@ -88,30 +83,3 @@ def new_folders() -> Generator[Callable[[str, str], None]]:
             # It is not empty.
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
-
-
-def copied(
-    copy: Callable[..., T], names: Sequence[str], files: list[Input], folder: str, options: dict[str, Any]
-) -> Results[T]:
-    """Copies each log to a folder, where it keeps its path below the folder or the pattern among the names.
-
-    Args:
-        copy: Copies one log, like `salvage`.
-        names: The names of the logs, folders and patterns.
-        files: Their files.
-        folder: The path of the folder, which is created if it does not exist.
-        options: The options of `copy`.
-    """
-    from cordwood._inputs.many import results_of
-
-    check_new_folder(folder, names)
-
-    def read(file: Input, _threads: int, progress: Progress) -> T:
-        destination = os.path.join(folder, file.relative)
-        if os.path.lexists(destination):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-        make(os.path.dirname(destination), file.name)
-        return copy(file.name, destination, **options | {"progress": progress})
-
-    with new_folders() as make:
-        return results_of(files, read, **options)

@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from cordwood._remote import base_name, is_listed, is_url, listed, own_path
 
@@ -97,6 +97,41 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
                 same(file.name, files[place].name)
             files[place] = files[place]._replace(is_in_folder=False, format=None)
     return files
+
+
+def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether it is a path or a URL."""
+    # The path of a `UPath` is one on its file system.
+    return not hasattr(source, "fs") and isinstance(source, str | os.PathLike)
+
+
+def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether it is the path of a regular file: the most common source, which needs no further look."""
+    return is_path(source) and "://" not in os.fsdecode(source) and os.path.isfile(source)
+
+
+def named_files(sources: Any) -> list[Input]:
+    """The files that a path or a URL, a folder, a pattern, or several of these stand for, or tuples of path and length.
+
+    Raises:
+        TypeError: A source is none of these.
+        ValueError: A length is negative.
+    """
+    if is_path(sources):
+        return expand([os.fsdecode(sources)])
+    names: list[str | Input] = []
+    for source in [sources] if isinstance(sources, bytes) else sources:
+        match source:
+            case (path, int(file_len)) if is_path(path):
+                name = os.fsdecode(path)
+                if file_len < 0:
+                    raise ValueError(f"the length of {name} is negative: {file_len}")
+                names.append(Input(name, os.path.basename(name), file_len=file_len))
+            case path if is_path(path):
+                names.append(os.fsdecode(path))
+            case _:
+                raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
+    return expand(names)
 
 
 def identity_of(name: str) -> Identity | None:

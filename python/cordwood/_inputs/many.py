@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
-from os import PathLike, fsdecode
-from os.path import basename, isfile
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
+from os import fsdecode
+from os.path import basename
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cordwood import _native
 from cordwood._splits import Split, part_of
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from cordwood._inputs.each import Progress, Read
     from cordwood._inputs.files import Input
 
-__all__ = ["Results", "for_many", "is_buffer", "logs_of", "named_files", "results_of", "salvage", "stat", "verify"]
+__all__ = ["Results", "for_many", "is_buffer", "logs_of", "salvage", "stat", "verify"]
 
 T = TypeVar("T")
 
@@ -97,30 +99,20 @@ def _is_ok(name: str | Split, result: Any) -> bool:
     return result.ok and not (is_beginning and result.other_log_number is not None)
 
 
-def is_plain_file(source: object) -> TypeGuard[str | PathLike[str]]:
-    """Whether it is the path of a regular file: the most common source, which needs no further look."""
-    return _is_path(source) and "://" not in fsdecode(source) and isfile(source)
-
-
 def files_of(source: Any) -> list[Input] | None:
     """The files, if `source` stands for many logs; `None` if it is one log, or cannot be read at all."""
     if isinstance(source, bytes | Split):
         return None
-    from cordwood._inputs.files import expand, is_one_file
+    from cordwood._inputs.files import expand, is_one_file, is_path
     from cordwood._remote import source_of
 
-    if _is_path(source):
+    if is_path(source):
         name = fsdecode(source)
         return None if is_one_file([name]) else expand([name])
     is_one = hasattr(source, "read") or is_buffer(source) or source_of(source) is not None
     if is_one or not hasattr(source, "__iter__"):
         return None
     return expand(_name_or_input(item) for item in source)
-
-
-def _is_path(source: object) -> TypeGuard[str | PathLike[str]]:
-    # The path of a `UPath` is one on its file system.
-    return not hasattr(source, "fs") and isinstance(source, str | PathLike)
 
 
 def is_buffer(source: object) -> bool:
@@ -132,41 +124,15 @@ def is_buffer(source: object) -> bool:
 
 
 def _name_or_input(item: Any) -> str | Input:
-    from cordwood._inputs.files import Input
+    from cordwood._inputs.files import Input, is_path
 
-    if _is_path(item):
+    if is_path(item):
         return fsdecode(item)
     if isinstance(item, Split):
         return Input(item.path, basename(item.path), file_len=item.end - item.start, source=item)
     if item is None:
         raise TypeError("a source must be a path, a URL, bytes or another buffer, or a Split, not None")
     return Input("", "", source=item)
-
-
-def named_files(sources: Any) -> list[Input]:
-    """The files that a path or a URL, a folder, a pattern, or several of these stand for, or tuples of path and length.
-
-    Raises:
-        TypeError: A source is none of these.
-        ValueError: A length is negative.
-    """
-    from cordwood._inputs.files import Input, expand
-
-    if _is_path(sources):
-        return expand([fsdecode(sources)])
-    names: list[str | Input] = []
-    for source in [sources] if isinstance(sources, bytes) else sources:
-        match source:
-            case (path, int(file_len)) if _is_path(path):
-                name = fsdecode(path)
-                if file_len < 0:
-                    raise ValueError(f"the length of {name} is negative: {file_len}")
-                names.append(Input(name, basename(name), file_len=file_len))
-            case path if _is_path(path):
-                names.append(fsdecode(path))
-            case _:
-                raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
-    return expand(names)
 
 
 def logs_of(
@@ -229,6 +195,8 @@ def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
         return one(source, **options)
 
     def function(source: object, **options: Any) -> T | Results[T]:
+        from cordwood._inputs.files import is_plain_file
+
         if is_plain_file(source):
             return one(source, **options)
         if (files := files_of(source)) is None:
@@ -238,7 +206,7 @@ def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
             here = {"threads": threads, "progress": progress}
             return of(file.readable, options | {name: here[name] for name in own if name in here})
 
-        return results_of(files, read, **options)
+        return _results_of(files, read, **options)
 
     return _named_like(one, function)
 
@@ -255,7 +223,7 @@ def _not_shown(_done_len: int) -> None:
     """The progress of files, if nobody asks for it."""
 
 
-def results_of(
+def _results_of(
     files: list[Input],
     read: Read[T],
     *,
@@ -301,6 +269,24 @@ def results_of(
     return Results(results, errors, others)
 
 
+def _salvaged(source: Any, files: list[Input], folder: str, options: dict[str, Any]) -> Results[Any]:
+    """Salvages each log to a folder, where it keeps its path below the folder or the pattern that was named."""
+    from cordwood._inputs.destinations import check_new_folder, new_folders
+    from cordwood._inputs.files import is_path
+
+    check_new_folder(folder, [fsdecode(name) for name in ([source] if is_path(source) else source) if is_path(name)])
+
+    def read(file: Input, _threads: int, progress: Progress) -> object:
+        destination = os.path.join(folder, file.relative)
+        if os.path.lexists(destination):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
+        make_folder(os.path.dirname(destination), file.name)
+        return _native.salvage(file.name, destination, **options | {"progress": progress})
+
+    with new_folders() as make_folder:
+        return _results_of(files, read, **options)
+
+
 if TYPE_CHECKING:
     from cordwood._native import salvage, stat, verify
 else:
@@ -312,10 +298,7 @@ else:
             raise TypeError("a Split is a part of a log: pass its path")
         if files is None:
             return _native.salvage(source, destination, **options)
-        from cordwood._inputs.destinations import copied
-
-        names = [fsdecode(name) for name in ([source] if _is_path(source) else source) if _is_path(name)]
-        return copied(_native.salvage, names, files, fsdecode(destination), options)
+        return _salvaged(source, files, fsdecode(destination), options)
 
     verify = for_many(_native.verify, "threads", "progress", "start")
     stat = for_many(_native.stat, "threads", "progress", "start")

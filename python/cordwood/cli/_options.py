@@ -17,8 +17,16 @@ def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
 
 
-ONLY_DAMAGED = ", no lines for logs without damage, and no totals: silence is success"
-"""The meaning of `-q` for verbs whose output is a report."""
+def add_report_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--json` and `-q`, for verbs whose output is a report about each log."""
+    add_json_argument(parser)
+    add_quiet_argument(parser, ", no lines for logs without damage, and no totals: silence is success")
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """`--json`, for verbs that print totals."""
+    text = "one JSON object for each log, and one with the totals of several"
+    parser.add_argument("--json", action="store_true", help=text)
 
 
 def add_source_arguments(
@@ -31,21 +39,12 @@ def add_source_arguments(
 
 def add_dialect_argument(
     parser: argparse.ArgumentParser,
-    what: str,
+    what: str = "how the log is laid out; detected from its content if not given",
     which: str = "the number of the log, if neither the file's name nor its first fragment states it",
 ) -> None:
     """`--dialect` and `--log-number`."""
-    parser.add_argument(
-        "--dialect",
-        choices=get_args(DialectName),
-        help=what,
-    )
-    parser.add_argument(
-        "--log-number",
-        type=_log_number,
-        metavar="NUMBER",
-        help=which,
-    )
+    parser.add_argument("--dialect", choices=get_args(DialectName), help=what)
+    parser.add_argument("--log-number", type=_log_number, metavar="NUMBER", help=which)
 
 
 def _log_number(text: str) -> int:
@@ -100,7 +99,7 @@ def add_start_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options for how a log is read."""
-    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    add_dialect_argument(parser)
     add_on_corruption_argument(parser)
     add_range_arguments(parser)
     add_record_len_max_argument(parser)

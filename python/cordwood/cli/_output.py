@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import cordwood
 from cordwood._inputs.files import Input, file_identity, identity_of
@@ -19,6 +19,9 @@ from cordwood._text import escaped
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+T = TypeVar("T")
 
 
 class Output(Protocol):
@@ -50,22 +53,15 @@ class _Stdout(io.BufferedWriter):
         self._is_interrupted = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        if self._is_interrupted:
-            return memoryview(data).nbytes
-        try:
-            return super().write(data)
-        except OSError as error:
-            error.filename = STDOUT
-            raise
-        except KeyboardInterrupt:
-            self._is_interrupted = True
-            raise
+        return memoryview(data).nbytes if self._is_interrupted else self._tried(super().write, data)
 
     def flush(self) -> None:
-        if self._is_interrupted:
-            return
+        if not self._is_interrupted:
+            self._tried(super().flush)
+
+    def _tried(self, call: Callable[..., T], *arguments: object) -> T:
         try:
-            super().flush()
+            return call(*arguments)
         except OSError as error:
             error.filename = STDOUT
             raise

@@ -16,15 +16,9 @@ import sys
 from cordwood._inputs.files import Input
 from cordwood._remote import is_url
 from cordwood._summary import summary_of_reader
+from cordwood.cli import _options
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status
-from cordwood.cli._options import (
-    add_quiet_argument,
-    add_reading_arguments,
-    add_source_arguments,
-    check_range,
-    reader_of,
-)
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
@@ -42,15 +36,15 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `cat`."""
-    add_source_arguments(parser)
+    _options.add_source_arguments(parser)
     add_output_arguments(parser)
-    add_reading_arguments(parser)
-    add_quiet_argument(parser)
+    _options.add_reading_arguments(parser)
+    _options.add_quiet_argument(parser)
 
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of each source."""
-    check_range(options)
+    _options.check_range(options)
     check_output(options)
     selection = selection_of(options)
 
@@ -60,7 +54,7 @@ def run(options: argparse.Namespace) -> Status:
             selection.report_stop(name, None, "record")
             return Status.CLEAN
         file_len = _file_len(name)
-        reader = reader_of(options, file.readable, options.end)
+        reader = _options.reader_of(options, file.readable, options.end)
         status = Status.CLEAN
         position, count = options.start, 0
         with reader, ProgressBar(name, prints_records=True) as progress:

@@ -21,14 +21,8 @@ import shlex
 from cordwood._evidence.page import counts_text
 from cordwood._evidence.reading import evidence_of, rank, reads
 from cordwood._inputs.each import each
+from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
-from cordwood.cli._options import (
-    add_dialect_argument,
-    add_quiet_argument,
-    add_source_arguments,
-    add_threads_argument,
-    log_options,
-)
 from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._sources import ProgressBar, Tally, inputs_of
 
@@ -41,12 +35,12 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `evidence`."""
-    add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
+    _options.add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
     parser.add_argument("destination", metavar="DESTINATION", help="a new file: .html, or .json")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, unless it is a log")
-    add_dialect_argument(parser, "how the logs are laid out; detected from their content if not given")
-    add_threads_argument(parser)
-    add_quiet_argument(parser, ", and no line about the new file")
+    _options.add_dialect_argument(parser, "how the logs are laid out; detected from their content if not given")
+    _options.add_threads_argument(parser)
+    _options.add_quiet_argument(parser, ", and no line about the new file")
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -58,7 +52,7 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
     files = inputs_of(options.sources)
     check_new_file(destination, "page", files, overwrite=options.overwrite)
-    read = reads(**log_options(options))
+    read = reads(**_options.log_options(options))
     shown = ProgressBar if ProgressBar.is_wanted() else None
     results = list(each(files, read, options.threads, dialect=options.dialect, shown=shown))
     tally = Tally(options.sources)

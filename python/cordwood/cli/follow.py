@@ -12,13 +12,8 @@ import sys
 import time
 
 import cordwood
+from cordwood.cli import _options
 from cordwood.cli._messages import Failure, Status, complain, hint_of
-from cordwood.cli._options import (
-    add_dialect_argument,
-    add_record_len_max_argument,
-    add_start_argument,
-    reading_options,
-)
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import other_log_parts
@@ -34,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `follow`."""
     parser.add_argument("source", metavar="SOURCE", help="the log, a file")
     add_output_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    add_start_argument(parser)
-    add_record_len_max_argument(parser)
+    _options.add_dialect_argument(parser)
+    _options.add_start_argument(parser)
+    _options.add_record_len_max_argument(parser)
     parser.add_argument(
         "--on-rotation",
         choices=["stop", "reopen"],
@@ -67,7 +62,7 @@ def run(options: argparse.Namespace) -> Status:
         timeout=options.timeout,
         # The error says why there is no more.
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
-        **reading_options(options),
+        **_options.reading_options(options),
     ) as follower:
         is_log = _may_be_log(options, follower)
         records = follower.records()

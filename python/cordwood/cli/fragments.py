@@ -20,8 +20,8 @@ import cordwood
 from cordwood._inputs.destinations import check_new_folder, make_folder
 from cordwood._inputs.files import Input
 from cordwood._text import escaped, quantity
+from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name, source_name
-from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import new_file, print_json
 from cordwood.cli._reopenable import Reopenable, reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
@@ -51,8 +51,8 @@ class Region(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `fragments`."""
-    add_source_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    _options.add_source_arguments(parser)
+    _options.add_dialect_argument(parser)
     parser.add_argument("--damaged", action="store_true", help="only damaged entries")
     parser.add_argument(
         "--bytes", metavar="FOLDER", help="also write the bytes of each skipped region to a new file in this folder"
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> Status:
         damaged_len = 0
         regions: list[Region] = []
         with reopenable(name) as source:
-            fragments = cordwood.fragments(source.open(), **log_options(options))
+            fragments = cordwood.fragments(source.open(), **_options.log_options(options))
             # An unreadable file has no heading.
             first = list(islice(fragments, 1))
             has_heading = options.json

@@ -29,7 +29,7 @@ from cordwood._summary import summary_of_report
 from cordwood._text import escaped, quantity
 from cordwood.cli._messages import SourceFailure, Status, complain, source_name
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, copy_each, new_log_fields
-from cordwood.cli._options import ONLY_DAMAGED, add_quiet_argument, add_record_len_max_argument
+from cordwood.cli._options import add_record_len_max_argument, add_report_arguments
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import format_text, print_report, sha256_of
 from cordwood.cli._sources import Tally
@@ -56,12 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compression", choices=("zstd", "none"), help="how a new packed log is compressed (default: zstd)"
     )
     add_record_len_max_argument(parser, "fail at a longer record")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="the report as one JSON object for each log, and one with the totals of several",
-    )
-    add_quiet_argument(parser, ONLY_DAMAGED)
+    add_report_arguments(parser)
     # The sources are read in the dialects that they show.
     parser.set_defaults(dialect=None, log_number=None)
 

@@ -26,15 +26,9 @@ from cordwood._inputs.files import Input
 from cordwood._summary import format_of, summary_of_report
 from cordwood._tables.payloads import Kind, kind_by_content
 from cordwood._text import escaped, quantity
+from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name
 from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, copy_each, new_log_fields
-from cordwood.cli._options import (
-    ONLY_DAMAGED,
-    add_dialect_argument,
-    add_quiet_argument,
-    add_record_len_max_argument,
-    reading_options,
-)
 from cordwood.cli._payloads import LOST_EDITS, is_manifest
 from cordwood.cli._reports import other_log_parts, print_report, region_fields, sha256_of
 from cordwood.cli._sources import Tally
@@ -69,20 +63,15 @@ NOT_KEPT = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `salvage`."""
     add_new_log_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    add_record_len_max_argument(parser)
+    _options.add_dialect_argument(parser)
+    _options.add_record_len_max_argument(parser)
     parser.add_argument(
         "--repair-bit-flips",
         action="store_true",
         help="also write records whose damage one flipped bit explains, with that bit flipped back; such a "
         "record is valid by its checksum, if one bit was flipped",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="the report as one JSON object for each log, and one with the totals of several",
-    )
-    add_quiet_argument(parser, ONLY_DAMAGED)
+    _options.add_report_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -96,7 +85,7 @@ def run(options: argparse.Namespace) -> Status:
                 new,
                 repair_bit_flips=options.repair_bit_flips,
                 progress=progress,
-                **reading_options(options),
+                **_options.reading_options(options),
             )
         except cordwood.OtherLogError as error:
             is_named = options.log_number is not None

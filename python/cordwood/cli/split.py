@@ -19,8 +19,8 @@ import cordwood
 from cordwood._inputs.files import Input
 from cordwood._remote import is_url
 from cordwood._text import escaped
+from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name
-from cordwood.cli._options import BYTES_HELP, add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import for_each_source
 
@@ -34,23 +34,25 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `split`."""
-    add_source_arguments(
+    _options.add_source_arguments(
         parser, "a log, a regular file or a URL; a folder, for all logs in it; a pattern such as '*.log'"
     )
-    add_dialect_argument(parser, "how the log is laid out: a file that does not look like a log is then also split")
+    _options.add_dialect_argument(
+        parser, "how the log is laid out: a file that does not look like a log is then also split"
+    )
     parser.add_argument(
         "--len",
         dest="split_len",
         type=_split_len,
         default=64 << 20,
         metavar="LENGTH",
-        help=f"the length of a range, rounded up to whole blocks, {BYTES_HELP} (default: 64MiB)",
+        help=f"the length of a range, rounded up to whole blocks, {_options.BYTES_HELP} (default: 64MiB)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each range")
 
 
 def _split_len(text: str) -> int:
-    length = parse_len(text)
+    length = _options.parse_len(text)
     if not length:
         raise argparse.ArgumentTypeError("a range must have at least 1 byte")
     return length
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> Status:
             raise SourceFailure("split takes files, not stdin: copy it to a file; ./- is a file")
         if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
-        parts = cordwood.plan_splits([name], options.split_len, **log_options(options))
+        parts = cordwood.plan_splits([name], options.split_len, **_options.log_options(options))
         # Only this makes a range longer than --len in whole blocks.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(

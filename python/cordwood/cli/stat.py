@@ -16,15 +16,8 @@ from cordwood._inputs.each import Progress
 from cordwood._inputs.files import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import quantity
+from cordwood.cli import _options
 from cordwood.cli._messages import Status, display_name, source_name
-from cordwood.cli._options import (
-    add_dialect_argument,
-    add_quiet_argument,
-    add_record_len_max_argument,
-    add_source_arguments,
-    add_threads_argument,
-    reading_options,
-)
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import (
     format_text,
@@ -67,14 +60,12 @@ COUNTS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `stat`."""
-    add_source_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    add_record_len_max_argument(parser)
-    add_threads_argument(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
-    )
-    add_quiet_argument(parser)
+    _options.add_source_arguments(parser)
+    _options.add_dialect_argument(parser)
+    _options.add_record_len_max_argument(parser)
+    _options.add_threads_argument(parser)
+    _options.add_json_argument(parser)
+    _options.add_quiet_argument(parser)
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -82,7 +73,7 @@ def run(options: argparse.Namespace) -> Status:
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
         counts: cordwood.Stat = _native.stat(
-            file.readable, threads=threads, progress=progress, **reading_options(options)
+            file.readable, threads=threads, progress=progress, **_options.reading_options(options)
         )
         return counts
 

@@ -30,20 +30,10 @@ from cordwood import _native
 from cordwood._inputs.each import Progress
 from cordwood._inputs.files import Input
 from cordwood._summary import summary_of_report
+from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches
 from cordwood.cli._folders import print_databases, report_exports
 from cordwood.cli._messages import Status
-from cordwood.cli._options import (
-    ONLY_DAMAGED,
-    add_dialect_argument,
-    add_quiet_argument,
-    add_range_arguments,
-    add_record_len_max_argument,
-    add_source_arguments,
-    add_strict_argument,
-    add_threads_argument,
-    range_options,
-)
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import print_report, sha256_of
 from cordwood.cli._sources import Tally
@@ -60,27 +50,24 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `verify`."""
-    add_source_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    add_range_arguments(parser)
-    add_record_len_max_argument(parser)
-    add_threads_argument(parser)
-    add_strict_argument(parser)
+    _options.add_source_arguments(parser)
+    _options.add_dialect_argument(parser)
+    _options.add_range_arguments(parser)
+    _options.add_record_len_max_argument(parser)
+    _options.add_threads_argument(parser)
+    _options.add_strict_argument(parser)
     parser.add_argument(
         "--as",
         dest="payload",
         choices=("write-batch",),
         help="also decode the records of a write-ahead log, and list the sequence numbers that no batch has",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
-    )
-    add_quiet_argument(parser, ONLY_DAMAGED)
+    _options.add_report_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
-    reading = range_options(options)
+    reading = _options.range_options(options)
 
     def read(file: Input, threads: int, progress: Progress) -> tuple[cordwood.Report, str | None, Batches | None]:
         name = file.name

@@ -16,8 +16,8 @@ import cordwood
 from cordwood._inputs.files import Input, is_one_file
 from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood._summary import zeros_at_end, zeros_inside_text
+from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
-from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
@@ -38,8 +38,8 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `map`."""
-    add_source_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    _options.add_source_arguments(parser)
+    _options.add_dialect_argument(parser)
     parser.add_argument(
         "--svg",
         metavar="FILE",
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> Status:
     def draw(name: str, source: Callable[[], Source]) -> Cells:
         nonlocal drawn_count
         columns = terminal.cells_per_row(terminal_width())
-        cells = cells_of(source(), log_options(options), columns, terminal.ROW_COUNT_MAX)
+        cells = cells_of(source(), _options.log_options(options), columns, terminal.ROW_COUNT_MAX)
         if drawn_count:
             print()
         drawn_count += 1
@@ -99,7 +99,7 @@ def _draw_svg(options: argparse.Namespace) -> Status:
         nonlocal fragments_max
         title = display_name(name)
         heading = os.path.basename(title) if is_one else title
-        picture = picture_of(source, log_options(options), heading, fragments_max)
+        picture = picture_of(source, _options.log_options(options), heading, fragments_max)
         fragments_max -= picture.fragment_count
         drawings.append(picture.drawing)
         if picture.cells.is_damaged:
