@@ -473,7 +473,7 @@ def test_a_checkpoint(path, index):
 @pytest.mark.parametrize("offset", [1, 11, 21, 10_000])
 def test_a_checkpoint_where_no_record_begins_or_ends(path, offset):
     path.write_bytes(reference.encode([b"one", b"two"]))
-    with pytest.raises(OSError, match=f"no record begins or ends at the checkpoint {offset}") as caught:
+    with pytest.raises(OSError, match="no record begins or ends at the checkpoint") as caught:
         cordwood.Writer(path, "a", checkpoint=offset)
     assert caught.value.filename == str(path)
     for checkpoint in (10, 20):

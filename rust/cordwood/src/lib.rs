@@ -29,7 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LogFile`] documents which records survive a crash. [`Reader::seek`] moves to a record, and a
+//! [`LogFile`] documents which records survive a crash; a [`SegmentedLog`] is one in several files,
+//! of which the oldest can be removed. [`Reader::seek`] moves to a record, and a
 //! [`Follower`] reads a log while it is being written. Without a file on disk, use [`Writer`],
 //! [`Reader::new`] and [`Reader::from_slice`].
 //!

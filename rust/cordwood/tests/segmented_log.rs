@@ -744,6 +744,47 @@ fn fork() -> Result<(), Error> {
     Ok(())
 }
 
+/// The other thread does not exist in the child, and would never release the lock.
+#[test]
+fn fork_while_another_thread_appends() {
+    let process = Arc::new(AtomicU32::new(1));
+    let folder = FolderDouble::default();
+    folder.state().process = Process::simulated(Arc::clone(&process));
+    let log = open(&folder, options());
+    let (begun, ended) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        let parent = scope.spawn(|| {
+            log.extend((0..2).map(|index| {
+                begun.wait();
+                ended.wait();
+                number(index)
+            }))
+        });
+        for _ in 0..2 {
+            begun.wait();
+            process.store(2, Relaxed);
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let child = scope.spawn(|| {
+                let sender = sender;
+                let is_forked = matches!(
+                    log.append(b"x"),
+                    Err(Error {
+                        kind: ErrorKind::Forked,
+                        ..
+                    })
+                );
+                let _ = sender.send((is_forked, log.close().is_ok(), log.status().has_failed));
+            });
+            let answer = receiver.recv_timeout(Duration::from_secs(20));
+            process.store(1, Relaxed);
+            ended.wait();
+            child.join().expect("no panic");
+            assert_eq!(answer, Ok((true, true, true)));
+        }
+        assert_eq!(parent.join().expect("no panic").expect("an append"), 2);
+    });
+}
+
 /// What an earlier process could not sync is written again from the checkpoint on, a log offset.
 #[test]
 fn failed_sync_in_an_earlier_process() -> Result<(), Error> {

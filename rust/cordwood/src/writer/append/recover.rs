@@ -429,13 +429,8 @@ impl LogBefore<'_> {
             }
         }
         if !self.is_edge(checkpoint, first.unwrap_or(self.file_len)) {
-            return Err(self.failed(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "no record begins or ends at the checkpoint {checkpoint} of this file of {} bytes",
-                    self.file_len
-                ),
-            )));
+            let text = "no record begins or ends at the checkpoint: the log was cut, or it is another one";
+            return Err(self.failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         if let Some(tail) = &mut tail {
             tail.has_fragment |= has_fragment;

@@ -412,9 +412,10 @@ impl LogFile {
         self.failed(&state, error)
     }
 
-    /// The most bytes that the file can have now, an open container included.
-    pub(in crate::writer) fn end_max(&self) -> u64 {
-        self.lock().encoder.end_max()
+    /// The least and the most bytes that the file can have now, an open container included.
+    pub(in crate::writer) fn ends(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.encoder.offset(), state.encoder.end_max())
     }
 
     /// Waits until every byte before the file offset `offset` is on the disk. It appends no record:

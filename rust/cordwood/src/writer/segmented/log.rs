@@ -96,17 +96,8 @@ impl Segments {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        Room::is_empty(self.active.format(), self.active.offset())
-    }
-
     fn room(&self, options: &LogFileOptions) -> Room {
-        Room {
-            is_packed: self.active.format().dialect.is_packed(),
-            end: if self.is_empty() { 0 } else { self.active.end_max() },
-            segment_len: options.segment_len,
-            record_len_max: options.record_len_max,
-        }
+        Room::after(self.active.ends(), self.active.format(), options)
     }
 }
 
@@ -427,7 +418,7 @@ impl SegmentedLog {
     /// * [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     pub fn rotate(&self) -> Result<u64, Error> {
         let mut segments = self.usable()?;
-        if !segments.is_empty() {
+        if !segments.room(&self.options).is_empty() {
             self.switch(&mut segments)?;
         }
         Ok(segments.base())

@@ -4,28 +4,35 @@ use crate::container::Mark;
 use crate::dialect::{Form, LogFormat};
 use crate::encode::bound_of;
 use crate::format::encoded_len;
+use crate::writer::log_file::LogFileOptions;
 
 /// The room that is left in a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    pub(super) is_packed: bool,
-    /// The most bytes that the segment can have now.
-    pub(super) end: u64,
-    /// The most bytes that it may have.
-    pub(super) segment_len: u64,
-    /// A longer record is refused by the file, and begins no segment.
-    pub(super) record_len_max: u64,
+    is_packed: bool,
+    /// The most bytes that the segment can have now; 0 if there is no record in it.
+    end: u64,
+    segment_len: u64,
+    record_len_max: u64,
 }
 
 impl Room {
-    /// Whether no record is in the segment: at most the mark of a packed log.
-    pub(super) fn is_empty(format: LogFormat, file_len: u64) -> bool {
-        let mark_len = if format.dialect.is_packed() {
-            Mark::FRAGMENT_LEN
-        } else {
-            0
-        };
-        file_len <= mark_len as u64
+    /// The room after the least and the most bytes that the segment can have now. The mark of a
+    /// packed log is no record.
+    pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
+        let is_packed = format.dialect.is_packed();
+        let mark_len = if is_packed { Mark::FRAGMENT_LEN as u64 } else { 0 };
+        Room {
+            is_packed,
+            end: if end_min <= mark_len { 0 } else { end_max },
+            segment_len: options.segment_len,
+            record_len_max: options.record_len_max,
+        }
+    }
+
+    /// Whether there is no record in the segment.
+    pub(super) fn is_empty(self) -> bool {
+        self.end == 0
     }
 
     /// Whether the record belongs in this segment, which then has less room. The first record does,
@@ -37,8 +44,8 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        let is_first = self.end == 0;
-        if end > self.segment_len && !is_first && record_len as u64 <= self.record_len_max {
+        // One that is longer than any may be is refused by the file, and begins no segment.
+        if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }
         self.end = end;
