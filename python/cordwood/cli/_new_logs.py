@@ -12,8 +12,8 @@ from cordwood._inputs.destinations import destinations, new_folders
 from cordwood._inputs.files import Input, identity_of
 from cordwood._inputs.kind import may_be_log
 from cordwood.cli._messages import SourceFailure, Status
+from cordwood.cli._new_files import check_destination, unfinished
 from cordwood.cli._options import add_source_arguments
-from cordwood.cli._output import check_destination, unfinished
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import sha256_of
 from cordwood.cli._sources import ProgressBar, Tally, for_each_source, inputs_of

@@ -87,9 +87,7 @@ def _is_listed(region: cordwood.SkippedRegion) -> bool:
 
 
 def _print_more(report: cordwood.Report, count: int) -> None:
-    """Prints how many regions are not among the `count` that are listed, if any, and how to list them."""
-    if count <= LISTED_MAX:
-        return
+    """Prints how many of `count` regions are not listed, and how to list them."""
     more = quantity(count - LISTED_MAX, "more region")
     # The report itself has the first 100,000.
     is_cut = sum(region.length for region in report.skipped) < report.skipped_len
@@ -294,7 +292,8 @@ def _print_text(
             is_damage = region.severity == cordwood.Severity.CORRUPTION
             text = f"{place_text(region)}, {reason_text(region, names_flip=not summary.has_no_dialect)}"
         print_folded(f"  {text}", is_damage=is_damage)
-    _print_more(report, len(listed))
+    if len(listed) > LISTED_MAX:
+        _print_more(report, len(listed))
     if last_zeros:
         print_folded(f"  {last_zeros}")
     if advice:

@@ -23,7 +23,7 @@ from cordwood._evidence.reading import evidence_of, rank, reads
 from cordwood._inputs.each import each
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
-from cordwood.cli._output import check_new_file, new_file
+from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._sources import ProgressBar, Tally, inputs_of
 
 EXAMPLES = """\

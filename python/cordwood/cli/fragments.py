@@ -22,7 +22,8 @@ from cordwood._inputs.files import Input
 from cordwood._text import escaped, quantity
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name, source_name
-from cordwood.cli._output import new_file, print_json
+from cordwood.cli._new_files import new_file
+from cordwood.cli._output import print_json
 from cordwood.cli._reopenable import Reopenable, reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source, inputs_of

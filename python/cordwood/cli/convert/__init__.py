@@ -37,6 +37,7 @@ from cordwood._tables.payloads import PAYLOADS, Kind, kind_by_content
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._folders import report_exports
 from cordwood.cli._messages import Failure, Status, display_name
+from cordwood.cli._new_files import check_new_file
 from cordwood.cli._options import (
     add_quiet_argument,
     add_reading_arguments,
@@ -45,7 +46,6 @@ from cordwood.cli._options import (
     check_range,
     reader_of,
 )
-from cordwood.cli._output import check_new_file
 from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payload
 from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments

@@ -16,7 +16,7 @@ from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import MisfitError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status
-from cordwood.cli._output import check_new_file, new_file
+from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.columns import columns_found
 from cordwood.cli.convert.draft import Draft

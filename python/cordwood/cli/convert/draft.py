@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood.cli._messages import Failure
-from cordwood.cli._output import new_file
+from cordwood.cli._new_files import new_file
 from cordwood.cli._selection import Selection
 from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
 

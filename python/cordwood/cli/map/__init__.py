@@ -18,7 +18,7 @@ from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
-from cordwood.cli._output import check_new_file, new_file
+from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source, inputs_of

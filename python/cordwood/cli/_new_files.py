@@ -1,0 +1,222 @@
+"""New files: which names they may have, and that each gets its name once it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+
+import cordwood
+from cordwood._inputs.files import Input, file_identity, identity_of
+from cordwood._inputs.kind import may_be_damaged_log
+from cordwood._remote import is_url, local_path
+from cordwood.cli._output import Output, stdout
+
+
+def check_destination(sources: Iterable[str], destination: str, *, overwrite: bool) -> None:
+    """Checks that a new file can have this name, before the logs are read, which may take long.
+
+    Raises:
+        FileExistsError: There is a file, and it is not to be replaced.
+        ValueError: It is one of the logs, or a URL, or the name is empty.
+    """
+    if not destination:
+        raise ValueError("the name of the DESTINATION is empty")
+    if is_url(destination):
+        raise ValueError(f"{destination} is a URL, and URLs can only be read")
+    if destination == "-" or not os.path.lexists(destination):
+        return
+    if not overwrite:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
+    # The identity is unknown for a dangling link, and for a missing source, which is reported when it is opened.
+    replaced = identity_of(destination)
+    for source in sources:
+        log = file_identity(os.fstat(sys.stdin.fileno())) if source == "-" else identity_of(source)
+        if log is not None and log == replaced:
+            raise ValueError(f"{destination} is the log that is read, and would be overwritten")
+
+
+def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
+    """Checks that `what`, which is made of some files, can have this name, before they are read.
+
+    Raises:
+        FileExistsError: There is a file, and it is not to be replaced.
+        ValueError: It is one of these files, or a log, or a URL, or the name is empty.
+    """
+    # A page or a picture in a folder is that of an earlier run, unless it is a log. By both names: else a log could
+    # be replaced through a link with the name of a page.
+    pages = (".html", ".json", ".svg")
+    named = [
+        file.name
+        for file in files
+        if not (file.is_in_folder and file.name.endswith(pages) and destination.endswith(pages))
+    ]
+    check_destination(named, destination, overwrite=overwrite)
+    if overwrite:
+        _check_no_log(destination, what, advice)
+
+
+def _check_no_log(destination: str, what: str, advice: str) -> None:
+    """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
+
+    Raises:
+        ValueError: It is one, or may be one: a flipped bit explains why its first fragment is not valid, its only
+            record is incomplete, or it has the name of a log.
+    """
+    refusal = f"which --overwrite does not replace with a {what}{advice}"
+    # detect() raises for a file that is not a log or cannot be read; either may be replaced.
+    with contextlib.suppress(OSError, cordwood.CordwoodError):
+        if not os.path.isfile(destination):
+            return
+        if cordwood.detect(destination) is not None:
+            raise ValueError(f"{destination} is a log, {refusal}")
+        if os.path.getsize(destination) and may_be_damaged_log(destination):
+            raise ValueError(f"{destination} may be a damaged log, {refusal}")
+
+
+@contextlib.contextmanager
+def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
+    """The file to be written, which gets its name once it is complete; for `-`, stdout.
+
+    Only those who can read all the `sources` can read a new file. With `overwrite`, an existing file is replaced, and
+    keeps its mode; other files than regular ones, such as pipes, are written to.
+    """
+    if name == "-":
+        yield stdout()
+        return
+    is_stream = os.path.exists(name) and not os.path.isfile(name)
+    with contextlib.nullcontext(name) if is_stream else unfinished(name, overwrite=overwrite) as path:
+        try:
+            mode = _mode_of(sources)
+            # Closing it may fail, too.
+            with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
+                yield file
+        except OSError as error:
+            # The error of a failed write has no file name. No read raises these.
+            if error.errno in _NO_ROOM and error.filename is None:
+                error.filename = name
+            raise
+
+
+def _mode_of(sources: Iterable[Input]) -> int:
+    """The mode of a new file that is made from these, before the system clears the bits of the umask.
+
+    It is that of a single file, as with `cp`; of several, the permissions that all of them have.
+    """
+    allowed: int | None = None
+    for source in sources:
+        if source.name != "-" and not source.format and (path := local_path(source.name)) is not None:
+            # An unreadable file is reported elsewhere.
+            with contextlib.suppress(OSError, ValueError):
+                mode = os.stat(path).st_mode & _PERMISSIONS
+                allowed = mode if allowed is None else allowed & mode
+    return 0o666 if allowed is None else allowed
+
+
+_PERMISSIONS = 0o777
+"""Without the setuid, setgid and sticky bits, which are for the program or folder that has them."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+@contextlib.contextmanager
+def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
+    """The name of a file to write. Once it is complete, it becomes the file `name`, in one step.
+
+    With `overwrite`, it replaces an existing file, and gets its mode; without, one that appeared in the meantime is an
+    error. The file is in a folder of its own, which nobody else can enter, and has the same base name, which may state
+    the number of a log.
+    """
+    target = os.path.realpath(name)
+    folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
+    new = os.path.join(folder, os.path.basename(os.path.normpath(name)))
+
+    def remove() -> None:
+        # It may not be there, for example because its name is too long.
+        with contextlib.suppress(OSError):
+            os.unlink(new)
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                # A signal has interrupted `cordwood.salvage`, whose temporary file is there. A folder is listed only
+                # then: it takes memory, and a lack of memory may be why there is a file to remove.
+                for file in os.listdir(folder):
+                    os.unlink(os.path.join(folder, file))
+                os.rmdir(folder)
+
+    with _called_on_signals(remove):
+        try:
+            os.mkdir(folder, 0o700)
+            yield new
+            if overwrite:
+                with contextlib.suppress(FileNotFoundError):
+                    os.chmod(new, os.stat(target).st_mode & _PERMISSIONS)
+                os.replace(new, target)
+            else:
+                _rename_to_new(new, target)
+        except OSError as error:
+            if error.filename in {folder, new}:
+                error.filename = name
+            raise
+        finally:
+            remove()
+
+
+def _rename_to_new(old: str, new: str) -> None:
+    """Renames a file, or, where the file system has links, gives it a second name. No file may have the new name."""
+    try:
+        # A link fails if the name exists; a rename would replace the existing file.
+        os.link(old, new)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), old) from None
+        os.rename(old, new)
+
+
+@contextlib.contextmanager
+def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
+    """Makes SIGTERM and SIGHUP call `remove` before they end the process, which they otherwise do at once.
+
+    Several files may be unfinished at a time: each of these functions is called.
+
+    They raise no exception: that could come while a context manager is being left, and skip its last steps. A signal
+    that is ignored, as after `nohup`, or that a program which calls `main` handles itself, is left alone.
+    """
+    import signal
+
+    def end(number: int, _: object) -> None:
+        try:
+            for each in _removers:
+                each()
+        finally:
+            # Whoever started the process sees by which signal it ended.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            # The first process of a container survives that.
+            os._exit(128 + number)
+
+    # Windows has no SIGHUP.
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    _removers.append(remove)
+    try:
+        # Only the main thread may do this.
+        with contextlib.suppress(ValueError):
+            for number in numbers:
+                if signal.getsignal(number) == signal.SIG_DFL:
+                    signal.signal(number, end)
+        yield
+    finally:
+        for number in numbers:
+            if signal.getsignal(number) is end:
+                signal.signal(number, signal.SIG_DFL)
+        _removers.remove(remove)
+
+
+_removers: list[Callable[[], None]] = []
+"""Those of all unfinished files. The handlers belong to the first of them, which is complete last."""
