@@ -80,6 +80,7 @@ WASM := wasm32-unknown-unknown
 lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are those of the newest benchmark record
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
+	cargo fmt --manifest-path benches/durable/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --package cordwood-log --locked -- -D warnings
 	cargo clippy --package cordwood-log --no-default-features --locked -- -D warnings
@@ -262,11 +263,21 @@ bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading nee
 	$(BIN)/python benches/record.py --memory target/bench-memory.json
 	$(BIN)/python benches/plot.py
 
+# Not part of the tests either: it downloads and builds eight other logs, in a workspace of their own. It takes half an hour on a
+# busy disk. The folder of the logs is on the disk of the checkout: in memory, a sync costs nothing.
+DURABLE := cargo run --release --locked --manifest-path benches/durable/Cargo.toml --target-dir target/durable --
+bench-durable: export TMPDIR := $(CURDIR)/target
+bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a crash, and time durable appends
+	$(DURABLE) crash
+	$(DURABLE) speed
+	$(BIN)/python benches/durable/durable.py
+
 # By hand ---------------------------------------------------------------------------------------
 
 fmt: $(VENV)/lint.stamp  ## Format the sources and apply the safe lint fixes
 	cargo fmt --all
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml
+	cargo fmt --manifest-path benches/durable/Cargo.toml
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 

@@ -1,0 +1,42 @@
+//! Logs of other crates beside cordwood's: what each loses in a crash or acknowledges although it may be lost, and
+//! how long a durable append takes. `make bench-durable` runs both; `docs/guides/which-log.md` has the tables.
+//!
+//! * `cordwood-durable crash [NAME...]`: the crash table.
+//! * `cordwood-durable speed [NAME...]`: the times. The first contender is cordwood, and the others are compared with it.
+//!
+//! It works in a temporary folder (`TMPDIR`), which must be on a real disk: in memory, a sync costs nothing.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints tables")]
+
+mod contenders;
+mod crash;
+mod failing_sync;
+mod record;
+mod speed;
+
+use contenders::{CONTENDERS, Contender};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["crash", ref names @ ..] => crash::print_table(&chosen(names)),
+        ["speed", ref names @ ..] => speed::print_tables(&chosen(names)),
+        ["child", task, name, folder, ref numbers @ ..] => {
+            let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
+            crash::run_child(task, named(name), folder.as_ref(), &numbers);
+        }
+        _ => panic!("usage: cordwood-durable crash|speed [NAME...]"),
+    }
+}
+
+fn named(name: &str) -> &'static Contender {
+    let found = CONTENDERS.iter().find(|contender| contender.name == name);
+    found.unwrap_or_else(|| panic!("no contender is called {name}"))
+}
+
+fn chosen(names: &[&str]) -> Vec<&'static Contender> {
+    match names {
+        [] => CONTENDERS.iter().collect(),
+        names => names.iter().map(|name| named(name)).collect(),
+    }
+}
