@@ -5,6 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::folder::Next;
 use super::live_file::{FileStatus, LiveFile};
 use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
@@ -32,7 +33,13 @@ enum Reported {
 enum Failed {
     Io(io::Error),
     Refused(Refused),
-    Unidentified(Error),
+    Other(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed::Other(error)
+    }
 }
 
 impl From<io::Error> for Failed {
@@ -142,9 +149,32 @@ impl Follower {
         Follower::open_with(path, FollowOptions::default())
     }
 
-    /// Opens a file to follow, with `options`. It must exist; it may be empty.
+    /// Opens a file to follow, with `options`. It must exist; it may be empty. Or a log in
+    /// [`segments`](crate::segments): its folder, with at least one file. It is followed across all
+    /// its files, with offsets of the log, and never returns [`Poll::Rotated`].
+    ///
+    /// ```
+    /// use cordwood_log::{FollowOptions, Follower, LogFileOptions, SegmentedLog};
+    /// use cordwood_log::follow::Poll;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let orders = folder.path().join("orders");
+    /// let log = SegmentedLog::open(&orders, LogFileOptions::default())?;
+    /// let mut follower = Follower::open_with(&orders, FollowOptions::default())?;
+    /// for order in [b"one", b"two"] {
+    ///     log.append(order)?;
+    ///     log.rotate()?;
+    /// }
+    /// for (offset, order) in [(0, b"one"), (10, b"two")] {
+    ///     let Poll::Record(record) = follower.poll()? else { panic!() };
+    ///     assert_eq!((record.offset, record.data), (offset, order.as_slice()));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
+    ///
+    /// [`ErrorKind::Pruned`] if the start is before the first offset of a log in segments, and
+    /// [`ErrorKind::NotASegment`] if its folder has other files.
     ///
     /// [`ErrorKind::Io`] with the path: the error from the operating system, or
     /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for a pipe or a device.
@@ -159,15 +189,16 @@ impl Follower {
             let number = named.log_number.or_else(|| log_number_of(path));
             format = named.format(dialect).numbered(number);
         }
-        let file = LiveFile::open(path).map_err(|source| Error::io(source, Some(path)))?;
+        let file = LiveFile::open(path, options.start)?;
         let state = if named.may_be_completed() {
             State::Identifying
         } else {
             State::Reading
         };
         Ok(Follower {
-            decoder: options.decoder(format),
-            position: options.start,
+            decoder: options.decoder(format, file.origin()),
+            // 0 stands for the beginning of the log.
+            position: options.start.max(file.origin()),
             options,
             file,
             state,
@@ -225,6 +256,8 @@ impl Follower {
     ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
     ///   [`Reader::next_event`](crate::Reader::next_event).
+    /// * [`ErrorKind::Pruned`] if files of a log in segments were removed before they were read; a
+    ///   further call returns the same error.
     #[inline]
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         if let Some(span) = self.next_found() {
@@ -361,7 +394,7 @@ impl Follower {
                 Err(Error::new(ErrorKind::Corruption { region }, Some(&self.file.path)))
             }
             Err(Failed::Refused(refused)) => Err(refusal(refused, Some(&self.file.path))),
-            Err(Failed::Unidentified(error)) => Err(error),
+            Err(Failed::Other(error)) => Err(error),
             Err(Failed::Io(source)) => Err(self.io(source)),
             Ok(reported) => {
                 if let Reported::Record(span) = reported {
@@ -404,7 +437,10 @@ impl Follower {
                     is_mixed |= seen.is_none() && self.decoder.has_parts();
                     let status = self.file.status()?;
                     if status.file_len < self.position {
-                        return Ok(Some(self.truncated(status)));
+                        return match status.next {
+                            Some(next) => self.leave_file(next),
+                            None => Ok(Some(self.truncated(status))),
+                        };
                     }
                     if status.file_len < offset {
                         // Only unreported bytes are gone.
@@ -422,6 +458,7 @@ impl Follower {
                 };
                 // Everything from there on has been read since this call began.
                 match self.judge(*seen)? {
+                    Answer::Wait(_) if let Some(next) = seen.status.next => return self.leave_file(next),
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
                     Answer::ReadAgain => {
                         seen.is_read_again = true;
@@ -435,6 +472,9 @@ impl Follower {
                 }
             }
             match step {
+                Step::End(_) if let Some(next) = self.file.folder.as_ref().and_then(|folder| folder.next) => {
+                    return self.leave_file(next);
+                }
                 Step::NeedMore | Step::End(_) => {
                     if let Some(rest) = rest {
                         self.state = State::DamagedRest(rest);
@@ -446,7 +486,7 @@ impl Follower {
                     self.restart();
                     is_mixed = false;
                 }
-                _ if matches!(self.state, State::Identifying) && self.position > 0 => {
+                _ if matches!(self.state, State::Identifying) && self.position > self.file.origin() => {
                     // The log begins with damage, which has been reported or precedes the start.
                     // The bytes after it depend on which log this is.
                     self.restart();
@@ -457,6 +497,7 @@ impl Follower {
                     self.moved(span.end_offset, Last::Event);
                     return Ok(Some(Reported::Record(span)));
                 }
+                Step::Skipped(region) if self.is_of_break(region) => {}
                 Step::Skipped(region) => {
                     if let Some(rest) = rest {
                         self.state = State::DamagedRest(rest);
@@ -465,6 +506,75 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// Reads the rest of a file of a log in segments that will not change, and then goes to the `next`
+    /// one. The follower has read everything in it, and would wait there if it could still grow. `None`
+    /// if there is no event to report.
+    #[cold]
+    fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Failed> {
+        if !self.file.is_final() && self.position != next.origin {
+            // Its last bytes are no record: from now on they are read as by a reader.
+            self.file.set_final();
+            if matches!(self.state, State::Identifying) {
+                self.identify(true)?;
+                self.state = State::Reading;
+            }
+            self.restart_in(self.format);
+            return Ok(None);
+        }
+        let (file_end, next_origin) = (self.file.end()?, next.origin);
+        let Some(folder) = &mut self.file.folder else {
+            return Ok(None);
+        };
+        let begin = folder
+            .torn_since
+            .unwrap_or(file_end)
+            .max(self.position)
+            .min(next_origin);
+        let is_missing = begin < next_origin;
+        if is_missing && next.is_after_pruning {
+            return Err(folder.pruned(begin, next_origin).into());
+        }
+        let is_broken = is_missing || file_end > next_origin;
+        if is_broken && !std::mem::replace(&mut folder.is_reported, true) {
+            let region = SkippedRegion {
+                begin,
+                end: next_origin,
+                reason: if is_missing {
+                    Reason::MissingSegment
+                } else {
+                    Reason::GrownSegment
+                },
+                leveldb_len: None,
+            };
+            return Ok(Some(Reported::Skipped(self.skip(region))));
+        }
+        self.file.open_next(next.origin)?;
+        self.position = next.origin;
+        self.last = Last::Nothing;
+        if self.options.named().may_be_completed() {
+            self.state = State::Identifying;
+        }
+        self.restart_in(self.format);
+        if matches!(self.state, State::Identifying) {
+            self.identify(false)?;
+        }
+        Ok(None)
+    }
+
+    /// Whether `region` is at the end of a file that will not change, and is reported with the break
+    /// before the next one.
+    fn is_of_break(&mut self, region: SkippedRegion) -> bool {
+        let end = self.file.window().end_offset();
+        let Some(folder) = self.file.folder.as_mut().filter(|folder| folder.is_final) else {
+            return false;
+        };
+        let is_it = region.reason == Reason::TornTail || (region.reason == Reason::ZeroFill && region.end == end);
+        if is_it {
+            folder.torn_since.get_or_insert(region.begin);
+        }
+        is_it
     }
 
     pub(super) fn io(&self, source: io::Error) -> Error {
@@ -481,7 +591,7 @@ impl Follower {
         // in its place do not affect the bytes before them.
         let dialect = self.decoder.dialect();
         // A file header before the first block is judged together with it.
-        let left = if at == 0 {
+        let left = if at == dialect.origin() {
             dialect.first_block_end()
         } else {
             dialect.block_left(at)
@@ -536,7 +646,7 @@ impl Follower {
         if status.file_len < self.position {
             return Ok(Some(self.truncated(status)));
         }
-        if status.file_len < rest.block_end {
+        if status.file_len < rest.block_end && status.next.is_none() {
             return Ok(Some(self.not_yet(WaitReason::Damaged, status)));
         }
         self.state = if rest.is_identified {
@@ -544,9 +654,11 @@ impl Follower {
         } else {
             State::Identifying
         };
-        let Some(region) = rest.region else {
+        let end = rest.block_end.min(status.file_len);
+        let Some(region) = rest.region.filter(|region| region.begin < end) else {
             return Ok(None);
         };
+        let region = part(region, region.begin, end);
         // The damage itself has been reported, perhaps as an error. The rest is not a second error.
         let region = self.skip(region);
         Ok(Some(Reported::Other(Poll::Skipped(region))))
@@ -583,7 +695,7 @@ impl Follower {
     /// the whole file.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Failed> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
-            self.identify(true).map_err(Failed::Unidentified)?;
+            self.identify(true)?;
             if self.is_reading() {
                 self.restart_in(self.format);
                 return Ok(None);
@@ -618,11 +730,14 @@ impl Follower {
     /// Moves the decoder back to the offset after the last reported event.
     fn restart(&mut self) {
         match self.last {
-            Last::Nothing => self.decoder = self.options.decoder(self.format),
+            Last::Nothing => self.decoder = self.options.decoder(self.format, self.file.origin()),
             Last::TooLarge => self.decoder.seek_to_rest(self.position),
             Last::Event => self.decoder.seek(self.position),
         }
-        self.file.len = 0;
+        if self.file.is_final() {
+            self.decoder.set_growth(Growth::Ended);
+        }
+        self.file.forget();
     }
 
     /// Moves back, and discards the facts learned about the bytes there.
@@ -634,7 +749,7 @@ impl Follower {
     /// Moves back, to read in this format.
     pub(super) fn restart_in(&mut self, format: LogFormat) {
         self.format = format;
-        self.decoder = self.options.decoder(format);
+        self.decoder = self.options.decoder(format, self.file.origin());
         self.forget();
     }
 }

@@ -23,9 +23,10 @@ impl Follower {
     /// not have the number or compression given in the options.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<(), Error> {
         // A nonzero byte shows that everything before it is written.
-        let is_passed = self.is_head_written().map_err(|source| self.io(source))?;
+        let is_passed = self.is_head_written()?;
+        let origin = self.file.origin();
         let mut head = vec![0; DETECT_LEN];
-        let len = self.file.read_at(0, &mut head).map_err(|source| self.io(source))?;
+        let len = self.file.read_at(origin, &mut head).map_err(|source| self.io(source))?;
         let is_written = is_passed || head[DETECT_LEN - 1] != 0;
         let is_all = is_last || is_written;
         head.truncate(len.min(if is_all { DETECT_LEN } else { DETECT_LEN - 1 }));
@@ -37,7 +38,7 @@ impl Follower {
         let is_undetected = named.dialect.is_none();
         // Only a complete fragment decides, and the block need not be complete for that.
         let mut detected = detect(is_last || is_undetected && begins_undamaged(&head));
-        if detected == PartialDetection::NeedMore && is_undetected && self.position == 0 {
+        if detected == PartialDetection::NeedMore && is_undetected && self.position <= origin {
             detected = match detect(true) {
                 foreign @ PartialDetection::Foreign(_) => foreign,
                 _ => PartialDetection::NeedMore,
@@ -63,7 +64,7 @@ impl Follower {
                 self.set_format(LogFormat::unknown())?;
                 self.state = State::Reading;
             }
-            _ if is_undetected && self.position == 0 => {
+            _ if is_undetected && self.position <= origin => {
                 if let Some(dialect) = shown_dialect(&head) {
                     let number = named.log_number.or_else(|| log_number_of(&self.file.path));
                     self.set_format(named.format(dialect).numbered(number))?;

@@ -13,6 +13,7 @@ use super::unreported::{Answer, Probes, Retrying, Seen};
 use crate::damage::resync::written_len;
 use crate::detect::{DETECT_LEN, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, LogFormat, Role};
+use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
@@ -106,7 +107,7 @@ impl Follower {
     }
 
     fn place(&mut self, seen: Seen) -> io::Result<Place> {
-        let format = self.decoder.format();
+        let format = self.decoder.format_of_file();
         let dialect = format.dialect;
         let left = dialect.block_left(seen.at);
         let is_passed = self.is_passed(seen.at + left as u64, seen.status)?;
@@ -117,8 +118,8 @@ impl Follower {
             may_be_older: format.log_number.is_some() && written_len(&format, self.decoder.form(), bytes).is_none(),
             ..Place::default()
         };
-        if seen.at == 0 && !dialect.prefix().is_empty() {
-            let first_block = self.file.window().at(0, dialect.first_block_end());
+        if seen.at == dialect.origin() && !dialect.prefix().is_empty() {
+            let first_block = self.file.window().at(seen.at, dialect.first_block_end());
             let written = without_zeros(first_block);
             return Ok(Place {
                 is_edge: first_block.is_empty(),
@@ -158,7 +159,7 @@ impl Follower {
     /// Whether any block from `block_end` on begins with a valid fragment.
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
-        let format = self.decoder.format();
+        let format = self.decoder.format_of_file();
         // A log with a number has fragments of one form: those of another form are left over from
         // an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
@@ -195,16 +196,18 @@ impl Follower {
 
     /// Whether data is written after the bytes that show the format of the log, however many
     /// zeros are between: if so, all of these bytes are written.
-    pub(super) fn is_head_written(&mut self) -> io::Result<bool> {
+    pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;
-        let is_written = self.unreported.head_probes.any(DETECT_LEN as u64, status, |begin| {
+        let first = file.origin() + DETECT_LEN as u64;
+        let is_written = self.unreported.head_probes.any(first, status, |begin| {
             // Where blocks begin is not known, but they do so less than a header after `begin`, and
             // each header has a byte that is not zero.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(begin, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
-        })?;
+        });
+        let is_written = is_written.map_err(|source| self.io(source))?;
         self.unreported.is_probing |= !is_written && self.unreported.head_probes.is_unfinished();
         Ok(is_written)
     }

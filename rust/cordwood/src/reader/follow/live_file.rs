@@ -4,9 +4,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::folder::{Folder, Next};
 use crate::decode::Window;
+use crate::error::Error;
 use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
+use crate::segments::name_of;
 
 /// Bytes requested per read when there is a backlog.
 const WINDOW_LEN: usize = 1 << 20;
@@ -18,8 +21,11 @@ const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
-    /// The path names another file, or none.
+    /// The path names another file, or none. Never in a log in segments.
     pub(super) is_rotated: bool,
+    /// The file after this one, in a log in segments: this one will not change any more, and has this
+    /// length.
+    pub(super) next: Option<Next>,
 }
 
 /// A growing file, and the part that has been read.
@@ -30,56 +36,125 @@ pub(super) struct LiveFile {
     absolute: PathBuf,
     file: File,
     identity: FileId,
+    /// The log in segments of which this is a file. All offsets are then those of the log.
+    pub(super) folder: Option<Folder>,
     /// The bytes from the file offset `offset` on; the first `len` are those of the file.
     buffer: Vec<u8>,
     offset: u64,
-    pub(super) len: usize,
+    len: usize,
+    /// Whether they are followed by none, in a file that will not change.
+    is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
 }
 
 impl LiveFile {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    /// Opens a file, or the one that contains the log offset `start` of a log in segments.
+    pub(super) fn open(path: &Path, start: u64) -> Result<Self, Error> {
+        let failed = |source| Error::io(source, Some(path));
         // Opening a pipe waits for its writer, so the path is checked first.
-        let metadata = fs::metadata(path)?;
-        if metadata.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        if !metadata.is_file() {
-            return Err(io::Error::new(
+        let metadata = fs::metadata(path).map_err(failed)?;
+        if !metadata.is_file() && !metadata.is_dir() {
+            return Err(failed(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "only a regular file can be followed",
-            ));
+            )));
         }
-        let file = File::open(path)?;
+        let absolute = std::path::absolute(path).map_err(failed)?;
+        let folder = if metadata.is_dir() {
+            Some(Folder::open(&absolute, start)?)
+        } else {
+            None
+        };
+        let opened = match &folder {
+            Some(folder) => open_identified(&folder.file()).map_err(|error| folder.not_opened(error, folder.origin))?,
+            None => open_identified(path).map_err(failed)?,
+        };
+        let (file, identity) = opened;
         Ok(LiveFile {
-            absolute: std::path::absolute(path)?,
+            absolute,
             path: path.to_owned(),
-            identity: FileId::of(&file)?,
+            identity,
             file,
+            folder,
             buffer: Vec::new(),
             offset: 0,
             len: 0,
+            is_last: false,
             read_len: 0,
         })
     }
 
-    pub(super) fn status(&self) -> io::Result<FileStatus> {
+    /// Goes to the file of the log that begins at `origin`.
+    pub(super) fn open_next(&mut self, origin: u64) -> Result<(), Error> {
+        let Some(folder) = &mut self.folder else { return Ok(()) };
+        let path = folder.file().with_file_name(name_of(origin));
+        (self.file, self.identity) = open_identified(&path).map_err(|error| folder.not_opened(error, origin))?;
+        folder.go_to(origin);
+        self.forget();
+        Ok(())
+    }
+
+    /// The offset of the first byte of the file.
+    pub(super) fn origin(&self) -> u64 {
+        self.folder.as_ref().map_or(0, |folder| folder.origin)
+    }
+
+    /// Whether it is read as one that will not change.
+    pub(super) fn is_final(&self) -> bool {
+        self.folder.as_ref().is_some_and(|folder| folder.is_final)
+    }
+
+    /// Reads it as one that will not change.
+    pub(super) fn set_final(&mut self) {
+        if let Some(folder) = &mut self.folder {
+            folder.is_final = true;
+        }
+    }
+
+    pub(super) fn status(&mut self) -> Result<FileStatus, Error> {
+        let failed = |source| Error::io(source, Some(&self.path));
+        let file_len = || self.file.metadata().map(|metadata| metadata.len()).map_err(failed);
+        if let Some(folder) = &mut self.folder {
+            let mut end = folder.origin + file_len()?;
+            if folder.next.is_none() && folder.find_next(end)? {
+                end = folder.origin + file_len()?;
+            }
+            return Ok(FileStatus {
+                // The bytes after the beginning of the next file do not belong to the log.
+                file_len: folder.next.map_or(end, |next| next.origin.min(end)),
+                is_rotated: false,
+                next: folder.next,
+            });
+        }
         let is_rotated = match FileId::at(&self.absolute) {
             Ok(identity) => identity != self.identity,
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(error),
+            Err(error) => return Err(failed(error)),
         };
-        // Even if another file has the name now, this one is read to its end.
-        let file_len = self.file.metadata()?.len();
-        Ok(FileStatus { file_len, is_rotated })
+        Ok(FileStatus {
+            // Even if another file has the name now, this one is read to its end.
+            file_len: file_len()?,
+            is_rotated,
+            next: None,
+        })
+    }
+
+    /// Forgets the bytes that were read.
+    pub(super) fn forget(&mut self) {
+        (self.len, self.is_last) = (0, false);
+    }
+
+    /// The log offset of the end of the file.
+    pub(super) fn end(&self) -> io::Result<u64> {
+        Ok(self.origin() + self.file.metadata()?.len())
     }
 
     pub(super) fn window(&self) -> Window<'_> {
         Window {
             offset: self.offset,
             bytes: &self.buffer[..self.len],
-            is_last: false,
+            is_last: self.is_last,
         }
     }
 
@@ -95,20 +170,29 @@ impl LiveFile {
         self.read_len = wanted.clamp(READ_LEN_MIN, WINDOW_LEN);
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(buffer.len().max(self.read_len), 0);
-        (self.offset, self.len) = (offset, 0);
-        let filled = if offset < file_len {
-            self.read_at(offset, &mut buffer[..self.read_len])
+        (self.offset, self.len, self.is_last) = (offset, 0, false);
+        // The bytes of a file after `file_len` belong to the log only if it is the newest.
+        let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let has_next = self.folder.as_ref().is_some_and(|folder| folder.next.is_some());
+        let wanted = if has_next {
+            self.read_len.min(rest)
+        } else {
+            self.read_len
+        };
+        let filled = if rest > 0 {
+            self.read_at(offset, &mut buffer[..wanted])
         } else {
             Ok(0)
         };
         self.buffer = buffer;
         self.len = filled?;
+        self.is_last = self.is_final() && self.len >= rest;
         Ok(())
     }
 
     /// Fills `buffer` from the file offset `offset` on, as far as the file goes.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        read_full_at(&self.file, buffer, offset)
+        read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
     }
 
     /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
@@ -124,4 +208,10 @@ impl LiveFile {
         };
         (window, there)
     }
+}
+
+fn open_identified(path: &Path) -> io::Result<(File, FileId)> {
+    let file = File::open(path)?;
+    let identity = FileId::of(&file)?;
+    Ok((file, identity))
 }

@@ -98,13 +98,15 @@ impl FollowOptions {
         self
     }
 
-    pub(super) fn decoder(&self, format: LogFormat) -> Decoder {
+    /// A decoder for a file whose first byte has the offset `origin`.
+    pub(super) fn decoder(&self, format: LogFormat, origin: u64) -> Decoder {
         // The follower itself ends at damage, since it also decides when damage is reported.
-        let options = ReadOptions::default()
+        let mut options = ReadOptions::default()
             .with_format(format)
             .with_on_corruption(OnCorruption::Skip)
             .with_range(self.start..)
             .with_record_len_max(self.record_len_max);
+        options.origin = origin;
         let mut decoder = Decoder::unchecked(&options);
         decoder.set_growth(Growth::WaitAtFaults);
         decoder

@@ -1,0 +1,324 @@
+//! A log in segments is followed across its files. Expected values are the records that were
+//! appended, at the offsets that the writer returned, or bytes made by hand.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use cordwood_log::damage::{Reason, Severity, SkippedRegion};
+use cordwood_log::follow::{NotYet, Poll, WaitReason};
+use cordwood_log::segments::name_of;
+use cordwood_log::{
+    Dialect, Error, ErrorKind, FollowOptions, Follower, LogFileOptions, LogFormat, OnCorruption, SegmentedLog, Writer,
+    WriterOptions,
+};
+
+/// The offsets and the data of all records that are there, up to an answer other than a record.
+fn drain(follower: &mut Follower) -> Vec<(u64, Vec<u8>)> {
+    let mut all = Vec::new();
+    loop {
+        match follower.poll().expect("a poll") {
+            Poll::Record(record) => all.push((record.offset, record.data.to_vec())),
+            // The mark of a packed log.
+            Poll::Skipped(region) if region.reason.severity() == Severity::Info => {}
+            Poll::NotYet(_) => return all,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn options(format: LogFormat) -> LogFileOptions {
+    LogFileOptions::default().with_format(format)
+}
+
+fn file_of(records: &[&[u8]]) -> Vec<u8> {
+    let mut writer = Writer::with_options(Vec::new(), WriterOptions::default()).expect("a writer");
+    writer.extend(records).expect("records");
+    writer.finish().expect("a log")
+}
+
+fn write(folder: &Path, offset: u64, bytes: &[u8]) {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(folder.join(name_of(offset)))
+        .expect("a file");
+    file.write_all(bytes).expect("bytes");
+}
+
+#[test]
+fn every_record_is_returned_once_however_often_the_log_was_rotated_between_two_polls() {
+    for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = SegmentedLog::open(folder.path(), options(format)).expect("a log");
+        let mut follower = Follower::open(folder.path()).expect("a follower");
+        let (mut appended, mut followed) = (Vec::new(), Vec::new());
+        for round in 0..60_usize {
+            for rotation in 0..[0, 1, 2, 20][round % 4] {
+                // Records of several blocks, none, one or more in a file.
+                for index in 0..(round + rotation) % 3 {
+                    let data = vec![round as u8; [5, 40_000, 0][index] + rotation];
+                    appended.push((log.append(&data).expect("an append"), data));
+                }
+                log.rotate().expect("a rotation");
+            }
+            log.flush().expect("a flush");
+            followed.extend(drain(&mut follower));
+            assert!(followed == appended, "{format:?} in round {round}");
+            assert_eq!(follower.offset(), log.offset().max(log.first_offset()));
+        }
+        assert_eq!(follower.format(), format);
+    }
+}
+
+#[test]
+fn a_follower_that_begins_at_any_offset_continues_in_all_later_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SegmentedLog::open(folder.path(), options(Dialect::LEVELDB.into())).expect("a log");
+    let mut appended = Vec::new();
+    for index in 0..40_usize {
+        let data = vec![index as u8; 1 + index * 700];
+        appended.push((log.append(&data).expect("an append"), data));
+        if index % 5 == 4 {
+            log.rotate().expect("a rotation");
+        }
+    }
+    for (index, (offset, _)) in appended.iter().enumerate() {
+        let options = FollowOptions::default().with_start(*offset);
+        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        assert!(drain(&mut follower) == appended[index..]);
+    }
+    let end = FollowOptions::default().with_start(log.offset());
+    let mut follower = Follower::open_with(folder.path(), end).expect("a follower");
+    assert_eq!(drain(&mut follower), []);
+    let last = (log.append(b"last").expect("an append"), b"last".to_vec());
+    assert_eq!(drain(&mut follower), [last]);
+}
+
+#[test]
+fn a_file_is_left_only_when_its_last_record_has_been_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (one, two) = (file_of(&[b"one"]), file_of(&[b"two"]));
+    write(folder.path(), 0, &one);
+    let mut follower = Follower::open(folder.path()).expect("a follower");
+    assert_eq!(drain(&mut follower), [(0, b"one".to_vec())]);
+    // The second record appears in parts, and the next file while it is being read.
+    write(folder.path(), 0, &two[..4]);
+    let answer = follower.poll().expect("a poll");
+    let Poll::NotYet(NotYet {
+        offset: 10,
+        file_len: 14,
+        reason: WaitReason::Incomplete,
+        ..
+    }) = answer
+    else {
+        panic!("{answer:?}")
+    };
+    write(folder.path(), 0, &two[4..]);
+    write(folder.path(), 20, b"");
+    assert_eq!(drain(&mut follower), [(10, b"two".to_vec())]);
+    assert_eq!(follower.offset(), 20);
+    write(folder.path(), 20, &file_of(&[b"three"]));
+    assert_eq!(drain(&mut follower), [(20, b"three".to_vec())]);
+}
+
+#[test]
+fn a_follower_that_pruning_has_overtaken_says_where_the_log_begins() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SegmentedLog::open(folder.path(), options(Dialect::LEVELDB.into())).expect("a log");
+    let mut ends = vec![0];
+    let mut follower = Follower::open(folder.path()).expect("a follower");
+    for index in 0..4 {
+        log.append(&[index; 10]).expect("an append");
+        ends.push(log.rotate().expect("a rotation"));
+    }
+    log.append(b"last").expect("an append");
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    // The first file is gone, but it is open, and the second is there.
+    assert_eq!(log.prune_before(ends[1]).expect("a prune"), ends[1]);
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == ends[1]));
+    assert_eq!(log.prune_before(ends[3]).expect("a prune"), ends[3]);
+    for _ in 0..3 {
+        let Err(Error {
+            kind: ErrorKind::Pruned {
+                offset, first_offset, ..
+            },
+            path,
+            ..
+        }) = follower.poll()
+        else {
+            panic!("no error")
+        };
+        assert_eq!((offset, first_offset), (ends[2], ends[3]));
+        assert_eq!(path.as_deref(), Some(folder.path()));
+    }
+    // A new follower: at an offset that is gone, and at the beginning of the log.
+    let options = FollowOptions::default().with_start(5);
+    let error = Follower::open_with(folder.path(), options).expect_err("pruned");
+    assert!(matches!(error.kind, ErrorKind::Pruned { offset: 5, first_offset, .. } if first_offset == ends[3]));
+    let mut follower = Follower::open(folder.path()).expect("a follower");
+    assert_eq!(follower.offset(), ends[3]);
+    assert_eq!(drain(&mut follower).len(), 2);
+}
+
+/// The first event that is not a record: a region, or the damage that is an error.
+fn first_region(follower: &mut Follower) -> SkippedRegion {
+    for _ in 0..1000 {
+        match follower.poll() {
+            Ok(Poll::Record(_)) => {}
+            Ok(Poll::Skipped(region)) => return region,
+            Ok(Poll::NotYet(_)) => std::thread::sleep(Duration::from_millis(1)),
+            Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => return region,
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("no region")
+}
+
+#[test]
+fn a_file_that_is_missing_cut_or_longer_is_damage_and_following_continues_in_the_next() {
+    let one = file_of(&[b"one", b"two"]);
+    let torn = &file_of(&[b"three"])[..9];
+    let cases = [
+        (&one[..], &b""[..], (20, 300, Reason::MissingSegment)),
+        (&one[..10], b"", (10, 300, Reason::MissingSegment)),
+        (&one[..15], b"", (10, 300, Reason::MissingSegment)),
+        (&one, torn, (20, 300, Reason::MissingSegment)),
+        (&one, &[0; 280], (20, 300, Reason::MissingSegment)),
+        (&one, &[0; 281], (20, 300, Reason::MissingSegment)),
+    ];
+    for policy in [OnCorruption::Fail, OnCorruption::Skip] {
+        for (file, rest, expected) in cases {
+            let folder = tempfile::tempdir().expect("a folder");
+            write(folder.path(), 0, file);
+            write(folder.path(), 0, rest);
+            write(folder.path(), 300, &file_of(&[b"next"]));
+            let options = FollowOptions::default().with_on_corruption(policy);
+            let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+            let region = first_region(&mut follower);
+            assert_eq!(
+                (region.begin, region.end, region.reason),
+                expected,
+                "{} {}",
+                file.len(),
+                rest.len()
+            );
+            assert_eq!(drain(&mut follower), [(300, b"next".to_vec())]);
+        }
+    }
+}
+
+#[test]
+fn bytes_after_the_beginning_of_the_next_file_are_not_returned() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), 0, &file_of(&[b"one", b"two"]));
+    write(folder.path(), 10, &file_of(&[b"next"]));
+    let mut follower = Follower::open(folder.path()).expect("a follower");
+    // Only after a number of polls: there is no file at the offset where this one ends.
+    let region = first_region(&mut follower);
+    assert_eq!(
+        (region.begin, region.end, region.reason),
+        (10, 10, Reason::GrownSegment)
+    );
+    assert_eq!(drain(&mut follower), [(10, b"next".to_vec())]);
+}
+
+#[test]
+fn damage_in_a_file_that_others_follow_is_reported_as_by_a_reader() {
+    for at in [2, 12, 39_990] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut file = file_of(&[b"one", &[7; 40_000], b"two"]);
+        let end = file.len() as u64;
+        file[at] ^= 0x10;
+        write(folder.path(), 0, &file);
+        write(folder.path(), end, &file_of(&[b"next"]));
+        let options = cordwood_log::ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+        let mut reader = cordwood_log::Reader::open_with(folder.path(), options).expect("a reader");
+        let mut expected = Vec::new();
+        while let Some(event) = reader.next_event().expect("an event") {
+            expected.push(format!("{event:?}"));
+        }
+        let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        let mut seen = Vec::new();
+        while follower.offset() < end + 11 {
+            match follower.poll().expect("a poll") {
+                Poll::Record(record) => seen.push(format!("{:?}", cordwood_log::Event::Record(record))),
+                Poll::Skipped(region) => seen.push(format!("{:?}", cordwood_log::Event::Skipped(region))),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(seen, expected, "{at}");
+    }
+}
+
+#[test]
+fn a_missing_file_ends_the_log_under_the_policy_stop() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), 0, &file_of(&[b"one"]));
+    write(folder.path(), 300, &file_of(&[b"next"]));
+    let options = FollowOptions::default().with_on_corruption(OnCorruption::Stop);
+    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    assert_eq!(first_region(&mut follower).begin, 10);
+    assert!(matches!(follower.poll(), Ok(Poll::End(end)) if end.offset() == 10));
+}
+
+const WRITER: &str = "CORDWOOD_TEST_ROTATING_WRITER";
+
+/// The other process of the next test.
+#[test]
+fn rotating_writer() {
+    let Some(folder) = std::env::var_os(WRITER) else { return };
+    let log = SegmentedLog::open(folder, LogFileOptions::default()).expect("a log");
+    let mut number = 0_u32;
+    for rotation in 0..10_000 {
+        for _ in 0..1 + rotation % 3 {
+            log.append(&number.to_le_bytes()).expect("an append");
+            number += 1;
+        }
+        log.rotate().expect("a rotation");
+        // Bursts of a few dozen rotations, with a pause that is longer than a poll.
+        if rotation % 40 == 39 {
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+    log.append(b"end").expect("an append");
+    log.close().expect("a log that is closed");
+}
+
+#[test]
+fn another_process_rotates_ten_thousand_times_and_every_record_is_returned_once() {
+    // In memory, if the system has such a folder: each rotation is synced, which is not tested here.
+    let folder = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder");
+    let log = folder.path().join("log");
+    drop(SegmentedLog::open(&log, LogFileOptions::default()).expect("a log"));
+    let mut writer = Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "rotating_writer"])
+        .env(WRITER, &log)
+        .stdout(File::create(folder.path().join("output")).expect("a file"))
+        .spawn()
+        .expect("a process");
+    let options = FollowOptions::default().with_poll_interval(Duration::from_millis(2));
+    let mut follower = Follower::open_with(&log, options).expect("a follower");
+    let mut next = 0_u32;
+    loop {
+        match follower.wait(Some(Duration::from_secs(60))).expect("a poll") {
+            Poll::Record(record) if record.data == b"end" => break,
+            Poll::Record(record) => {
+                assert_eq!(record.data, next.to_le_bytes());
+                next += 1;
+            }
+            other => panic!("{other:?} after {next} records"),
+        }
+    }
+    assert_eq!(next, 10_000 + 9_999);
+    assert!(writer.wait().expect("a status").success());
+    assert_eq!(fs::read_dir(&log).expect("a folder").count(), 10_000 + 2);
+}
