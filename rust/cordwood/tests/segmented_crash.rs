@@ -110,14 +110,7 @@ impl Session {
         self.log.close().expect("a close that nothing disturbs");
         self.note();
         let ops = self.folder.ops();
-        let mut files = self.history.initial.clone();
-        for op in &ops {
-            match op {
-                FolderOp::File(base, op) => apply(op, files.entry(*base).or_default()),
-                FolderOp::Create(base) => drop(files.insert(*base, Vec::new())),
-                FolderOp::Remove(_) | FolderOp::Sync | FolderOp::Promised(_) => {}
-            }
-        }
+        let files = written(&self.history.initial, &ops);
         let found = read(&files, &self.history.options);
         let data = |records: &[(u64, Vec<u8>)]| records.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>();
         assert_eq!(data(&found), data(&self.history.records), "without a crash");
@@ -125,6 +118,19 @@ impl Session {
         self.history.ops = ops;
         self.history
     }
+}
+
+/// All files after these operations, also those that were removed.
+fn written(initial: &Files, ops: &[FolderOp]) -> Files {
+    let mut files = initial.clone();
+    for op in ops {
+        match op {
+            FolderOp::File(base, op) => apply(op, files.entry(*base).or_default()),
+            FolderOp::Create(base) => drop(files.insert(*base, Vec::new())),
+            FolderOp::Remove(_) | FolderOp::Sync | FolderOp::Promised(_) => {}
+        }
+    }
+    files
 }
 
 /// The records in all files, with their log offsets. A torn tail ends a file.
@@ -424,5 +430,68 @@ fn failures_on_the_way() {
         session.append(8);
         session.append_sync();
         checked("failures", session, 500);
+    }
+}
+
+/// Each call in turn fails once: a write, a cut, a sync, of a file or of the folder, a creation or a
+/// removal. Acknowledged records are there, and no crash loses one.
+#[test]
+fn any_call_fails_once() {
+    for options in [options(), packed()] {
+        let mut failures = 0;
+        for calls in 0.. {
+            let what = format!("{:?}, call {calls} fails", options.dialect);
+            let folder = FolderDouble::default();
+            let opened = || SegmentedLog::open_in(folder.arc(), options.clone());
+            folder.state().calls_left = Some(calls);
+            let mut log = opened()
+                .or_else(|_| opened())
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let mut acknowledged = Vec::new();
+            for number in 0..14 {
+                let data = record(number);
+                if let Ok(offset) = log.append_sync(&data) {
+                    acknowledged.push((offset, data));
+                }
+                if number == 10 {
+                    let _ = log.prune_before(log.offset());
+                }
+                if log.has_failed() {
+                    drop(log);
+                    log = opened().unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                folder.note(log.durable_offset());
+            }
+            if let Err(error) = log.close() {
+                panic!("{what}: {error}");
+            }
+            if folder.state().calls_left.is_some() {
+                break;
+            }
+            failures += 1;
+            // Those of segments that were removed are read, too.
+            let ops = folder.ops();
+            let records = read(&written(&Files::new(), &ops), &options);
+            // A record whose sync failed may be there, without an acknowledgement.
+            let mut numbers = (0..14).map(record);
+            assert!(
+                records.iter().all(|(_, data)| numbers.any(|number| number == *data)),
+                "{what}: {records:?}"
+            );
+            let mut found = records.iter();
+            assert!(
+                acknowledged.iter().all(|record| found.any(|other| other == record)),
+                "{what}: {acknowledged:?}"
+            );
+            assert!(records.len() <= acknowledged.len() + 1, "{what}");
+            let history = History {
+                options: options.clone(),
+                initial: Files::new(),
+                ops,
+                records,
+            };
+            check(&what, &history);
+        }
+        assert!(failures > 30, "{failures}");
     }
 }

@@ -9,7 +9,7 @@ use cordwood_log::segments::Segment;
 use cordwood_log::write::{FileId, Folder, Process, Storage};
 use cordwood_log::{Error, ErrorKind};
 
-use super::{Double, Fault, Op, next};
+use super::{Double, EIO, Fault, Op, next};
 
 /// An operation that was done, on a file or on the folder. Files are named by their log offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,9 @@ pub(crate) struct FolderState {
     pub(crate) sync_faults: VecDeque<Fault>,
     /// A file that cannot be created is there nevertheless.
     pub(crate) leaves_file: bool,
+    /// How many calls may still succeed before one fails, on a file or on the folder. A write that
+    /// fails does half of its work.
+    pub(crate) calls_left: Option<usize>,
     /// The offsets of the files that were opened.
     pub(crate) opened: Vec<u64>,
     pub(crate) process: Process,
@@ -81,6 +84,21 @@ impl FolderDouble {
             .collect()
     }
 
+    /// Counts a call. It fails if it is the one that is meant to.
+    fn count_call(&self) -> io::Result<()> {
+        let mut state = self.state();
+        match state.calls_left {
+            Some(0) => {
+                state.calls_left = None;
+                Err(io::Error::from_raw_os_error(EIO))
+            }
+            calls_left => {
+                state.calls_left = calls_left.map(|left| left - 1);
+                Ok(())
+            }
+        }
+    }
+
     fn storage(&self, offset: u64) -> Box<dyn Storage> {
         Box::new(SegmentDouble {
             offset,
@@ -105,6 +123,7 @@ impl Folder for FolderDouble {
     }
 
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        self.count_call()?;
         let mut state = self.state();
         let fault = next(&mut state.create_faults);
         if fault.is_ok() || state.leaves_file {
@@ -124,6 +143,7 @@ impl Folder for FolderDouble {
     }
 
     fn remove(&self, offset: u64) -> Result<(), Error> {
+        self.count_call()?;
         let mut state = self.state();
         next(&mut state.remove_faults)?;
         if state.files.remove(&offset).is_none() {
@@ -134,6 +154,7 @@ impl Folder for FolderDouble {
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.count_call()?;
         let mut state = self.state();
         next(&mut state.sync_faults)?;
         state.ops.push(FolderOp::Sync);
@@ -177,14 +198,23 @@ impl Storage for SegmentDouble {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if let Err(error) = self.folder.count_call() {
+            let number = error.raw_os_error().unwrap_or(EIO);
+            let mut state = self.file.state();
+            state
+                .write_faults
+                .push_front(Fault::ErrorAfter(bytes.len() / 2, number));
+        }
         self.recorded(|file| file.write_at(bytes, offset))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.folder.count_call()?;
         self.recorded(|file| file.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.folder.count_call()?;
         self.recorded(|file| file.sync_data())
     }
 
