@@ -35,6 +35,9 @@ pub(crate) struct FolderState {
     /// How many calls may still succeed before one fails, on a file or on the folder. A write that
     /// fails does half of its work.
     pub(crate) calls_left: Option<usize>,
+    /// The process is killed within that call: all later ones fail, too.
+    pub(crate) is_kill: bool,
+    pub(crate) is_dead: bool,
     /// The offsets of the files that were opened.
     pub(crate) opened: Vec<u64>,
     pub(crate) process: Process,
@@ -88,8 +91,10 @@ impl FolderDouble {
     fn count_call(&self) -> io::Result<()> {
         let mut state = self.state();
         match state.calls_left {
+            _ if state.is_dead => Err(io::Error::from_raw_os_error(EIO)),
             Some(0) => {
                 state.calls_left = None;
+                state.is_dead = state.is_kill;
                 Err(io::Error::from_raw_os_error(EIO))
             }
             calls_left => {
