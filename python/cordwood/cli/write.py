@@ -154,10 +154,13 @@ def _report_written(options: argparse.Namespace, begin: int) -> None:
 
     The length that a failed call has written is not known otherwise.
     """
-    if not os.path.isfile(options.destination):
+    if not (os.path.isfile(options.destination) or os.path.isdir(options.destination)):
         return
-    with contextlib.suppress(OSError, cordwood.CordwoodError):
-        found = cordwood.verify(options.destination, start=begin, **log_options(options))
-        count = quantity(found.record_count, "record")
-        verb = "is" if found.record_count == 1 else "are"
-        complain(f"{options.destination}: {count} from stdin {verb} in the log, which ends at {found.outcome.offset:,}")
+    with (
+        contextlib.suppress(OSError, cordwood.CordwoodError),
+        cordwood.open(options.destination, start=begin, **log_options(options)) as log,
+    ):
+        record_count = sum(1 for _ in log)
+        verb = "is" if record_count == 1 else "are"
+        count, end = quantity(record_count, "record"), log.tell()
+        complain(f"{options.destination}: {count} from stdin {verb} in the log, which ends at {end:,}")
