@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cordwood::{Compression, Dialect};
+use cordwood::{Compression, Dialect, Error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -339,11 +339,7 @@ impl Reader {
     /// [b'two']
     #[pyo3(signature = (offset, /))]
     fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        let messages = self.with_state(py, |cursor| {
-            let _owner = self.state.may_run_python();
-            py.detach(|| cursor.seek(offset))
-                .map_err(|error| to_python(py, error, self.path.as_deref()))
-        })?;
+        let messages = self.detached(py, |cursor| cursor.seek(offset))?;
         messages.log(py, self.path.as_deref())
     }
 
@@ -405,12 +401,7 @@ impl Reader {
     ///     ClosedError: The reader is closed.
     #[getter]
     fn dialect_known(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_state(py, |state| {
-            let _owner = self.state.may_run_python();
-            let format = py.detach(|| state.reader.detect());
-            let format = format.map_err(|error| to_python(py, error, self.path.as_deref()))?;
-            Ok(format.is_some())
-        })
+        Ok(self.detached(py, |cursor| cursor.reader.detect())?.is_some())
     }
 
     /// The number of the log; `None` if the dialect has none or it is not known.
@@ -534,10 +525,19 @@ impl Reader {
 impl Reader {
     /// The format of the log that is read.
     fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
-        self.with_state(py, |state| {
+        self.detached(py, |cursor| cursor.reader.format())
+    }
+
+    /// Calls `use_it`, which may read, with the interpreter released.
+    fn detached<T: Send>(
+        &self,
+        py: Python<'_>,
+        use_it: impl FnOnce(&mut Cursor) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        self.with_state(py, |cursor| {
             let _owner = self.state.may_run_python();
-            let format = py.detach(|| state.reader.format());
-            format.map_err(|error| to_python(py, error, self.path.as_deref()))
+            py.detach(|| use_it(cursor))
+                .map_err(|error| to_python(py, error, self.path.as_deref()))
         })
     }
 
@@ -596,9 +596,8 @@ impl Reader {
         }
     }
 
-    /// Returns records with at least `target_len` bytes in total, or many short ones, as converted by
-    /// `make`; fewer before the end or before a region to log or raise; `None` at the end. If
-    /// `make` fails, the next call finds the same records. `make` must not run Python code.
+    /// The next record batch as converted by `make`; `None` at the end. If `make` fails, the next call
+    /// finds the same records. `make` must not run Python code.
     fn record_batch<T>(
         &self,
         py: Python<'_>,

@@ -116,12 +116,7 @@ impl Stream {
         let columns = self.plan.columns.iter().map(|column| match column {
             Column::Offset => offset_column(batch),
             Column::Record => record_column(batch, self.is_binary),
-            Column::EndOffset => {
-                let ends = rows
-                    .clone()
-                    .map(|row| records.record_end_offset(row).unwrap_or_default());
-                number_column(ends.collect())
-            }
+            Column::EndOffset => number_column(records.record_end_offsets()),
             Column::Length => {
                 let ends = records.offsets().windows(2);
                 number_column(ends.map(|ends| (ends[1] - ends[0]) as u64).collect())

@@ -343,18 +343,31 @@ impl<S: Source> Reader<S> {
     /// [`move_found`](Self::move_found) for a reader that does not keep the bytes of records: `batch`
     /// gets their places and lengths.
     fn move_places(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
-        while self.find() {
-            if batch.reserve(1, 0).is_err() {
+        loop {
+            if batch.reserve(RUN_MAX, 0).is_err() {
                 return Err(self.out_of_memory());
             }
-            let Some(next) = self.next_found() else { break };
-            batch.add_place(next.record());
-            next.take();
-            if batch.is_full(target_len) {
-                break;
+            if let Some(span) = self.decoder.peek_of_run() {
+                batch.keep_end(span.offset);
+                while let Some(span) = self.decoder.next_of_run() {
+                    batch.add_place(self.data_len(span), span);
+                    if batch.is_full(target_len) {
+                        return Ok(());
+                    }
+                }
+            }
+            if let Some(next) = self.next_found() {
+                let record = next.record();
+                batch.keep_end(record.offset);
+                batch.add_place(record.len(), record.span());
+                next.take();
+                if batch.is_full(target_len) {
+                    return Ok(());
+                }
+            } else if self.has_found() || !self.find() {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Copies a record that was found to `batch`, without taking it.

@@ -3,9 +3,9 @@
 
 use std::collections::TryReserveError;
 
-use super::{Found, FoundRecord, Reader, Source};
+use super::{Found, Reader, Source};
 use crate::copy::{append, try_reserve};
-use crate::decode::Rest;
+use crate::decode::{RecordSpan, Rest};
 use crate::error::Error;
 
 /// Consecutive records: their bytes in one buffer, their offsets in another. This is the layout of
@@ -75,6 +75,25 @@ impl RecordBatch {
         let next = *self.record_offsets.get(next)?;
         let end = self.ends.binary_search_by_key(&index, |&(index, _)| index);
         Some(end.map_or(next, |at| self.ends[at].1))
+    }
+
+    /// [`record_end_offset`](Self::record_end_offset) of each record.
+    ///
+    /// ```
+    /// use cordwood_log::read::RecordBatch;
+    /// let mut batch = RecordBatch::default();
+    /// batch.push(b"one", 0, 10)?;
+    /// batch.push(b"two", 12, 22)?;
+    /// assert_eq!(batch.record_end_offsets(), [10, 22]);
+    /// # Ok::<(), std::collections::TryReserveError>(())
+    /// ```
+    pub fn record_end_offsets(&self) -> Vec<u64> {
+        let mut ends = self.record_offsets.get(1..).unwrap_or_default().to_vec();
+        ends.extend((!self.is_empty()).then_some(self.end_offset));
+        for &(index, end) in &self.ends {
+            ends[index] = end;
+        }
+        ends
     }
 
     /// Whether the record with this index begins after damage in the same block: see
@@ -216,16 +235,11 @@ impl RecordBatch {
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the place and the length of a record for which there is room, without its bytes.
-    pub(super) fn add_place(&mut self, record: FoundRecord<'_>) {
-        let begin = self.offsets[self.len()] as usize;
-        self.keep_end(record.offset);
-        self.end_record(
-            begin + record.len() as usize,
-            record.offset,
-            record.end_offset,
-            record.is_salvaged,
-        );
+    /// Adds the place of a record for which there is room, and its length in place of its bytes.
+    #[inline]
+    pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
+        let data_len = self.offsets[self.len()] as usize + len as usize;
+        self.end_record(data_len, span.offset, span.end_offset, span.is_salvaged);
     }
 
     /// Ends a record whose bytes have been appended: with them, there are `data_len`.
