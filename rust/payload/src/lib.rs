@@ -53,5 +53,5 @@ pub use operation::{Engine, Operation};
 pub use proto::OtherField;
 pub use swanlab::SwanlabScalar;
 pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};
-pub use wandb::{WandbChange, WandbEnvironment, WandbItem, WandbItems, WandbOutput, WandbRecord, WandbRun};
+pub use wandb::{WandbChange, WandbEnvironment, WandbItem, WandbItems, WandbOutput, WandbPath, WandbRecord, WandbRun};
 pub use write_batch::{Operations, WriteBatch};

@@ -3,6 +3,9 @@
 //! It is a protocol buffer, `wandb_internal.Record`, parsed by hand and only as far as needed: the
 //! logged data of a run, not the messages between wandb's processes. Other fields are skipped.
 
+use std::ops::Deref;
+use std::slice;
+
 use super::error::{PayloadError, PayloadReason};
 use super::proto::{Field, Message};
 
@@ -77,7 +80,7 @@ const STDERR: u64 = 0;
 /// let record = b"\x12\x0e\x0a\x0c\x12\x04loss\x82\x01\x030.5";
 /// let WandbRecord::History { items, .. } = WandbRecord::decode(record)? else { panic!() };
 /// let items: Vec<_> = items.collect::<Result<_, _>>()?;
-/// assert_eq!((items[0].path.as_slice(), items[0].value_json), (["loss"].as_slice(), "0.5"));
+/// assert_eq!((&items[0].path[..], items[0].value_json), (&["loss"][..], "0.5"));
 /// # Ok::<(), cordwood_payload::PayloadError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -190,9 +193,30 @@ pub struct WandbOutput<'a> {
 pub struct WandbItem<'a> {
     /// The names, from that of the outermost dictionary that contains the value to that of the
     /// value itself: at least one.
-    pub path: Vec<&'a str>,
+    pub path: WandbPath<'a>,
     /// The value as JSON.
     pub value_json: &'a str,
+}
+
+/// The names that lead to a value, as a slice. A single name needs no allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WandbPath<'a>(Names<'a>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Names<'a> {
+    One(&'a str),
+    Several(Vec<&'a str>),
+}
+
+impl<'a> Deref for WandbPath<'a> {
+    type Target = [&'a str];
+
+    fn deref(&self) -> &Self::Target {
+        match &self.0 {
+            Names::One(name) => slice::from_ref(name),
+            Names::Several(names) => names,
+        }
+    }
 }
 
 /// The items of a record, in order: an iterator, which ends after an error.
@@ -399,20 +423,28 @@ impl<'a> Iterator for WandbItems<'a> {
 
 impl<'a> WandbItem<'a> {
     fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
-        let (mut key, mut value_json, mut path) = (None, None, Vec::new());
+        let (mut key, mut value_json) = (None, None);
+        let mut path: Option<Names<'a>> = None;
         while let Some(field) = message.next_field()? {
             match field.number {
                 ITEM_KEY => field.set(&mut key, field.text()?)?,
-                ITEM_NESTED_KEY => path.push(field.text()?),
+                ITEM_NESTED_KEY => {
+                    let name = field.text()?;
+                    path = Some(match path {
+                        None => Names::One(name),
+                        Some(Names::One(first)) => Names::Several(vec![first, name]),
+                        Some(Names::Several(mut names)) => {
+                            names.push(name);
+                            Names::Several(names)
+                        }
+                    });
+                }
                 ITEM_VALUE_JSON => field.set(&mut value_json, field.text()?)?,
                 _ => {}
             }
         }
-        if path.is_empty() {
-            path.push(key.unwrap_or_default());
-        }
         Ok(WandbItem {
-            path,
+            path: WandbPath(path.unwrap_or(Names::One(key.unwrap_or_default()))),
             value_json: value_json.unwrap_or_default(),
         })
     }

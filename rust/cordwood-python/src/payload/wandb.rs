@@ -110,7 +110,7 @@ fn items_object<'py>(py: Python<'py>, items: WandbItems<'_>) -> PyResult<Bound<'
     let list = PyList::empty(py);
     for item in items {
         let item = item.map_err(|error| payload_error(py, error))?;
-        list.append((PyTuple::new(py, item.path)?, item.value_json))?;
+        list.append((PyTuple::new(py, item.path.iter())?, item.value_json))?;
     }
     Ok(list)
 }

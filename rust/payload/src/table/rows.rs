@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::tree::{Item, Refused, Rules, Value, has_twice, parse};
+use super::tree::{Item, Refused, Rules, Value, has_twice, make_room, parse};
 use super::view::View;
 use crate::{Entity, EntityValue, OtherField, PathElement, PathId, WandbRecord};
 
@@ -102,13 +102,13 @@ fn history(record: &[u8]) -> Option<Option<(Vec<Item<'_>>, bool)>> {
     let mut has_fault = false;
     for item in items {
         let item = item.ok()?;
-        let name: Cow<'_, str> = match item.path[..] {
-            [name] => name.into(),
-            _ => item.path.join(".").into(),
+        let name: Cow<'_, str> = match &item.path[..] {
+            &[name] => name.into(),
+            names => names.join(".").into(),
         };
         match parse(item.value_json, Rules::Run) {
             Ok(value) => {
-                found.try_reserve(1).ok()?;
+                make_room(&mut found).ok()?;
                 found.push((name, value));
             }
             Err(Refused::Text) => has_fault = true,

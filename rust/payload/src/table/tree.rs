@@ -160,7 +160,7 @@ impl<'v> Parser<'v> {
                 return Err(Refused::Text);
             }
             let value = self.value(level_count)?;
-            items.try_reserve(1).map_err(|_| Refused::Text)?;
+            make_room(&mut items)?;
             items.push((name, value));
             if self.take(b'}') {
                 break;
@@ -251,10 +251,7 @@ impl<'v> Parser<'v> {
     /// The text up to a quotation mark or a backslash. Control characters are refused.
     fn plain(&mut self) -> Result<&'v str, Refused> {
         let rest = &self.text.as_bytes()[self.at..];
-        let len = rest
-            .iter()
-            .position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-            .ok_or(Refused::Text)?;
+        let len = plain_len(rest).ok_or(Refused::Text)?;
         if rest[len] < 0x20 {
             return Err(Refused::Text);
         }
@@ -307,16 +304,58 @@ impl<'v> Parser<'v> {
     }
 }
 
+/// The length of the text before the first quotation mark, backslash or control character; `None` if
+/// there is none. It looks at eight bytes at a time.
+fn plain_len(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES * 0x80;
+    // Sets the highest bit of each byte below `limit`, and perhaps of bytes above the first of them.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGH;
+    let is_end = |&byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    let (words, _) = text.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let bytes = u64::from_le_bytes(*word);
+        let quotes = below(bytes ^ (ONES * u64::from(b'"')), 1);
+        let backslashes = below(bytes ^ (ONES * u64::from(b'\\')), 1);
+        let ends = quotes | backslashes | below(bytes, 0x20);
+        if ends != 0 {
+            return Some(index * 8 + ends.trailing_zeros() as usize / 8);
+        }
+    }
+    let begin = words.len() * 8;
+    text[begin..].iter().position(is_end).map(|len| begin + len)
+}
+
+/// Makes room for one more item. Most objects have a few items: growing by one at a time would copy
+/// them several times.
+pub(super) fn make_room(items: &mut Vec<Item<'_>>) -> Result<(), Refused> {
+    let count = if items.capacity() == 0 { 8 } else { 1 };
+    items.try_reserve(count).map_err(|_| Refused::Text)
+}
+
 /// Whether two items have one name.
 pub(super) fn has_twice(items: &[Item<'_>]) -> Result<bool, Refused> {
     if items.len() <= 16 {
-        return Ok((1..items.len()).any(|at| items[..at].iter().any(|(name, _)| *name == items[at].0)));
+        return Ok(has_twice_of_few(items));
     }
     let mut names: Vec<&str> = Vec::new();
     names.try_reserve(items.len()).map_err(|_| Refused::Text)?;
     names.extend(items.iter().map(|(name, _)| name.as_ref()));
     names.sort_unstable();
     Ok(names.windows(2).any(|pair| pair[0] == pair[1]))
+}
+
+/// The same for few items. Most names differ in their length or their last byte already, so that few
+/// have to be compared.
+fn has_twice_of_few(items: &[Item<'_>]) -> bool {
+    let mut seen = 0_u64;
+    items.iter().enumerate().any(|(at, (name, _))| {
+        let last = name.as_bytes().last().copied().unwrap_or_default();
+        let bit = 1 << ((name.len() * 5 + usize::from(last)) % 64);
+        let is_new = seen & bit == 0;
+        seen |= bit;
+        !is_new && items[..at].iter().any(|(earlier, _)| earlier == name)
+    })
 }
 
 /// The items, each with the last value of its name, in the order in which the names first occur.
@@ -341,4 +380,26 @@ fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) 
         }
     }
     Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_len;
+
+    #[test]
+    fn plain_text_ends_at_the_same_byte_as_if_each_is_looked_at_alone() {
+        let naive = |text: &[u8]| text.iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        for len in 0..20 {
+            for at in 0..len {
+                for byte in 0..=255 {
+                    for other in [0, 1, 0x1f, 0x20, b'"', b'#', b'\\', b'a', 0x80, 0xff] {
+                        let mut text = vec![b'a'; len];
+                        text[at] = byte;
+                        text[len - 1 - at] = other;
+                        assert_eq!(plain_len(&text), naive(&text), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
 }
