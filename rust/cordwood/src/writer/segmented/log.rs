@@ -558,8 +558,8 @@ fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Er
     options.dialect.map_or(Ok(()), |dialect| check_dialect(dialect, path))
 }
 
-/// Refuses dialects whose files differ in more than their records from each other: each segment is
-/// begun, and may be read alone.
+/// Refuses the dialects in which other programs write files of their own: none of them is in
+/// segments.
 fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     let is_segmented = dialect == Dialect::LEVELDB || dialect.is_packed();
     let checked = if is_segmented {
