@@ -102,12 +102,13 @@ class Cells:
 
     # Not a `dataclass`: importing `dataclasses` takes longer than drawing a small log.
     def __init__(self, cell_len: int, count_max: int) -> None:
-        self.cell_len = cell_len
+        self.cell_len: int = cell_len
         self.count_max = count_max
         self.sums: list[list[int]] = []
         self.totals: list[int] = [0] * len(Category)
         self.regions: list[Region] = []
-        self.region_count = self.file_len = self.fragment_count = self.zeros_inside_len = self.salvaged_count = 0
+        self.file_len: int = 0
+        self.region_count = self.fragment_count = self.zeros_inside_len = self.salvaged_count = 0
         self.zeros_offset: int | None = None
         self.has_records = False
         self.log: LogFormat = LogFormat("leveldb")
