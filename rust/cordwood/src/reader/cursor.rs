@@ -388,3 +388,45 @@ impl<S: Source> Reader<S> {
         refusal(Refused::OutOfMemory, self.path.as_deref())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{OnCorruption, ReadOptions};
+    use crate::dialect::Dialect;
+    use crate::writer::{Writer, WriterOptions};
+
+    /// A reader that does not keep bytes moves the same places and lengths to a batch.
+    #[test]
+    fn without_bytes_a_batch_has_the_same_places() {
+        for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
+            let options = WriterOptions::default().with_dialect(Some(dialect));
+            let mut writer = Writer::with_options(Vec::new(), options).expect("the options are valid");
+            for number in 0..3000 {
+                let len = if number % 700 == 5 { 70_000 } else { number % 50 };
+                writer.append(&vec![number as u8; len]).expect("it is written");
+            }
+            let mut file = writer.finish().expect("it is written");
+            file[80_000] ^= 1;
+            let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+            let batches = [true, false].map(|keeps_data| {
+                let mut reader = Reader::from_slice(&file, options.clone());
+                reader.set_keeps_data(keeps_data);
+                let mut batch = RecordBatch::default();
+                while reader.record_batch(&mut batch, 1 << 16).expect("damage is skipped") {}
+                batch
+            });
+            let [whole, places] = batches;
+            assert!(whole.len() > 2000 && places.data().is_empty(), "{}", whole.len());
+            // Not `assert_eq!`, which would show all of them.
+            assert!(places.offsets() == whole.offsets());
+            assert!(places.record_offsets() == whole.record_offsets());
+            assert!(places.record_end_offsets() == whole.record_end_offsets());
+            for index in 0..whole.len() {
+                assert_eq!(Some(whole.record_end_offsets()[index]), whole.record_end_offset(index));
+                assert_eq!(places.is_salvaged(index), whole.is_salvaged(index));
+            }
+            assert!((0..whole.len()).any(|index| whole.is_salvaged(index)));
+        }
+    }
+}
