@@ -136,7 +136,8 @@ class Reader:
     including that of Ctrl-C, loses no record: the next step returns the next one.
 
     Args:
-        source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
+        source: A path (`str` or `os.PathLike`), also that of the folder of a log in segments, which
+            is read as one log with one range of offsets; the content of a file in memory (`bytes` or any
             other buffer, including `mmap`), never a path: convert a path in `bytes` with
             `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current position
             is the beginning of the log. If the file of an `mmap` is truncated while it is read, the
@@ -513,7 +514,8 @@ class Follower:
     no effect, and all other calls raise `OSError`.
 
     Args:
-        path: The file. It must exist; it may be empty.
+        path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which
+            no rotation is ever raised and no record is missed.
         start: Return only the records that begin at or after this file offset, in bytes, such as
             the result of `tell` in an earlier run. The rest of a record that begins before it,
             damaged or not, is skipped and not reported. Default: 0.

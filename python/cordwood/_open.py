@@ -77,10 +77,10 @@ def open(  # noqa: A001
     """Opens a log to read or to write records.
 
     Args:
-        source: To read: a path, a URL, an object with `read`, any other source of `Reader`, or a `Split`, which itself
-            specifies its range. Bytes or any other buffer (such as `mmap`) are the content of a log, never its path:
-            `b"name.log"` is a log of eight bytes. To write: a path, with `segment_len` that of a
-            folder, or an object with `write`.
+        source: To read: a path, also that of the folder of a log in segments; a URL; an object with `read`; any other
+            source of `Reader`; or a `Split`, which itself specifies its range. Bytes or any other buffer (such as
+            `mmap`) are the content of a log, never its path: `b"name.log"` is a log of eight bytes. To write: a path,
+            with `segment_len` that of a folder, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
             one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
@@ -199,7 +199,8 @@ def follow(
     The writer may be another process, or this one.
 
     Args:
-        path: The file. It must exist; it may be empty.
+        path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which no rotation is
+            ever raised and no record is missed.
         start: Return only the records that begin at or after this file offset, in bytes, such as the `Follower.tell` of
             an earlier run. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and

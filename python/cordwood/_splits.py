@@ -132,10 +132,10 @@ def plan_splits(
         own_len = max(file_len, 1) if log and log.dialect in NUMBERED_DIALECTS else split_len
         return [
             Split(name, start, min(start + own_len, file_len), log and log.dialect, number, own_compression, file_len)
-            for start in range(0, file_len, own_len)
+            for start in range(first_offset(name), file_len, own_len)
         ]
 
-    from cordwood._inputs.files import is_plain_file, named_files
+    from cordwood._inputs.files import first_offset, is_plain_file, named_files
 
     if is_plain_file(sources):
         name = os.fsdecode(sources)
@@ -174,7 +174,13 @@ def _planned(file: Input, named: LogFormat | None) -> tuple[int, LogFormat | Non
     if is_url(file.name):
         ranges = RangeFile(ranges_of_url(file.name, file.file_len or None), 0, 0)
         return len(ranges), named or detect(cast("RangeReadable", ranges))
-    file_len = file.file_len or os.stat(file.name).st_size
+    from cordwood._inputs.files import segments_in
+
+    if segments := segments_in(file.name):
+        # Ranges are those of the log, whose first files may have been pruned.
+        file_len = sum(segments[-1])
+    else:
+        file_len = file.file_len or os.stat(file.name).st_size
     return file_len, named or detect(file.name)
 
 

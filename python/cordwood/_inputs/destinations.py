@@ -26,6 +26,9 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
     bare = destination.rstrip(os.sep + (os.altsep or ""))
     is_folder = is_several or bare != destination or os.path.isdir(destination)
     if not destination or not is_folder:
+        # A log in segments is a folder, and so is its copy.
+        if any(map(os.path.isdir, names)):
+            check_new_folder(destination, names)
         return dict.fromkeys((file.name for file in files), destination)
     check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
     if any(file.name == "-" for file in files):

@@ -71,7 +71,37 @@ class Input(NamedTuple):
 def is_one_file(names: Sequence[str]) -> bool:
     """Whether these names are a single file, rather than several, a pattern or a folder."""
     [name, *more] = names
-    return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or os.path.isdir(name))
+    return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_folder_of_logs(name))
+
+
+def is_folder_of_logs(name: str) -> bool:
+    """Whether it is a folder, but not one of segments, which is one log."""
+    return os.path.isdir(name) and not segments_in(name)
+
+
+def segments_in(folder: str) -> list[tuple[int, int]]:
+    """The files of a log in segments: where in the log each begins, and its length. Empty for all other names."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if _SEGMENT.fullmatch(name))
+        return [(int(name[:20]), os.stat(os.path.join(folder, name)).st_size) for name in names]
+    except FileNotFoundError:
+        # There is no such folder, or a file was pruned meanwhile.
+        return segments_in(folder) if os.path.isdir(folder) else []
+    except (OSError, ValueError):
+        return []
+
+
+def len_on_disk(path: str) -> int:
+    """The length of a log, in bytes: of all its files, if it is in segments."""
+    return sum(length for _, length in segments_in(path)) or os.path.getsize(path)
+
+
+def first_offset(name: str) -> int:
+    """Where a log begins: not at 0 if it is in segments, and the first ones were pruned."""
+    return next((offset for offset, _ in segments_in(name)), 0)
+
+
+_SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
@@ -162,7 +192,7 @@ def is_of_export(path: str) -> bool:
 
 def is_stream(name: str) -> bool:
     """Whether it is a pipe or a device: it can be read only once, and reading more may take forever."""
-    return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)
+    return not is_url(name) and os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name))
 
 
 def _is_pattern(name: str) -> bool:
@@ -182,7 +212,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                 # No path leads out of the folder, whatever the pattern.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part != os.pardir)
-                if os.path.isdir(match):
+                if is_folder_of_logs(match):
                     # `**` also matches what is in the folder.
                     if "**" not in name:
                         yield from _in_folder(match, relative)
@@ -191,7 +221,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                 else:
                     # Alone, `-` is the name of stdin to a command.
                     yield _named("./-" if match == "-" else match, relative)
-        elif os.path.isdir(name):
+        elif is_folder_of_logs(name):
             yield from _in_folder(name, "")
         else:
             yield _named(name, base_name(name) if "://" in name else os.path.basename(name))
@@ -257,8 +287,16 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     except (OSError, ValueError):
         # A file that is missing is reported when it is opened.
         return Input(name, relative), identity_of(name)
+    if stat.S_ISDIR(status.st_mode):
+        return _of_segments(name, relative)
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
     return Input(name, relative, file_len=file_len), file_identity(status)
+
+
+def _of_segments(folder: str, relative: str, *, is_in_folder: bool = False) -> tuple[Input, Identity | None]:
+    """A log in segments. The files in it are not inputs of their own."""
+    file_len = sum(length for _, length in segments_in(folder))
+    return Input(folder, relative, is_in_folder, file_len=file_len), os.path.realpath(folder)
 
 
 def _walk(
@@ -285,6 +323,10 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
         found.append((Input(error.filename, "", is_in_folder=True, error=error), None))
 
     for path, folders, names in _walk(folder, unreadable):
+        if path != folder and any(map(_SEGMENT.fullmatch, names)):
+            relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder)))
+            found.append(_of_segments(path, relative, is_in_folder=True))
+            continue
         linked = [name for name in folders if os.path.islink(os.path.join(path, name))]
         found += ((_file_in(folder, above, path, name, "link to a folder"), None) for name in linked)
         for name in names:

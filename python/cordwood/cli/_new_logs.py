@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import cordwood
 from cordwood._inputs.destinations import destinations, new_folders
-from cordwood._inputs.files import Input, identity_of
+from cordwood._inputs.files import Input, identity_of, len_on_disk
 from cordwood._inputs.kind import may_be_log
 from cordwood.cli._messages import SourceFailure, Status
 from cordwood.cli._new_files import check_destination, unfinished
@@ -95,7 +95,7 @@ class NewLogs:
 
 def new_log_fields(path: str) -> dict[str, object]:
     """The JSON about a new log."""
-    length = os.path.getsize(path)
+    length = len_on_disk(path)
     return {"destination": path, "destination_len": length, "destination_sha256": sha256_of(path, length)}
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 
 import cordwood
+from cordwood._inputs.files import is_folder_of_logs
 from cordwood.cli import _options
 from cordwood.cli._messages import Failure, Status, complain, hint_of
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
     check_output(options)
-    if os.path.isdir(options.source):
+    if is_folder_of_logs(options.source):
         raise Failure(f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes the name of one file")
     if options.source == "-":
         raise Failure("<stdin>: follow takes the name of one file, not stdin; cordwood cat - reads it; ./- is a file")

@@ -18,13 +18,12 @@ Two or more logs, a pattern, and all logs in a folder are packed to a folder, as
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import get_args
 
 import cordwood
-from cordwood._inputs.files import Input
+from cordwood._inputs.files import Input, len_on_disk
 from cordwood._summary import summary_of_report
 from cordwood._text import escaped, quantity
 from cordwood.cli._messages import SourceFailure, Status, complain, source_name
@@ -103,7 +102,7 @@ def run(options: argparse.Namespace) -> Status:
         fields = new_log_fields(destination) if options.json else {}
         print_report(name, report, summary_of_report(report), options, sha256=sha256, **fields)
         if not options.json:
-            length = os.path.getsize(destination)
+            length = len_on_disk(destination)
             part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
             what = f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}"
             print(f"  wrote {escaped(destination)}: {what}")

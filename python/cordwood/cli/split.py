@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
-import stat
 
 import cordwood
-from cordwood._inputs.files import Input
-from cordwood._remote import is_url
+from cordwood._inputs.files import Input, is_stream
 from cordwood._text import escaped
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name
@@ -65,7 +62,7 @@ def run(options: argparse.Namespace) -> Status:
         name = file.name
         if name == "-":
             raise SourceFailure("split takes files, not stdin: copy it to a file; ./- is a file")
-        if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):
+        if is_stream(name):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **_options.log_options(options))
         # Only this makes a range longer than --len in whole blocks.

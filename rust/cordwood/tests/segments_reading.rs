@@ -503,6 +503,13 @@ fn operations_on_a_whole_log_take_a_folder() {
                 .map(|record| record.expect("a record").data);
             assert!(data.collect::<Vec<_>>() == records().concat());
         }
+        // Never among the files that are copied.
+        let inside = log.path().join("copy");
+        let error = ops::salvage_file(log.path(), &inside, &ops::SalvageOptions::default()).expect_err("inside");
+        assert!(
+            matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput)
+        );
+        assert_eq!(fs::read_dir(log.path()).expect("a folder").count(), 4);
         // Nothing else is left beside the copies.
         assert_eq!(fs::read_dir(new.path()).expect("a folder").count(), 3);
     }

@@ -42,7 +42,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// no effect, and all other calls raise `OSError`.
 ///
 /// Args:
-///     path: The file. It must exist; it may be empty.
+///     path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which
+///         no rotation is ever raised and no record is missed.
 ///     start: Return only the records that begin at or after this file offset, in bytes, such as
 ///         the result of `tell` in an earlier run. The rest of a record that begins before it,
 ///         damaged or not, is skipped and not reported. Default: 0.

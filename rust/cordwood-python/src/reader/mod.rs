@@ -56,7 +56,8 @@ use crate::values::record::Record;
 /// including that of Ctrl-C, loses no record: the next step returns the next one.
 ///
 /// Args:
-///     source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
+///     source: A path (`str` or `os.PathLike`), also that of the folder of a log in segments, which
+///         is read as one log with one range of offsets; the content of a file in memory (`bytes` or any
 ///         other buffer, including `mmap`), never a path: convert a path in `bytes` with
 ///         `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current position
 ///         is the beginning of the log. If the file of an `mmap` is truncated while it is read, the

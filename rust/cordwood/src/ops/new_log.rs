@@ -42,11 +42,17 @@ impl<'a> NewLog<'a> {
         format: LogFormat,
         reader: &Reader<S>,
     ) -> Result<Self, Error> {
-        let (temporary, file) =
-            Temporary::beside(destination, reader.path()).map_err(|error| Error::io(error, Some(destination)))?;
+        let has_segments = reader.get_ref().place().is_some();
+        let checked = match reader.path().filter(|_| has_segments) {
+            Some(folder) => refuse_inside(destination, folder),
+            None => Ok(()),
+        };
+        let (temporary, file) = checked
+            .and_then(|()| Temporary::beside(destination, reader.path()))
+            .map_err(|error| Error::io(error, Some(destination)))?;
         Ok(NewLog {
             destination,
-            has_segments: reader.get_ref().place().is_some(),
+            has_segments,
             file,
             temporary,
             encoder: Encoder::unchecked(0, format),
@@ -108,6 +114,19 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Refuses a new log inside the folder that is copied: no other file may be among the segments.
+fn refuse_inside(path: &Path, folder: &Path) -> io::Result<()> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = above.unwrap_or(Path::new(".")).canonicalize()?;
+    if above.starts_with(folder.canonicalize()?) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the new log would be in the folder of the old one",
+        ));
+    }
+    Ok(())
 }
 
 /// A file that is removed unless it gets its final name.

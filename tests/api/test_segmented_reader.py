@@ -1,0 +1,194 @@
+"""Logs in segments, which are read and followed as one log."""
+
+import asyncio
+import os
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import cordwood
+
+
+@pytest.fixture
+def orders(tmp_path):
+    """A log of a few files, and its records with their offsets."""
+    folder = tmp_path / "orders"
+    records = [b"order %d" % number for number in range(100)]
+    with cordwood.open(folder, "a", segment_len=300) as log:
+        offsets = [log.append(record) for record in records]
+    assert len(names_in(folder)) == 5
+    return folder, list(zip(offsets, records, strict=True))
+
+
+def names_in(folder):
+    return sorted(file.name for file in folder.glob("*.log"))
+
+
+def rotated(log, records):
+    """Appends each record to a file of its own; returns them with their offsets."""
+    added = []
+    for record in records:
+        added.append((log.append(record), record))
+        log.rotate()
+    return added
+
+
+def test_a_folder_of_segments_is_opened_as_one_log(orders):
+    folder, records = orders
+    for source in (folder, str(folder)):
+        with cordwood.open(source) as reader:
+            assert [(record.offset, record.data) for record in reader.records()] == records
+            assert reader.outcome.offset == reader.tell() == records[-1][0] + 7 + len(records[-1][1])
+            assert reader.ok
+            assert Path(os.fsdecode(reader.path)) == folder
+    with cordwood.open(folder) as reader:
+        for offset, record in reversed(records):
+            reader.seek(offset)
+            assert next(reader) == record
+    with cordwood.open(folder, start=records[40][0], end=records[60][0]) as reader:
+        assert list(reader) == [record for _, record in records[40:60]]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_record_batches_and_tables_are_those_of_the_whole_log(orders, threads):
+    folder, records = orders
+    with cordwood.open(folder) as reader:
+        batches = list(reader.record_batches(threads=threads))
+    assert [record for batch in batches for record in batch] == [record for _, record in records]
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(cordwood.scan(folder, threads=threads))
+    assert table["record"].to_pylist() == [record for _, record in records]
+    assert table["offset"].to_pylist() == [offset for offset, _ in records]
+
+
+def test_a_folder_of_logs_contains_a_log_in_segments_as_one_log(orders, tmp_path):
+    folder, records = orders
+    with cordwood.open(tmp_path / "other.log", "w") as writer:
+        writer.append(b"other")
+    reports = cordwood.verify(tmp_path)
+    assert {Path(name): report.record_count for name, report in reports.items()} == {
+        folder: len(records),
+        tmp_path / "other.log": 1,
+    }
+    assert cordwood.verify(folder).record_count == len(records)
+    assert cordwood.stat(folder).record_count == len(records)
+    info = cordwood.info(folder)
+    assert (info.what, info.log_count, info.record_count, info.databases) == ("a log", 1, len(records), ())
+
+
+def test_splits_of_a_log_that_was_pruned_return_each_record_once(tmp_path):
+    folder = tmp_path / "orders"
+    with cordwood.open(folder, "a", segment_len=100_000) as log:
+        records = [(log.append(bytes(5_000)), bytes(5_000)) for _ in range(100)]
+        first = log.prune_before(250_000)
+    left = [offset for offset, _ in records if offset >= first]
+    splits = cordwood.plan_splits(folder, 32_768)
+    assert len(splits) > 5
+    assert [record.offset for split in splits for record in cordwood.open(split).records()] == left
+
+
+def test_an_offset_that_was_pruned_is_an_error_that_names_the_first_one(orders):
+    folder, records = orders
+    with cordwood.open(folder, "a", segment_len=300) as log:
+        first = log.prune_before(records[50][0])
+    assert first > 0
+    for begin in (
+        lambda: cordwood.open(folder, start=records[3][0]),
+        lambda: cordwood.open(folder).seek(records[3][0]),
+        lambda: cordwood.follow(folder, start=records[3][0]),
+    ):
+        with pytest.raises(cordwood.LogTruncatedError, match=f"the log begins at {first}, ") as caught:
+            begin()
+        assert (caught.value.offset, caught.value.first_offset, caught.value.file_len) == (records[3][0], first, None)
+    with cordwood.open(folder) as reader:
+        assert next(reader.records()).offset == first
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip"])
+def test_a_missing_file_is_damage_between_two_files(orders, policy, caplog):
+    folder, records = orders
+    names = names_in(folder)
+    (folder / names[2]).unlink()
+    begin, end = (int(name[:20]) for name in names[2:4])
+    with cordwood.open(folder, on_corruption=policy) as reader:
+        if policy == "raise":
+            with pytest.raises(cordwood.CorruptionError) as caught:
+                list(reader)
+            assert (caught.value.offset, caught.value.length) == (begin, end - begin)
+            assert str(caught.value.reason) == "missing_segment"
+        rest = [record for offset, record in records if not begin <= offset < end]
+        assert list(reader) == (rest if policy == "skip" else [record for offset, record in records if offset >= end])
+        assert [(region.offset, region.length) for region in reader.skipped] == [(begin, end - begin)]
+        assert not reader.ok
+
+
+def test_a_folder_without_segments_is_a_folder_and_other_files_are_refused(tmp_path):
+    for read in (cordwood.open, cordwood.follow):
+        with pytest.raises(IsADirectoryError):
+            read(tmp_path)
+    (tmp_path / f"{0:020}.log").touch()
+    (tmp_path / "notes").touch()
+    for read in (cordwood.open, cordwood.follow):
+        with pytest.raises(cordwood.DialectError, match="notes"):
+            read(tmp_path)
+
+
+def test_a_copy_of_a_log_in_segments_is_a_folder_with_one_file(orders, tmp_path):
+    folder, records = orders
+    for copy in (cordwood.salvage, cordwood.pack):
+        new = tmp_path / copy.__name__
+        copy(folder, new)
+        assert names_in(new) == [f"{0:020}.log"]
+        assert list(cordwood.open(new)) == [record for _, record in records]
+        with pytest.raises(OSError, match="in the folder of the old one"):
+            copy(folder, folder / "new")
+    # It can be appended to.
+    with cordwood.open(tmp_path / "salvage", "a", segment_len=300) as log:
+        log.append(b"more")
+    assert list(cordwood.open(tmp_path / "salvage"))[-1] == b"more"
+
+
+def test_a_follower_returns_every_record_once_however_often_the_log_was_rotated(tmp_path):
+    with cordwood.open(tmp_path / "orders", "a", segment_len=1000) as log:
+        follower = cordwood.follow(tmp_path / "orders", timeout=0)
+        for count in (0, 1, 20, 3, 0, 50):
+            added = rotated(log, [b"record %d" % number for number in range(count)])
+            assert [(record.offset, record.data) for record in follower.records()] == added
+            assert follower.tell() == log.tell()
+        # Begins again where the first one was.
+        with cordwood.follow(tmp_path / "orders", timeout=0, start=follower.tell()) as another:
+            added = rotated(log, [b"a", b"b"])
+            assert [(record.offset, record.data) for record in another.records()] == added
+
+
+def test_a_follower_that_was_overtaken_by_pruning_raises(tmp_path):
+    with cordwood.open(tmp_path / "orders", "a", segment_len=1000) as log:
+        first, *_, last = rotated(log, [b"first", b"second", b"third"])
+        follower = cordwood.follow(tmp_path / "orders", timeout=0)
+        assert next(follower) == first[1]
+        log.prune_before(last[0])
+        for _ in range(2):
+            with pytest.raises(cordwood.LogTruncatedError) as caught:
+                next(follower)
+            assert caught.value.first_offset == last[0]
+
+
+def test_a_coroutine_follows_a_log_that_a_thread_rotates(tmp_path):
+    records = [b"record %d" % number for number in range(200)]
+    log = cordwood.open(tmp_path / "orders", "a", segment_len=1000)
+
+    async def consume():
+        seen = []
+        with cordwood.follow(tmp_path / "orders") as follower:
+            async for record in follower:
+                seen.append(record)
+                if len(seen) == len(records):
+                    return seen
+        return seen
+
+    writer = Thread(target=rotated, args=(log, records))
+    writer.start()
+    assert asyncio.run(asyncio.wait_for(consume(), 60)) == records
+    writer.join()
+    log.close()
