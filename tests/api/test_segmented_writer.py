@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import reference
+from failing_calls import CAN_FAIL, failing
 from process import bytes_read
 
 import cordwood
@@ -250,3 +251,12 @@ def test_opening_reads_at_most_the_last_segment(folder):
     with opened(folder, segment_len=segment_len) as writer:
         assert bytes_read() - before < len(last) + (256 << 10)
         assert writer.append(b"one") == 256 * segment_len + len(last)
+
+
+@pytest.mark.skipif(not CAN_FAIL, reason="only on Linux, x86-64")
+def test_opening_syncs_the_name_of_a_folder_that_another_process_may_have_created(folder):
+    folder.mkdir()
+    with failing("fsync"), pytest.raises(OSError, match=os.strerror(errno.ENOTTY)) as caught:
+        opened(folder)
+    assert caught.value.filename == str(folder)
+    assert list(folder.iterdir()) == []

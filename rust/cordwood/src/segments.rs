@@ -123,7 +123,8 @@ fn list_once(folder: &Path) -> Result<Vec<Segment>, Error> {
                 len: metadata.len().min(OFFSET_MAX),
             }),
             Ok(_) => return Err(Error::new(ErrorKind::NotASegment, Some(&path))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            // A link to a missing file was not removed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => break,
             Err(error) => return Err(Error::io(error, Some(&path))),
         }
     }
@@ -230,6 +231,18 @@ mod tests {
         std::fs::create_dir(folder.path().join(name_of(0))).expect("a folder");
         let error = list(folder.path()).expect_err("a folder");
         assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
+    }
+
+    /// It stands for a segment that cannot be read now, and not for one that was pruned.
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_to_a_missing_file_is_an_error_with_its_path() {
+        let folder = folder_of(&[(&name_of(0), 9), (&name_of(20), 5)]);
+        let link = folder.path().join(name_of(9));
+        std::os::unix::fs::symlink("missing", &link).expect("a link");
+        let error = list(folder.path()).expect_err("a link to no file");
+        assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::NotFound));
+        assert_eq!(error.path.as_deref(), Some(&*link));
     }
 
     #[test]

@@ -6,15 +6,15 @@ mod double;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, OnceLock, Weak};
 use std::time::Duration;
 use std::{fs, io};
 
 use common::{Found, read_all};
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
-use cordwood_log::segments::{breaks, list, name_of};
-use cordwood_log::write::Process;
+use cordwood_log::segments::{Segment, breaks, list, name_of};
+use cordwood_log::write::{Folder, Process, Storage};
 use cordwood_log::{
     Dialect, Error, ErrorKind, FlushPolicy, Hint, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader,
     SegmentedLog, SyncPolicy, Unsupported,
@@ -545,6 +545,56 @@ fn sync_of_the_folder_fails() {
     assert_eq!(write_error(log.append(b"035")), (Some(EIO), 300, false));
 }
 
+/// A folder in which another thread begins a segment while pruning waits for the disk.
+#[derive(Debug)]
+struct RotatedMeanwhile {
+    folder: FolderDouble,
+    log: OnceLock<Weak<SegmentedLog>>,
+}
+
+impl Folder for RotatedMeanwhile {
+    fn list(&self) -> Result<Vec<Segment>, Error> {
+        self.folder.list()
+    }
+
+    fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        self.folder.open(offset)
+    }
+
+    fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
+        self.folder.create(offset)
+    }
+
+    fn has(&self, offset: u64) -> bool {
+        self.folder.has(offset)
+    }
+
+    fn remove(&self, offset: u64) -> Result<(), Error> {
+        self.folder.remove(offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let log = self.log.get().and_then(Weak::upgrade).expect("the log");
+        assert_eq!(log.rotate().expect("a segment"), 350);
+        Err(io::Error::from_raw_os_error(EIO))
+    }
+}
+
+#[test]
+fn sync_of_the_folder_fails_after_a_removal_while_a_segment_is_begun() -> Result<(), Error> {
+    let folder = Arc::new(RotatedMeanwhile {
+        folder: FolderDouble::default(),
+        log: OnceLock::new(),
+    });
+    let log = Arc::new(SegmentedLog::open_in(folder.clone(), options())?);
+    folder.log.set(Arc::downgrade(&log)).expect("one log");
+    fill(&log, 0..35);
+    assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 350, false));
+    assert_eq!(write_error(log.append(b"035")), (Some(EIO), 350, false));
+    assert!(log.has_failed());
+    Ok(())
+}
+
 #[test]
 fn crash_between_the_cut_and_the_creation() -> Result<(), Error> {
     let bytes = |count| {
@@ -913,5 +963,25 @@ fn no_segment_is_created_in_another_folder_of_the_same_name() -> Result<(), Erro
     );
     fill(&other, 0..1);
     assert_eq!(list(&path)?.len(), 1);
+    Ok(())
+}
+
+#[cfg(unix)] // As above.
+#[test]
+fn no_segment_is_removed_from_another_folder_of_the_same_name() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("orders");
+    let log = SegmentedLog::open(&path, options())?;
+    fill(&log, 0..25);
+    fs::rename(&path, folder.path().join("moved")).expect("a folder that can be moved");
+    let other = SegmentedLog::open(&path, options())?;
+    fill(&other, 0..25);
+    let refused = log.prune_before(200);
+    assert!(
+        matches!(&refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound),
+        "{refused:?}"
+    );
+    assert_eq!(list(&path)?.len(), 3);
+    assert_eq!(list(&folder.path().join("moved"))?.len(), 3);
     Ok(())
 }

@@ -55,11 +55,16 @@ impl DiskFolder {
         let failed = |source| Error::io(source, Some(path));
         let absolute = std::path::absolute(path).map_err(failed)?;
         if is_created {
-            match fs::create_dir(path) {
-                // Without its name on the disk, the folder is lost with all segments in it.
-                Ok(()) => sync_folder(&open_folder_of(path)).map_err(failed)?,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(error)),
+            let is_new = match fs::create_dir(path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+                created => created.is_ok(),
+            };
+            // Without its name on the disk, the folder is lost with all segments in it, also if the
+            // process that created it ended before this call.
+            match sync_folder(&open_folder_of(path)) {
+                // Another user created it, in a folder that this user cannot read.
+                Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced.map_err(failed)?,
             }
         }
         // Before it is locked: in a folder that is no log in segments, no file is created.
@@ -79,6 +84,16 @@ impl DiskFolder {
     fn path_of(&self, offset: u64) -> PathBuf {
         self.path.join(name_of(offset))
     }
+
+    /// Fails if the path names another folder by now, which may be that of another log.
+    fn check_place(&self) -> Result<(), Error> {
+        if self.lock.has_path(&self.path.join(LOCK_NAME)) {
+            return Ok(());
+        }
+        let text = "the folder of this log, or the file LOCK in it, was moved or removed";
+        let source = io::Error::new(io::ErrorKind::NotFound, text);
+        Err(Error::io(source, Some(&self.path)))
+    }
 }
 
 impl Folder for DiskFolder {
@@ -92,11 +107,7 @@ impl Folder for DiskFolder {
     }
 
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
-        if !self.lock.has_path(&self.path.join(LOCK_NAME)) {
-            let text = "the folder of this log, or the file LOCK in it, was moved or removed";
-            let source = io::Error::new(io::ErrorKind::NotFound, text);
-            return Err(Error::io(source, Some(&self.path)));
-        }
+        self.check_place()?;
         let file = DiskFile::open(
             &self.path_of(offset),
             OpenOptions::new().read(true).write(true).create_new(true),
@@ -110,6 +121,7 @@ impl Folder for DiskFolder {
     }
 
     fn remove(&self, offset: u64) -> Result<(), Error> {
+        self.check_place()?;
         let path = self.path_of(offset);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(error, Some(&path))),

@@ -440,20 +440,20 @@ impl SegmentedLog {
         self.check_owner()?;
         let _pruning = locked(&self.pruning);
         loop {
-            let (folder, active, base, end) = {
+            let (folder, end) = {
                 let segments = self.usable()?;
                 match (segments.begins.get(1), &segments.folder) {
-                    (Some(&end), Some(folder)) if end <= offset => {
-                        (Arc::clone(folder), Arc::clone(&segments.active), segments.base(), end)
-                    }
+                    (Some(&end), Some(folder)) if end <= offset => (Arc::clone(folder), end),
                     _ => return Ok(self.first_offset()),
                 }
             };
             folder.remove(self.first_offset())?;
             // Otherwise a crash could bring this segment back, and not a later one.
-            folder
-                .sync()
-                .map_err(|source| active.fail("sync", source).in_segment(base))?;
+            if let Err(source) = folder.sync() {
+                // Another thread may have begun a segment meanwhile.
+                let segments = locked(&self.segments);
+                return Err(segments.active.fail("sync", source).in_segment(segments.base()));
+            }
             locked(&self.segments).begins.pop_front();
             self.first_offset.store(end, Relaxed);
         }
