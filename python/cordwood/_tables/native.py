@@ -190,9 +190,9 @@ class NativeBatches:
                 self._payload.name, columns, row_count_max=ROW_COUNT_MAX, cell_count_max=self._cell_count_max
             )
         batch, begin = records.batch, records.begin
-        learner = found.learner if found else ()
+        learner, origin = found.learner if found else (None, None)
         while begin < len(batch):
-            begin, left_out, stop, names, row_count, capsules = self._builder.build(batch, begin, *learner)
+            begin, left_out, stop, names, row_count, capsules = self._builder.build(batch, begin, learner, origin)
             for index in left_out:
                 _leave_out(self._payload, records, index)
             if stop == "misfit":

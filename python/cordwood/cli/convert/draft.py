@@ -112,7 +112,11 @@ _FAULTS = (Failure, MisfitError, OSError)
 
 def _in_silence(records: Records) -> Records:
     """The same records, whose faults have been reported."""
-    return records._replace(leave_out=lambda _record, _error: None, leave_out_value=lambda _record, _error: None)
+    return records._replace(leave_out=_ignore, leave_out_value=_ignore)
+
+
+def _ignore(_record: object, _error: object) -> None:
+    pass
 
 
 def draft_of(options: argparse.Namespace, selection: Selection, form: str, origin: str | None = None) -> Draft:
