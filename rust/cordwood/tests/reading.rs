@@ -1128,6 +1128,31 @@ fn a_flipped_bit_that_is_not_verified_costs_no_record_of_a_later_block() {
     }
 }
 
+/// After damage, a valid fragment of an unknown type costs no more than elsewhere: the fragments of this
+/// log after it in the block are returned under each policy, and are not salvaged.
+#[test]
+fn a_block_that_begins_with_an_unknown_type_after_damage_is_read() {
+    let own = Wire::Recyclable(5);
+    for before in [own.full(b"first"), Vec::new()] {
+        let mut file = before.clone();
+        file.resize(BLOCK, 0xee);
+        file.extend(Wire::Plain.fragment(0x40, b"unknown"));
+        let begin = file.len() as u64;
+        file.extend(own.full(b"later"));
+        let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(5);
+        for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
+            let options = skip().with_format(format).with_on_corruption(policy);
+            let (events, _) = read_all(&mut Reader::from_slice(&file, options.clone()));
+            let last = events.last().expect("a record");
+            assert!(
+                matches!(last, Found::Record { offset, is_salvaged: false, .. } if *offset == begin),
+                "{policy:?}: {last:?}"
+            );
+            assert_eq!(read(&file, &options).1, ["bad_length", "unknown_kind"], "{policy:?}");
+        }
+    }
+}
+
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
 /// Without verification, an apparent record that declares compression has no effect unless its

@@ -101,8 +101,11 @@ impl Decoder {
                     ambiguity.resolution = Some(Resolution::Damage);
                 }
                 ambiguity.has_stale |= evidence == Evidence::OfAnother;
-                // The whole block is lost, unless its fragments are salvaged.
-                if !(is_of_this_log && self.policy.on_corruption == OnCorruption::Salvage) {
+                // The whole block is lost, unless its fragments are salvaged, or only the first one is
+                // of a type that is not known.
+                let is_one_fragment = matches!(reason, Reason::UnknownKind { .. } | Reason::IgnoredKind { .. });
+                let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
+                if !(is_of_this_log && is_read) {
                     self.offset += bytes.len() as u64;
                     if reason != Reason::ZeroFill {
                         ambiguity.end = self.offset;
