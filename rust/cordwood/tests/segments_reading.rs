@@ -421,6 +421,20 @@ fn an_offset_before_the_first_one_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_range_that_starts_within_a_missing_file_misses_only_the_bytes_from_there_on() {
+    let log = Log::new(0, Dialect::LEVELDB.into());
+    log.remove(1);
+    let (missing, next) = (log.files[1].0, log.files[2].0);
+    let options = ReadOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_range(missing + 9..);
+    let (seen, _) = events(&mut Reader::open_with(log.path(), options).expect("a log"));
+    let (rest, breaks) = breaks(&seen);
+    assert_eq!(breaks, [(missing + 9, next, Reason::MissingSegment)]);
+    assert!(rest == log.expected(&[2], OnCorruption::Skip));
+}
+
+#[test]
 fn a_reader_that_is_overtaken_by_pruning_says_so() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
