@@ -123,6 +123,16 @@ def test_a_missing_file_is_damage_between_two_files(orders, policy, caplog):
         assert not reader.ok
 
 
+def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
+    folder, records = orders
+    names = names_in(folder)
+    (folder / names[2]).unlink()
+    begin, end = (int(name[:20]) for name in names[2:4])
+    with cordwood.follow(folder, timeout=0, on_corruption="skip") as follower:
+        assert list(follower) == [record for offset, record in records if not begin <= offset < end]
+        assert [(region.offset, region.length) for region in follower.skipped] == [(begin, end - begin)]
+
+
 def test_a_folder_without_segments_is_a_folder_and_other_files_are_refused(tmp_path):
     for read in (cordwood.open, cordwood.follow):
         with pytest.raises(IsADirectoryError):

@@ -27,7 +27,8 @@ pub(super) struct Folder {
     look_count: u32,
 }
 
-/// A missing file is looked for once in so many times: that takes a list of the folder.
+/// A missing file is looked for the first time, and then once in so many times: that takes a list of
+/// the folder.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The file after the one that is followed.
@@ -89,8 +90,9 @@ impl Folder {
         }
         // Either the file has grown meanwhile, or the next one was pruned, and then so was this one, or it
         // is missing.
+        let is_listed = self.look_count.is_multiple_of(LOOKS_PER_LIST);
         self.look_count += 1;
-        if self.file().exists() && !self.look_count.is_multiple_of(LOOKS_PER_LIST) {
+        if self.file().exists() && !is_listed {
             return Ok(false);
         }
         let segments = list(&self.path)?;
