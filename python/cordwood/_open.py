@@ -91,7 +91,8 @@ def open(  # noqa: A001
             detected.
         record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
         on_corruption: To read: the treatment of damage, as for `Reader`. Default: `"raise"`.
-        start: To read: return only the records that begin at or after this file offset, in bytes. Default: 0.
+        start: To read: return only the records that begin at or after this file offset, in bytes, or log offset, for a
+            log in segments. Default: 0, the beginning, also of a log whose oldest segments were pruned.
         end: To read: return only the records that begin before this file offset, in bytes. Default: `None`, the end of
             the file.
         verify_checksums: To read: check each checksum. Default: `True`.
@@ -106,7 +107,8 @@ def open(  # noqa: A001
         checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
             Default: `None`, the beginning.
         segment_len: To append: the log is a folder of files, its segments, each of at most this many bytes, as for
-            `Writer`. Default: `None`: it is one file.
+            `Writer`, whose `rotate` begins one and whose `prune_before` removes the oldest. Default: `None`: it is
+            one file.
 
     Returns:
         A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
@@ -118,7 +120,8 @@ def open(  # noqa: A001
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package that it needs for this URL, is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, if the file does not end with a whole record.
-        CorruptionError: For `"a"`, if the file is damaged.
+        CorruptionError: For `"a"`, if the file is damaged, or a segment is missing between two others.
+        LogTruncatedError: To read: the segments in which `start` is were pruned.
         DialectError: For `"a"`, if the file is not a log, is not in the given dialect, or is never appended to.
         TypeError: `source` is none of the above, or an option for writing is given for reading, or vice versa.
         ValueError: The mode is unknown; an option has an invalid value, or makes no sense in the dialect, or differs

@@ -92,8 +92,8 @@ impl<R: Read> Reader<StreamSource<R>> {
 
 #[cfg(feature = "fs")]
 impl Reader<StreamSource<FileReader>> {
-    /// Opens a file for reading, with the default options: it detects the dialect, and damage is an
-    /// error.
+    /// Opens a file, or the folder of a log in segments, for reading, with the default options: the
+    /// dialect is detected, and damage is an error.
     ///
     /// # Errors
     ///

@@ -140,7 +140,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Opens a file to follow, with the default options. It must exist; it may be empty.
+    /// Opens a file to follow, or the folder of a log in segments, with the default options. The file
+    /// must exist, and may be empty; the folder must contain a segment.
     ///
     /// # Errors
     ///
