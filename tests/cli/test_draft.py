@@ -117,6 +117,12 @@ def test_a_log_without_records(tmp_path):
     assert draft.equals(twice)
 
 
+def test_rows_without_columns_before_all_others_are_in_the_table(tmp_path):
+    _, draft, twice = tables(tmp_path, write(tmp_path / "log", [*[{}] * 100, *ROWS]))
+    assert draft.num_rows == 200
+    assert draft.equals(twice)
+
+
 @pytest.mark.parametrize("last", [ROWS[0], LAST["a new column"]], ids=["one reading", "two readings"])
 def test_damage_in_the_middle_is_reported_once(tmp_path, capfd, last):
     path = tmp_path / "log"
