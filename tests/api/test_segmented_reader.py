@@ -123,6 +123,23 @@ def test_a_missing_file_is_damage_between_two_files(orders, policy, caplog):
         assert not reader.ok
 
 
+def test_a_reader_that_seeks_to_the_end_of_the_log_or_beyond_reads_the_files_begun_since(orders):
+    folder, records = orders
+    with cordwood.open(folder) as reader:
+        assert list(reader) == [record for _, record in records]
+        with cordwood.open(folder, "a", segment_len=300) as log:
+            log.rotate()
+            added = rotated(log, [b"cake", b"juice", b"salad"])
+            end = log.tell()
+        for number, (offset, _) in enumerate(added):
+            reader.seek(offset)
+            assert list(reader) == [record for _, record in added[number:]]
+        reader.seek(end)
+        assert list(reader) == []
+        reader.seek(records[0][0])
+        assert list(reader) == [record for _, record in records + added]
+
+
 def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
     folder, records = orders
     names = names_in(folder)

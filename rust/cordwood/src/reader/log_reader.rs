@@ -105,8 +105,9 @@ impl Reader<StreamSource<FileReader>> {
 
     /// Opens a file, or a log in [`segments`](crate::segments), for reading, with `options`.
     ///
-    /// A log in segments is a folder. All its files are read, as they are now; all offsets are those
-    /// of the log. The bytes between the end of a file and the beginning of the next one are a region
+    /// A log in segments is a folder. All its files are read, as they are now; a
+    /// [`seek`](Self::seek) to the end or beyond finds those begun since. All offsets are those of
+    /// the log. The bytes between the end of a file and the beginning of the next one are a region
     /// that is skipped, [`Reason::MissingSegment`]. A range that starts at 0 starts at the first
     /// offset of the log, even if older files were pruned.
     ///

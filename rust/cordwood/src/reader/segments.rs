@@ -10,7 +10,8 @@ use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list, name_of};
 
-/// The files of a log in segments, as they were when it was opened, and which of them is open.
+/// The files of a log in segments, as they were when it was opened, or at the last seek to their end
+/// or beyond, and which of them is open.
 /// `R` reads the file that is open.
 pub(super) struct Segments<R> {
     folder: PathBuf,
@@ -84,11 +85,30 @@ impl<R> Segments<R> {
     ///
     /// [`ErrorKind::Pruned`] if the log begins after that offset.
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
-        match self.segments.partition_point(|segment| segment.offset <= offset) {
+        if offset >= self.log_end() {
+            // It may be in a file that has been begun since.
+            let fresh = list(&self.folder)?;
+            let opened_before = (std::mem::replace(&mut self.segments, fresh), self.current);
+            let opened = match (self.count_until(offset), self.segments.first()) {
+                (_, None) => Err(Error::io(io::ErrorKind::NotFound.into(), Some(&self.folder))),
+                (0, Some(first)) => Err(self.pruned(offset, first.offset)),
+                (after, _) => self.open_nth(after - 1),
+            };
+            if opened.is_err() {
+                (self.segments, self.current) = opened_before;
+            }
+            return opened.map(Some);
+        }
+        match self.count_until(offset) {
             0 => Err(self.pruned(offset, self.segments[0].offset)),
             after if after - 1 == self.current => Ok(None),
             after => self.open_nth(after - 1).map(Some),
         }
+    }
+
+    /// The number of files that begin at this log offset or before it.
+    fn count_until(&self, offset: u64) -> usize {
+        self.segments.partition_point(|segment| segment.offset <= offset)
     }
 
     /// Opens the file after the open one. `None` if that is the last one.
