@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cordwood._inputs.each import Progress, each
-from cordwood._inputs.files import Input, expand, is_of_export, is_stream, may_be_of_exports
+from cordwood._inputs.files import Input, expand, is_of_export, is_stream, len_on_disk, may_be_of_exports
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of_report
 from cordwood.errors import CordwoodError
@@ -111,7 +111,7 @@ class Content:
             record_count=report.record_count,
             salvaged_count=report.salvaged_count,
             payload_len=report.payload_len,
-            file_len=report.file_len or 0,
+            file_len=len_on_disk(path) if os.path.isdir(path) else report.file_len or 0,
             damaged_len=report.damaged_len,
             torn_count=int(summary.is_torn),
             zeros_count=int(zeros_len > 0),

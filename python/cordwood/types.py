@@ -566,8 +566,8 @@ class Report(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: Records that were returned.
         payload_len: Bytes of data in the records, without headers and trailers.
-        file_len: The length of the whole file, including the bytes outside the range. `None` if it is not known: for an
-            object with `read` that was not read to its end.
+        file_len: The length of the whole file, including the bytes outside the range; of a log in segments, the offset
+            of its end. `None` if it is not known: for an object with `read` that was not read to its end.
         outcome: How reading ended.
         len_by_reason: Bytes in the regions with each reason that occurs, listed or not.
         log_number: The number of the log; `None` if the dialect has none or if it is not known.
@@ -675,7 +675,8 @@ class Stat(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: Records that were returned.
         payload_len: Bytes of data in the records.
-        file_len: The length of the file in bytes; `None` if it is not known.
+        file_len: The length of the file in bytes; of a log in segments, the offset of its end. `None` if it is not
+            known.
         outcome: How reading ended.
         log_number: The number of the log; `None` if the dialect has none or if it is not known.
         compression: How each record is compressed: `"zstd"`, or `None` for not at all.
@@ -745,7 +746,10 @@ class Stat(NamedTuple):
 
     @property
     def block_count(self) -> int | None:
-        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`."""
+        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`.
+
+        Of a log in segments, as if its offsets were those of one file.
+        """
         return None if self.file_len is None else -(-self.file_len // BLOCK_LEN)
 
     def __eq__(self, other: object) -> bool:

@@ -13,7 +13,7 @@ import argparse
 import cordwood
 from cordwood import _native
 from cordwood._inputs.each import Progress
-from cordwood._inputs.files import Input
+from cordwood._inputs.files import Input, segments_in
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import quantity
 from cordwood.cli import _options
@@ -97,11 +97,15 @@ def _print_json(name: str, stat: cordwood.Stat) -> None:
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:
     """Prints the counts in four lines, and further notes."""
-    file_len = "not read to its end" if stat.file_len is None else quantity(stat.file_len, "byte")
-    blocks = "" if stat.block_count is None else f" in {quantity(stat.block_count, 'block')}"
+    if segments := segments_in(name):
+        size = f"{quantity(sum(length for _, length in segments), 'byte')} in {quantity(len(segments), 'segment')}"
+    elif stat.file_len is None:
+        size = "not read to its end"
+    else:
+        size = f"{quantity(stat.file_len, 'byte')} in {quantity(stat.block_count or 0, 'block')}"
     zeros = zeros_at_end(stat.outcome, has_records=stat.record_count > 0)
     state = state_of_log(stat.outcome, zeros, ok=not stat.damaged_len, has_zeros_inside=stat.zeros_inside_len > 0)
-    print(f"{display_name(name)}: {state}, {format_text(stat.dialect, stat.compression)}, {file_len}{blocks}")
+    print(f"{display_name(name)}: {state}, {format_text(stat.dialect, stat.compression)}, {size}")
     lengths = ""
     if stat.record_len_mean is not None:
         lengths = f": from {stat.record_len_min:,} to {stat.record_len_max:,}, {stat.record_len_mean:,.1f} on average"

@@ -63,8 +63,8 @@ pub struct Stat {
     pub skipped_len: u64,
     /// How many of the skipped bytes are in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
-    /// The length of the file; `None` if it is not known, as for a stream that was not read to its
-    /// end.
+    /// The length of the file; of a log in [`segments`](crate::segments), the offset of its end.
+    /// `None` if it is not known, as for a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
@@ -198,7 +198,7 @@ impl Stat {
     }
 
     /// Blocks in the file, including a partial last one. `None` if the length of the file is not
-    /// known.
+    /// known. Of a log in [`segments`](crate::segments), as if its offsets were those of one file.
     pub fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }

@@ -33,8 +33,9 @@ pub struct Report {
     pub repaired_count: u64,
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
-    /// The length of the whole file, including the bytes outside the range. `None` if it is not
-    /// known, as for a stream that was not read to its end.
+    /// The length of the whole file, including the bytes outside the range; of a log in
+    /// [`segments`](crate::segments), the offset of its end. `None` if it is not known, as for a stream
+    /// that was not read to its end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,

@@ -727,8 +727,9 @@ impl<S: Source> Reader<S> {
         self.decoder.take_repairs()
     }
 
-    /// The length of the whole file in bytes, if the source knows it or has reached its end. For a
-    /// file that has grown since it was opened, it is at least the length that has been read.
+    /// The length of the whole file in bytes, if the source knows it or has reached its end; of a log
+    /// in [`segments`](crate::segments), the offset of its end. For a file that has grown since it was
+    /// opened, it is at least the length that has been read.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
