@@ -219,3 +219,12 @@ def test_a_coroutine_follows_a_log_that_a_thread_rotates(tmp_path):
     assert asyncio.run(asyncio.wait_for(consume(), 60)) == records
     writer.join()
     log.close()
+
+
+def test_no_new_log_is_written_into_the_folder_of_segments(orders, tmp_path):
+    folder, records = orders
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "tea.log").write_bytes(b"")
+    with pytest.raises(ValueError, match="orders is a log in segments"):
+        cordwood.salvage(tmp_path / "logs", folder)
+    assert len(list(cordwood.open(folder))) == len(records)

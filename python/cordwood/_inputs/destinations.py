@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
-from cordwood._inputs.files import Input, is_one_file
+from cordwood._inputs.files import Input, is_one_file, segments_in
 from cordwood._remote import local_path
 
 T = TypeVar("T")
@@ -37,7 +37,9 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 
 
 def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:
-    """Checks that a folder can get the new files: it is a folder or does not exist, and is not in one that is read.
+    """Checks that a folder can get the new files: it is a folder, but not of segments, or does not exist.
+
+    Nor may it be in one that is read.
 
     Raises:
         ValueError: It cannot, and `why` says why a folder is needed.
@@ -47,6 +49,8 @@ def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> N
     bare = folder.rstrip(os.sep + (os.altsep or ""))
     if bare and os.path.lexists(bare) and not os.path.isdir(folder):
         raise ValueError(f"{folder} is not a folder{why}")
+    if segments_in(folder):
+        raise ValueError(f"{folder} is a log in segments: with other files in its folder, it could not be opened")
     new = os.path.realpath(folder)
     for source in sources:
         old = os.path.realpath(source)
