@@ -228,3 +228,12 @@ def test_no_new_log_is_written_into_the_folder_of_segments(orders, tmp_path):
     with pytest.raises(ValueError, match="orders is a log in segments"):
         cordwood.salvage(tmp_path / "logs", folder)
     assert len(list(cordwood.open(folder))) == len(records)
+
+
+def test_a_segment_that_is_no_log_is_named(orders):
+    folder, _ = orders
+    name = names_in(folder)[2]
+    (folder / name).write_text("no log\n" * 50)
+    with cordwood.open(folder, on_corruption="skip") as reader, pytest.raises(cordwood.DialectError) as caught:
+        list(reader)
+    assert caught.value.path == str(folder / name)

@@ -39,8 +39,8 @@ mod classes {
 /// not know it or knows another.
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
     let path = match error.kind {
-        // A file in the folder that the user gave.
-        ErrorKind::NotASegment => error.path.as_deref(),
+        // Maybe a file in the folder that the user gave.
+        ErrorKind::NotASegment | ErrorKind::Foreign { .. } => error.path.as_deref().or(path),
         _ => path.or(error.path.as_deref()),
     };
     let message = error.kind.to_string();

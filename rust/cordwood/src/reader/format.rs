@@ -5,6 +5,7 @@ use crate::decode::Decoder;
 use crate::detect::{PartialDetection, check_mark, identify, of_rest};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
+use crate::segments::name_of;
 
 impl<S: Source> Reader<S> {
     /// The format of the log: its dialect, with the log number and the compression if they are
@@ -56,7 +57,9 @@ impl<S: Source> Reader<S> {
         let path = self.path.as_deref();
         let named = self.options.named();
         unsupported(named.check(), path)?;
-        let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, self.path.as_deref());
+        // Of a log in segments, the file that is none.
+        let file = self.source.place().and(path).map(|folder| folder.join(name_of(origin)));
+        let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file.as_deref().or(path));
         let detected = match identify(named, path, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),
             PartialDetection::Foreign(foreign) => return Err(no_log(foreign)),
