@@ -32,7 +32,7 @@ pub const LOCK_NAME: &str = "LOCK";
 const DIGITS: usize = 20;
 
 /// No file ends after this offset, nor does a log.
-const OFFSET_MAX: u64 = i64::MAX as u64;
+pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// One file of a log in segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

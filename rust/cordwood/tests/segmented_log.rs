@@ -365,6 +365,30 @@ fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
     Ok(())
 }
 
+/// Not even for a write of a thread that waits for records of others.
+#[test]
+fn try_append_waits_for_no_write() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    log.append(b"000")?;
+    let file = folder.file(0);
+    let answer = std::thread::scope(|scope| {
+        let busy = file.state();
+        scope.spawn(|| log.wait_durable(10));
+        while log.try_status().is_some() {
+            std::thread::yield_now();
+        }
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let log = &log;
+        scope.spawn(move || sender.send(log.try_append(b"001").is_ok_and(|offset| offset.is_none())));
+        let answer = receiver.recv_timeout(Duration::from_secs(20));
+        drop(busy);
+        answer
+    });
+    assert_eq!(answer, Ok(true));
+    Ok(())
+}
+
 /// Eight threads append and sync, while segments are begun and pruned: every record once, and those
 /// of each thread in their order.
 #[test]
@@ -653,6 +677,30 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
     Ok(())
 }
 
+/// A file system may keep the length of a file and not its bytes.
+#[test]
+fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
+    let whole = FolderDouble::default();
+    let log = open(&whole, packed());
+    log.append(b"one")?;
+    let next = log.rotate()?;
+    log.append(b"two")?;
+    log.close()?;
+    let files = whole.files();
+    for len in [17, 100, 2 * BLOCK_LEN] {
+        let folder = FolderDouble::with_files([(0, files[&0].clone()), (next, vec![0; len])]);
+        let leveldb = options().with_dialect(Dialect::LEVELDB);
+        let refused = SegmentedLog::open_in(folder.arc(), leveldb.with_on_torn_tail(OnTornTail::Truncate));
+        let kind = refused.map_err(|error| error.kind);
+        assert!(matches!(kind, Err(ErrorKind::WrongDialect { .. })), "{kind:?}");
+        let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
+        assert_eq!(log.append(b"two")?, next + 17, "{len} zeros");
+        log.close()?;
+        assert_eq!(folder.files(), files, "{len} zeros");
+    }
+    Ok(())
+}
+
 #[test]
 fn last_segment_is_torn() -> Result<(), Error> {
     let torn = || {
@@ -925,6 +973,31 @@ fn a_log_on_the_disk() -> Result<(), Error> {
         reader.next_record()?.map(|record| record.data.to_vec()),
         Some(number(40))
     );
+    Ok(())
+}
+
+/// Its name would be that of no segment, and the folder that of no log.
+#[test]
+fn no_segment_begins_after_the_greatest_offset() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let greatest = i64::MAX as u64;
+    fs::write(folder.path().join(name_of(greatest)), b"").expect("a file");
+    let log = SegmentedLog::open(folder.path(), options())?;
+    assert_eq!(log.append(b"one")?, greatest);
+    let error = log.rotate().expect_err("no offset is left");
+    assert!(matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge));
+    assert_eq!(log.append(b"two")?, greatest + 10);
+    log.close()?;
+    assert_eq!(
+        list(folder.path())?,
+        [Segment {
+            offset: greatest,
+            len: 20
+        }]
+    );
+    let mut reader = Reader::open(folder.path())?;
+    let offsets = reader.records().map(|record| record.map(|record| record.offset));
+    assert_eq!(offsets.collect::<Result<Vec<_>, _>>()?, [greatest, greatest + 10]);
     Ok(())
 }
 

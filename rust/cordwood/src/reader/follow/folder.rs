@@ -23,7 +23,7 @@ pub(super) struct Folder {
     pub(super) torn_since: Option<u64>,
     /// Whether the break before the next file has been reported.
     pub(super) is_reported: bool,
-    /// How often no next file was found.
+    /// How often no next file was found since the folder was last listed.
     look_count: u32,
 }
 
@@ -90,8 +90,8 @@ impl Folder {
         }
         // Either the file has grown meanwhile, or the next one was pruned, and then so was this one, or it
         // is missing.
-        let is_listed = self.look_count.is_multiple_of(LOOKS_PER_LIST);
-        self.look_count += 1;
+        let is_listed = self.look_count == 0;
+        self.look_count = (self.look_count + 1) % LOOKS_PER_LIST;
         if self.file().exists() && !is_listed {
             return Ok(false);
         }

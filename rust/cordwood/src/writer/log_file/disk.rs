@@ -114,7 +114,11 @@ impl LogFile {
 
     /// Waits until everything before `end`, which has been written, is on the disk. One of the
     /// waiting threads syncs for all of them, without holding the lock.
-    pub(super) fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>, end: u64) -> Result<(), Error> {
+    pub(in crate::writer) fn wait_until_durable<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        end: u64,
+    ) -> Result<(), Error> {
         let Some(storage) = state.storage.clone() else {
             return Err(self.refusal(&state));
         };

@@ -444,6 +444,11 @@ impl LogFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
+        self.wait_until_durable(self.written_to(offset)?, offset)
+    }
+
+    /// Writes the records before `offset`, and returns the state, still locked.
+    pub(in crate::writer) fn written_to(&self, offset: u64) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.usable()?;
         let end = state.encoder.offset();
         if offset > end {
@@ -452,7 +457,7 @@ impl LogFile {
         if offset > state.written {
             self.write_out(&mut state)?;
         }
-        self.wait_until_durable(state, offset)
+        Ok(state)
     }
 
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not

@@ -14,7 +14,7 @@ use crate::detect::{DETECT_LEN, Detection, detect};
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::process::Process;
-use crate::segments::{Segment, breaks};
+use crate::segments::{OFFSET_MAX, Segment, breaks};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
@@ -401,12 +401,15 @@ impl SegmentedLog {
         if offset > end {
             return Err(after_end(offset, end, self.path()));
         }
-        drop(segments);
-        // If another thread begins a segment meanwhile, this one is on the disk.
-        match offset.checked_sub(base) {
-            None | Some(0) => Ok(()),
-            Some(offset) => log.wait_durable(offset).map_err(|error| error.in_segment(base)),
-        }
+        let Some(offset) = offset.checked_sub(base).filter(|&offset| offset > 0) else {
+            // Everything before this segment was on the disk when it was created.
+            return Ok(());
+        };
+        let waited = log.written_to(offset).and_then(|unsynced| {
+            drop(segments);
+            log.wait_until_durable(unsynced, offset)
+        });
+        waited.map_err(|error| error.in_segment(base))
     }
 
     /// Begins a new segment now, unless there is no record in the last one. Returns the log offset at
@@ -487,6 +490,11 @@ impl SegmentedLog {
         let base = segments.base();
         segments.active.sync().map_err(|error| error.in_segment(base))?;
         let next = base + segments.active.offset();
+        if next > OFFSET_MAX {
+            let text = "no segment begins after the offset 2^63 - 1";
+            let source = io::Error::new(io::ErrorKind::FileTooLarge, text);
+            return Err(Error::io(source, self.path()));
+        }
         let Some(folder) = segments.folder.clone() else {
             return Err(Error::new(ErrorKind::Closed, self.path()));
         };
@@ -583,11 +591,13 @@ fn set_format(
         |storage: &dyn Storage| read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, path));
     let head = head_of(newest)?;
     if head.len() >= Mark::FRAGMENT_LEN {
-        return match detect(&head) {
-            Detection::Log(found) => check_dialect(found.dialect, path),
-            // Opening it decides.
-            _ => Ok(()),
-        };
+        match detect(&head) {
+            Detection::Log(found) => return check_dialect(found.dialect, path),
+            // Opening it fails.
+            Detection::Foreign(_) => return Ok(()),
+            // After a crash, its bytes may be zeros.
+            Detection::Unclear => {}
+        }
     }
     let Some(before) = segments.iter().rev().nth(1) else {
         return Ok(());
