@@ -82,13 +82,18 @@ def is_folder_of_logs(name: str) -> bool:
 def segments_in(folder: str) -> list[tuple[int, int]]:
     """The files of a log in segments: where in the log each begins, and its length. Empty for all other names."""
     try:
-        names = sorted(name for name in os.listdir(folder) if _SEGMENT.fullmatch(name))
-        return [(int(name[:20]), os.stat(os.path.join(folder, name)).st_size) for name in names]
-    except FileNotFoundError:
-        # There is no such folder, or a file was pruned meanwhile.
-        return segments_in(folder) if os.path.isdir(folder) else []
+        names = sorted(filter(_SEGMENT.fullmatch, os.listdir(folder)))
     except (OSError, ValueError):
         return []
+    return [(int(name[:20]), _segment_len(os.path.join(folder, name))) for name in names]
+
+
+def _segment_len(path: str) -> int:
+    """The length of a file; 0 if it was pruned meanwhile, or is a dangling link, which readers report."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def len_on_disk(path: str) -> int:

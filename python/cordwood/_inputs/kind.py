@@ -23,7 +23,8 @@ def without_fragment(name: str) -> str | None:
     Raises:
         DialectError: It is known to be of another format.
     """
-    if is_log_name(name) or detect(name) is not None:
+    # The names of segments show that their folder is a log.
+    if os.path.isdir(name) or is_log_name(name) or detect(name) is not None:
         return None
     # Detection looks only at the beginning of a file, and at the beginnings of its blocks.
     is_valid = any(
