@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any
+from typing import cast
 
 from cordwood.types import Outcome, Report, SkippedRegion, Stat
 
@@ -52,14 +52,14 @@ def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str]
     return "<table>" + "".join(lines) + "</table>"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Outcome):
         zeros = "" if value.zeros_offset is None else f"; zeros from {value.zeros_offset:,} on"
         return f"{value.kind} at {value.offset:,}{zeros}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return ", ".join(value)
+        return ", ".join(cast("tuple[str, ...]", value))
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
     return "" if value is None else str(value)

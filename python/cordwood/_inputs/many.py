@@ -281,7 +281,8 @@ def _salvaged(source: Any, files: list[Input], folder: str, options: dict[str, A
         if os.path.lexists(destination):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
         make_folder(os.path.dirname(destination), file.name)
-        return _native.salvage(file.name, destination, **options | {"progress": progress})
+        own: dict[str, Any] = options | {"progress": progress}
+        return _native.salvage(file.name, destination, **own)
 
     with new_folders() as make_folder:
         return _results_of(files, read, **options)
