@@ -8,8 +8,8 @@ use std::path::Path;
 use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::segments::name_of;
 use cordwood_log::{
-    Compression, Dialect, End, Error, ErrorKind, Event, LogFormat, OnCorruption, ReadOptions, Reader, Writer,
-    WriterOptions, ops,
+    Compression, Dialect, End, Error, ErrorKind, Event, LogFileOptions, LogFormat, OnCorruption, ReadOptions, Reader,
+    SegmentedLog, Writer, WriterOptions, ops,
 };
 
 /// The records of three files: many short ones, some that extend over blocks, one that is empty.
@@ -526,5 +526,27 @@ fn operations_on_a_whole_log_take_a_folder() {
         assert_eq!(fs::read_dir(log.path()).expect("a folder").count(), 4);
         // Nothing else is left beside the copies.
         assert_eq!(fs::read_dir(new.path()).expect("a folder").count(), 3);
+    }
+}
+
+#[test]
+fn threads_read_a_log_whose_oldest_files_were_pruned() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Long enough for two threads.
+    let log = SegmentedLog::open(folder.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
+    let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
+    let first = log.prune_before(5 << 20).expect("it is pruned");
+    let count = offsets.iter().filter(|&&offset| offset >= first).count() as u64;
+    assert!(first > 3 << 20 && count > 50, "{first}");
+    for threads in [1, 2] {
+        let threads = NonZeroUsize::new(threads).expect("threads");
+        for start in [0, first] {
+            let options = ReadOptions::default().with_range(start..);
+            let report = ops::verify_file(folder.path(), &options, threads).expect("a report");
+            assert!(report.is_ok() && report.findings.len() == 0);
+            assert_eq!(report.record_count, count);
+            let stat = ops::stat_file(folder.path(), &options, threads).expect("statistics");
+            assert_eq!(stat.record_count, count);
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::pipeline::in_order;
-use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
+use crate::reader::{FileReader, Reader, SeekSource, Source, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
 /// length, for readers on several machines. Together they return each event of the whole range
@@ -173,7 +173,11 @@ pub(super) fn in_parts_of_file<T: Send>(
     let Some(format) = whole.detect()? else {
         return work(&mut whole);
     };
-    let options = options.clone().with_format(format);
+    let mut options = options.clone().with_format(format);
+    if options.start == 0 {
+        // The oldest files of a log in segments may have been pruned.
+        options.start = whole.get_ref().place().map_or(0, |place| place.origin);
+    }
     let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
     if parts.are_worth(threads.get()) {
         let readers = (0..threads.get()).map(|_| whole.another(options.clone()));

@@ -261,7 +261,9 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the source cannot seek there.
+    /// * [`ErrorKind::Io`] if the source cannot seek there.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a log in segments, also
+    ///   if it starts at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.source.open_file(options.start)?;
         let origin = self.source.place().map_or(0, |place| place.origin);
