@@ -5,7 +5,6 @@ use crate::decode::Decoder;
 use crate::detect::{PartialDetection, check_mark, identify, of_rest};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
-use crate::segments::name_of;
 
 impl<S: Source> Reader<S> {
     /// The format of the log: its dialect, with the log number and the compression if they are
@@ -58,7 +57,14 @@ impl<S: Source> Reader<S> {
         let named = self.options.named();
         unsupported(named.check(), path)?;
         // Of a log in segments, the file that is none.
-        let file = self.source.place().and(path).map(|folder| folder.join(name_of(origin)));
+        #[cfg(feature = "fs")]
+        let file = self
+            .source
+            .place()
+            .and(path)
+            .map(|folder| folder.join(crate::segments::name_of(origin)));
+        #[cfg(not(feature = "fs"))]
+        let file: Option<std::path::PathBuf> = None;
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file.as_deref().or(path));
         let detected = match identify(named, path, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),
