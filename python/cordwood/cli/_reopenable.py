@@ -30,8 +30,8 @@ def first_stream(inputs: Iterable[Input]) -> str | None:
 class Reopenable:
     """A source that can be read several times.
 
-    A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is
-    copied, can have only one: the next begins when the previous one has ended.
+    A file by name, a log in segments or a URL can have several readers at a time. stdin, and the temporary file into
+    which a pipe is copied, can have only one: the next begins when the previous one has ended.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -92,7 +92,8 @@ def changed_meanwhile(name: str, what: str) -> Failure:
 def reopenable(name: str) -> Generator[Reopenable]:
     """A source that can be read several times."""
     with contextlib.ExitStack() as stack:
-        if is_url(name):
+        # A folder is a log in segments, whose files are opened one at a time.
+        if is_url(name) or os.path.isdir(name):
             yield Reopenable(name, None, is_path=False)
             return
         is_path = name != "-" and os.path.isfile(name)
