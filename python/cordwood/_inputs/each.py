@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -62,7 +63,8 @@ def result_of(
             detect(file.name)
         return read(file, threads, progress)
     except DialectError as error:
-        return error.format if file.is_in_folder else error
+        # Another file in the folder of a log in segments: the log is not read, and must not count as no log.
+        return error.format if file.is_in_folder and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
 
