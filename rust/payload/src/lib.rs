@@ -49,7 +49,7 @@ pub use entity::{Entity, EntityValue, Property, PropertyValue, PropertyValues, U
 pub use entity_key::{EntityKey, PathElement, PathId};
 pub use error::{PayloadError, PayloadReason};
 pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
-pub use operation::{Engine, Operation};
+pub use operation::{Engine, Operation, Parts};
 pub use proto::OtherField;
 pub use swanlab::SwanlabScalar;
 pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};

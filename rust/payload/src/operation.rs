@@ -104,84 +104,102 @@ pub enum Operation<'a> {
     Excise { key: &'a [u8], end_key: &'a [u8] },
 }
 
-impl<'a> Operation<'a> {
-    /// A stable name, such as `"put"`: part of the interface, the same in Python.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Operation::Put { .. } => "put",
-            Operation::Delete { .. } => "delete",
-            Operation::Merge { .. } => "merge",
-            Operation::LogData { .. } => "log_data",
-            Operation::SingleDelete { .. } => "single_delete",
-            Operation::DeleteRange { .. } => "delete_range",
-            Operation::PutBlobIndex { .. } => "put_blob_index",
-            Operation::PutEntity { .. } => "put_entity",
-            Operation::TimedPut { .. } => "timed_put",
-            Operation::Noop => "noop",
-            Operation::BeginPrepare => "begin_prepare",
-            Operation::BeginPersistedPrepare => "begin_persisted_prepare",
-            Operation::BeginUnprepare => "begin_unprepare",
-            Operation::EndPrepare { .. } => "end_prepare",
-            Operation::Commit { .. } => "commit",
-            Operation::CommitWithTimestamp { .. } => "commit_with_timestamp",
-            Operation::Rollback { .. } => "rollback",
-            Operation::DeleteSized { .. } => "delete_sized",
-            Operation::RangeKeySet { .. } => "range_key_set",
-            Operation::RangeKeyUnset { .. } => "range_key_unset",
-            Operation::RangeKeyDelete { .. } => "range_key_delete",
-            Operation::IngestSst { .. } => "ingest_sst",
-            Operation::IngestSstWithBlobs { .. } => "ingest_sst_with_blobs",
-            Operation::Excise { .. } => "excise",
-        }
-    }
-
-    /// The number of the column family: 0 for the default one. `None` if operations of this kind
-    /// have none.
-    ///
-    /// ```
-    /// use cordwood_payload::Operation;
-    /// let delete = Operation::Delete { column_family: 3, key: b"a" };
-    /// assert_eq!((delete.column_family(), delete.key()), (Some(3), Some(b"a".as_slice())));
-    /// let noop = Operation::Noop;
-    /// assert_eq!((noop.column_family(), noop.key()), (None, None));
-    /// ```
-    pub const fn column_family(&self) -> Option<u32> {
-        match *self {
-            Operation::Put { column_family, .. }
-            | Operation::Delete { column_family, .. }
-            | Operation::Merge { column_family, .. }
-            | Operation::SingleDelete { column_family, .. }
-            | Operation::DeleteRange { column_family, .. }
-            | Operation::PutBlobIndex { column_family, .. }
-            | Operation::PutEntity { column_family, .. }
-            | Operation::TimedPut { column_family, .. } => Some(column_family),
-            _ => None,
-        }
-    }
-
+/// The parts of an [`Operation`]: `None` for those that operations of its kind do not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The number of the column family: 0 for the default one.
+    pub column_family: Option<u32>,
     /// The key or, for a range, the first one; for an ingested table, the number of its file.
-    /// `None` if operations of this kind have none.
-    pub const fn key(&self) -> Option<&'a [u8]> {
-        match *self {
-            Operation::Put { key, .. }
-            | Operation::Delete { key, .. }
-            | Operation::Merge { key, .. }
-            | Operation::SingleDelete { key, .. }
-            | Operation::DeleteRange { key, .. }
-            | Operation::PutBlobIndex { key, .. }
-            | Operation::PutEntity { key, .. }
-            | Operation::TimedPut { key, .. }
-            | Operation::DeleteSized { key, .. }
-            | Operation::RangeKeySet { key, .. }
-            | Operation::RangeKeyUnset { key, .. }
-            | Operation::RangeKeyDelete { key, .. }
-            | Operation::IngestSst { key }
-            | Operation::IngestSstWithBlobs { key, .. }
-            | Operation::Excise { key, .. } => Some(key),
-            _ => None,
-        }
-    }
+    pub key: Option<&'a [u8]>,
+    /// The key after a range.
+    pub end_key: Option<&'a [u8]>,
+    /// The value.
+    pub value: Option<&'a [u8]>,
+    /// The name of a transaction.
+    pub xid: Option<&'a [u8]>,
+    /// The timestamp of a commit.
+    pub timestamp: Option<&'a [u8]>,
+    /// The time of a put, in seconds since 1970-01-01 00:00 UTC.
+    pub write_unix_time: Option<u64>,
+}
 
+/// The names of all operations, and their parts.
+macro_rules! operations {
+    ($($variant:ident = $name:literal { $($part:ident),* })*) => {
+        impl<'a> Operation<'a> {
+            /// A stable name, such as `"put"`: part of the interface, the same in Python.
+            pub const fn as_str(&self) -> &'static str {
+                match self {
+                    $(Operation::$variant { .. } => $name,)*
+                }
+            }
+
+            /// The parts of the operation.
+            ///
+            /// ```
+            /// use cordwood_payload::Operation;
+            /// let parts = Operation::Delete { column_family: 3, key: b"a" }.parts();
+            /// assert_eq!((parts.column_family, parts.key, parts.value), (Some(3), Some(b"a".as_slice()), None));
+            /// ```
+            pub fn parts(&self) -> Parts<'a> {
+                match *self {
+                    $(Operation::$variant { $($part),* } => Parts {
+                        $($part: Some($part),)*
+                        ..Parts::default()
+                    },)*
+                }
+            }
+
+            /// The operation of the kind with this name, and with these parts. Parts that are missing
+            /// are 0 or empty, and parts that it does not have are left out. `None` if there is no such
+            /// kind.
+            ///
+            /// ```
+            /// use cordwood_payload::{Operation, Parts};
+            /// let parts = Parts { xid: Some(b"a"), ..Parts::default() };
+            /// assert_eq!(Operation::from_parts("commit", parts), Some(Operation::Commit { xid: b"a" }));
+            /// assert_eq!(Operation::from_parts("undo", parts), None);
+            /// ```
+            pub fn from_parts(name: &str, parts: Parts<'a>) -> Option<Self> {
+                Some(match name {
+                    $($name => Operation::$variant {
+                        $($part: parts.$part.unwrap_or_default()),*
+                    },)*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+operations! {
+    Put = "put" { column_family, key, value }
+    Delete = "delete" { column_family, key }
+    Merge = "merge" { column_family, key, value }
+    LogData = "log_data" { value }
+    SingleDelete = "single_delete" { column_family, key }
+    DeleteRange = "delete_range" { column_family, key, end_key }
+    PutBlobIndex = "put_blob_index" { column_family, key, value }
+    PutEntity = "put_entity" { column_family, key, value }
+    TimedPut = "timed_put" { column_family, key, value, write_unix_time }
+    Noop = "noop" {}
+    BeginPrepare = "begin_prepare" {}
+    BeginPersistedPrepare = "begin_persisted_prepare" {}
+    BeginUnprepare = "begin_unprepare" {}
+    EndPrepare = "end_prepare" { xid }
+    Commit = "commit" { xid }
+    CommitWithTimestamp = "commit_with_timestamp" { timestamp, xid }
+    Rollback = "rollback" { xid }
+    DeleteSized = "delete_sized" { key, value }
+    RangeKeySet = "range_key_set" { key, value }
+    RangeKeyUnset = "range_key_unset" { key, value }
+    RangeKeyDelete = "range_key_delete" { key, end_key }
+    IngestSst = "ingest_sst" { key }
+    IngestSstWithBlobs = "ingest_sst_with_blobs" { key, value }
+    Excise = "excise" { key, end_key }
+}
+
+impl<'a> Operation<'a> {
     /// Whether the operation is counted in the batch's header, and uses a sequence number.
     ///
     /// Log data and transaction markers are not (`WriteBatchInternal::Iterate` of RocksDB's
@@ -309,61 +327,36 @@ impl<'a> Operation<'a> {
     /// is the default one.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         use Engine::{Pebble, RocksDb};
-        // The engine that knows it (`None`: both); its tags, without and with a column family; the
-        // family; its strings.
-        type Row<'a> = (Option<Engine>, u8, u8, u32, [Option<&'a [u8]>; 2]);
-        let (knows, tag, tag_with_family, column_family, strings): Row<'_> = match *self {
-            Operation::Delete { column_family, key } => (None, 0x00, 0x04, column_family, [Some(key), None]),
-            Operation::Put {
-                column_family,
-                key,
-                value,
-            } => (None, 0x01, 0x05, column_family, [Some(key), Some(value)]),
-            Operation::Merge {
-                column_family,
-                key,
-                value,
-            } => (None, 0x02, 0x06, column_family, [Some(key), Some(value)]),
-            Operation::LogData { value } => (None, 0x03, 0, 0, [Some(value), None]),
-            Operation::SingleDelete { column_family, key } => (None, 0x07, 0x08, column_family, [Some(key), None]),
-            Operation::BeginPrepare => (Some(RocksDb), 0x09, 0, 0, [None, None]),
-            Operation::EndPrepare { xid } => (Some(RocksDb), 0x0a, 0, 0, [Some(xid), None]),
-            Operation::Commit { xid } => (Some(RocksDb), 0x0b, 0, 0, [Some(xid), None]),
-            Operation::Rollback { xid } => (Some(RocksDb), 0x0c, 0, 0, [Some(xid), None]),
-            Operation::Noop => (Some(RocksDb), 0x0d, 0, 0, [None, None]),
-            Operation::DeleteRange {
-                column_family,
-                key,
-                end_key,
-            } => (None, 0x0f, 0x0e, column_family, [Some(key), Some(end_key)]),
-            Operation::PutBlobIndex {
-                column_family,
-                key,
-                value,
-            } => (Some(RocksDb), 0x11, 0x10, column_family, [Some(key), Some(value)]),
-            Operation::BeginPersistedPrepare => (Some(RocksDb), 0x12, 0, 0, [None, None]),
-            Operation::BeginUnprepare => (Some(RocksDb), 0x13, 0, 0, [None, None]),
-            Operation::CommitWithTimestamp { timestamp, xid } => {
-                (Some(RocksDb), 0x15, 0, 0, [Some(timestamp), Some(xid)])
-            }
-            Operation::PutEntity {
-                column_family,
-                key,
-                value,
-            } => (Some(RocksDb), 0x16, 0x17, column_family, [Some(key), Some(value)]),
-            // The value and the time are one string, which is written below.
-            Operation::TimedPut { column_family, key, .. } => {
-                (Some(RocksDb), 0x18, 0x19, column_family, [Some(key), None])
-            }
-            Operation::RangeKeyDelete { key, end_key } => (Some(Pebble), 19, 0, 0, [Some(key), Some(end_key)]),
-            Operation::RangeKeyUnset { key, value } => (Some(Pebble), 20, 0, 0, [Some(key), Some(value)]),
-            Operation::RangeKeySet { key, value } => (Some(Pebble), 21, 0, 0, [Some(key), Some(value)]),
-            Operation::IngestSst { key } => (Some(Pebble), 22, 0, 0, [Some(key), None]),
-            Operation::DeleteSized { key, value } => (Some(Pebble), 23, 0, 0, [Some(key), Some(value)]),
-            Operation::Excise { key, end_key } => (Some(Pebble), 24, 0, 0, [Some(key), Some(end_key)]),
-            Operation::IngestSstWithBlobs { key, value } => (Some(Pebble), 26, 0, 0, [Some(key), Some(value)]),
+        let parts = self.parts();
+        let column_family = parts.column_family.unwrap_or(0);
+        // The engine that knows it (`None`: both), and its tags, without and with a column family.
+        let (knows, tag, tag_with_family) = match self {
+            Operation::Delete { .. } => (None, 0x00, 0x04),
+            Operation::Put { .. } => (None, 0x01, 0x05),
+            Operation::Merge { .. } => (None, 0x02, 0x06),
+            Operation::LogData { .. } => (None, 0x03, 0),
+            Operation::SingleDelete { .. } => (None, 0x07, 0x08),
+            Operation::BeginPrepare => (Some(RocksDb), 0x09, 0),
+            Operation::EndPrepare { .. } => (Some(RocksDb), 0x0a, 0),
+            Operation::Commit { .. } => (Some(RocksDb), 0x0b, 0),
+            Operation::Rollback { .. } => (Some(RocksDb), 0x0c, 0),
+            Operation::Noop => (Some(RocksDb), 0x0d, 0),
+            Operation::DeleteRange { .. } => (None, 0x0f, 0x0e),
+            Operation::PutBlobIndex { .. } => (Some(RocksDb), 0x11, 0x10),
+            Operation::BeginPersistedPrepare => (Some(RocksDb), 0x12, 0),
+            Operation::BeginUnprepare => (Some(RocksDb), 0x13, 0),
+            Operation::CommitWithTimestamp { .. } => (Some(RocksDb), 0x15, 0),
+            Operation::PutEntity { .. } => (Some(RocksDb), 0x16, 0x17),
+            Operation::TimedPut { .. } => (Some(RocksDb), 0x18, 0x19),
+            Operation::RangeKeyDelete { .. } => (Some(Pebble), 19, 0),
+            Operation::RangeKeyUnset { .. } => (Some(Pebble), 20, 0),
+            Operation::RangeKeySet { .. } => (Some(Pebble), 21, 0),
+            Operation::IngestSst { .. } => (Some(Pebble), 22, 0),
+            Operation::DeleteSized { .. } => (Some(Pebble), 23, 0),
+            Operation::Excise { .. } => (Some(Pebble), 24, 0),
+            Operation::IngestSstWithBlobs { .. } => (Some(Pebble), 26, 0),
         };
-        let tag = if column_family == 0 { tag } else { tag_with_family };
+        let tag: u8 = if column_family == 0 { tag } else { tag_with_family };
         if knows.is_some_and(|knows| knows != engine) || (column_family != 0 && engine == Pebble) {
             return Err(PayloadError {
                 offset: out.len(),
@@ -376,14 +369,17 @@ impl<'a> Operation<'a> {
         if column_family != 0 {
             put_varint(out, column_family.into());
         }
-        for string in strings.into_iter().flatten() {
+        for string in [parts.key, parts.end_key, parts.timestamp, parts.xid]
+            .into_iter()
+            .flatten()
+        {
             put_string(out, string)?;
         }
-        if let Operation::TimedPut {
-            value, write_unix_time, ..
-        } = self
-        {
-            put_string_of(out, &[value, &write_unix_time.to_le_bytes()])?;
+        match (parts.value, parts.write_unix_time) {
+            // The value and the time are one string.
+            (Some(value), Some(time)) => put_string_of(out, &[value, &time.to_le_bytes()])?,
+            (Some(value), None) => put_string(out, value)?,
+            (None, _) => {}
         }
         Ok(())
     }
