@@ -267,6 +267,49 @@ impl<'a> NewFile<'a> {
         }
     }
 
+    /// The smallest and the largest sequence number in the file; `None` in the form that LevelDB
+    /// writes.
+    pub const fn sequences(&self) -> Option<(u64, u64)> {
+        match self.form {
+            NewFileForm::NewFile => None,
+            NewFileForm::NewFile2 {
+                smallest_sequence,
+                largest_sequence,
+            }
+            | NewFileForm::NewFile3 {
+                smallest_sequence,
+                largest_sequence,
+                ..
+            }
+            | NewFileForm::NewFile4 {
+                smallest_sequence,
+                largest_sequence,
+                ..
+            } => Some((smallest_sequence, largest_sequence)),
+        }
+    }
+
+    /// The further fields, which only the form of current versions of RocksDB has.
+    pub fn custom_fields(&self) -> &[CustomField<'a>] {
+        match &self.form {
+            NewFileForm::NewFile4 { custom_fields, .. } => custom_fields,
+            _ => &[],
+        }
+    }
+
+    /// The number of the folder among RocksDB's `db_paths`: 0 where the file states none. Of several
+    /// [`CustomField::PathId`], the last one counts, as it does in RocksDB.
+    pub fn path_id(&self) -> u32 {
+        let of_field = |field: &CustomField<'_>| match *field {
+            CustomField::PathId(path_id) => Some(path_id.into()),
+            _ => None,
+        };
+        match self.form {
+            NewFileForm::NewFile3 { path_id, .. } => path_id,
+            _ => self.custom_fields().iter().rev().find_map(of_field).unwrap_or(0),
+        }
+    }
+
     /// `tag` is one that [`tag`](NewFile::tag) returns.
     pub(super) fn decode(cursor: &mut Cursor<'a>, tag: u32) -> Result<Self, PayloadError> {
         let level = cursor.varint32()?;
@@ -322,25 +365,9 @@ impl<'a> NewFile<'a> {
         put_varint(out, self.file_len);
         self.smallest.encode(out)?;
         self.largest.encode(out)?;
-        match self.form {
-            NewFileForm::NewFile => {}
-            NewFileForm::NewFile2 {
-                smallest_sequence,
-                largest_sequence,
-            }
-            | NewFileForm::NewFile3 {
-                smallest_sequence,
-                largest_sequence,
-                ..
-            }
-            | NewFileForm::NewFile4 {
-                smallest_sequence,
-                largest_sequence,
-                ..
-            } => {
-                put_varint(out, smallest_sequence);
-                put_varint(out, largest_sequence);
-            }
+        if let Some((smallest, largest)) = self.sequences() {
+            put_varint(out, smallest);
+            put_varint(out, largest);
         }
         if let NewFileForm::NewFile4 { custom_fields, .. } = &self.form {
             for field in custom_fields {

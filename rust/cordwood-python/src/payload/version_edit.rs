@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile, NewFileForm};
+use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use super::write_batch::kept;
 use crate::interpreter::python_code::{Arguments, PythonCode};
 use crate::memory::buffer::try_bytes;
+use crate::values::IntoField;
 use crate::values::error::payload_error;
 use crate::values::pickle::{Reduced, reduced_to};
 
@@ -187,17 +188,17 @@ impl<'py> Module<'py> {
             | Field::PrevLogNumber(number)
             | Field::MinLogNumberToKeep(number)
             | Field::WalDeletion { log_number: number, .. }
-            | Field::LastCompactedManifestFileSize(number) => number.into_pyobject(py)?.into_any(),
+            | Field::LastCompactedManifestFileSize(number) => number.into_field(py)?,
             Field::ColumnFamily(number) | Field::MaxColumnFamily(number) | Field::InAtomicGroup(number) => {
-                number.into_pyobject(py)?.into_any()
+                number.into_field(py)?
             }
             Field::Comparator(bytes)
             | Field::ColumnFamilyAdd(bytes)
             | Field::DbId(bytes)
             | Field::FullHistoryTsLow(bytes)
             | Field::SubcompactionProgress(bytes)
-            | Field::Ignorable { value: bytes, .. } => try_bytes(py, bytes)?.into_any(),
-            Field::PersistUserDefinedTimestamps(is_set) => is_set.into_pyobject(py)?.to_owned().into_any(),
+            | Field::Ignorable { value: bytes, .. } => bytes.into_field(py)?,
+            Field::PersistUserDefinedTimestamps(is_set) => is_set.into_field(py)?,
             Field::CompactPointer { level, key } => self.make("CompactPointer", (level, self.key(key)?))?,
             Field::DeletedFile { level, file_number } => self.make("DeletedFile", (level, file_number))?,
             Field::NewFile(file) => self.new_file(file)?,
@@ -234,32 +235,8 @@ impl<'py> Module<'py> {
     }
 
     fn new_file(&self, file: &NewFile<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let (sequences, path_id, custom_fields) = match &file.form {
-            NewFileForm::NewFile => (None, 0, &[][..]),
-            NewFileForm::NewFile2 {
-                smallest_sequence,
-                largest_sequence,
-            } => (Some((*smallest_sequence, *largest_sequence)), 0, &[][..]),
-            NewFileForm::NewFile3 {
-                path_id,
-                smallest_sequence,
-                largest_sequence,
-            } => (Some((*smallest_sequence, *largest_sequence)), *path_id, &[][..]),
-            NewFileForm::NewFile4 {
-                smallest_sequence,
-                largest_sequence,
-                custom_fields,
-            } => {
-                // The last one counts, as it does in RocksDB.
-                let path_id = custom_fields.iter().rev().find_map(|field| match field {
-                    CustomField::PathId(path_id) => Some(u32::from(*path_id)),
-                    _ => None,
-                });
-                let sequences = (*smallest_sequence, *largest_sequence);
-                (Some(sequences), path_id.unwrap_or(0), custom_fields.as_slice())
-            }
-        };
-        let custom_fields = custom_fields.iter().map(|field| self.custom_field(field));
+        let sequences = file.sequences();
+        let custom_fields = file.custom_fields().iter().map(|field| self.custom_field(field));
         let custom_fields = custom_fields.collect::<PyResult<Vec<_>>>()?;
         self.make(
             "NewFile",
@@ -271,7 +248,7 @@ impl<'py> Module<'py> {
                 self.key(&file.largest)?,
                 sequences.map(|(smallest, _)| smallest),
                 sequences.map(|(_, largest)| largest),
-                path_id,
+                file.path_id(),
                 PyTuple::new(self.0.py(), custom_fields)?,
             ),
         )
@@ -286,10 +263,10 @@ impl<'py> Module<'py> {
             | CustomField::FileCreationTime(number)
             | CustomField::EpochNumber(number)
             | CustomField::CompensatedRangeDeletionSize(number)
-            | CustomField::TailSize(number) => number.into_pyobject(py)?.into_any(),
-            CustomField::Temperature(byte) | CustomField::PathId(byte) => byte.into_pyobject(py)?.into_any(),
+            | CustomField::TailSize(number) => number.into_field(py)?,
+            CustomField::Temperature(byte) | CustomField::PathId(byte) => byte.into_field(py)?,
             CustomField::NeedCompaction(is_set) | CustomField::UserDefinedTimestampsPersisted(is_set) => {
-                is_set.into_pyobject(py)?.to_owned().into_any()
+                is_set.into_field(py)?
             }
             CustomField::FileChecksum(bytes)
             | CustomField::FileChecksumFuncName(bytes)
@@ -297,7 +274,7 @@ impl<'py> Module<'py> {
             | CustomField::MaxTimestamp(bytes)
             | CustomField::UniqueId(bytes)
             | CustomField::FileOpenMetadata(bytes)
-            | CustomField::Ignorable { value: bytes, .. } => try_bytes(py, bytes)?.into_any(),
+            | CustomField::Ignorable { value: bytes, .. } => bytes.into_field(py)?,
             // Variants that a later core may add.
             _ => py.None().into_bound(py),
         };

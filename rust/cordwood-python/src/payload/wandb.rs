@@ -20,6 +20,13 @@ const KINDS: [&str; 8] = [
     "summary",
 ];
 
+/// Adds the fields of a value to a `dict`, under the same names.
+macro_rules! add {
+    ($fields:ident, $value:ident: $($field:ident),*) => {
+        $($fields.set_item(stringify!($field), $value.$field)?;)*
+    };
+}
+
 /// The fields of a record of a Weights & Biases run.
 ///
 /// Items are pairs of a path, which is a tuple of at least one name, and the value as JSON. Times
@@ -76,29 +83,15 @@ pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyRes
             fields.set_item("remove", items_object(py, change.remove)?)?;
         }
         ("run", WandbRecord::Run(run)) => {
-            fields.set_item("run_id", run.run_id)?;
-            fields.set_item("entity", run.entity)?;
-            fields.set_item("project", run.project)?;
-            fields.set_item("group", run.group)?;
-            fields.set_item("job_type", run.job_type)?;
-            fields.set_item("display_name", run.display_name)?;
-            fields.set_item("notes", run.notes)?;
-            fields.set_item("tags", run.tags)?;
-            fields.set_item("host", run.host)?;
-            fields.set_item("git_commit", run.git_commit)?;
-            fields.set_item("start_time", run.start_time)?;
+            add!(fields, run: run_id, entity, project, group, job_type, display_name, notes, tags, host);
+            add!(fields, run: git_commit, start_time);
         }
         ("output", WandbRecord::Output(output) | WandbRecord::OutputRaw(output)) => {
             fields.set_item("stream", if output.is_stderr { "stderr" } else { "stdout" })?;
-            fields.set_item("timestamp", output.timestamp)?;
-            fields.set_item("line", output.line)?;
+            add!(fields, output: timestamp, line);
         }
         ("environment", WandbRecord::Environment(environment)) => {
-            fields.set_item("executable", environment.executable)?;
-            fields.set_item("program", environment.program)?;
-            fields.set_item("args", environment.args)?;
-            fields.set_item("host", environment.host)?;
-            fields.set_item("git_commit", environment.git_commit)?;
+            add!(fields, environment: executable, program, args, host, git_commit);
         }
         ("exit", WandbRecord::Exit(code)) => fields.set_item("exit_code", code)?,
         _ => return Ok(None),

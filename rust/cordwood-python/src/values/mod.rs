@@ -171,49 +171,33 @@ impl From<Reason> for Details {
 }
 
 impl Details {
-    /// All reasons, each with those of these details that it has.
-    fn reasons(&self) -> [Reason; 28] {
-        use Reason::*;
-        let (len, kind) = (self.stated_len.unwrap_or(0), self.type_byte.unwrap_or(0));
-        let (stored, computed) = (self.stored_crc.unwrap_or(0), self.computed_crc.unwrap_or(0));
-        let version = self.version.unwrap_or(0);
-        [
-            BadLength { len },
-            ChecksumMismatch { stored, computed },
-            UnknownKind { kind },
-            MissingStart,
-            MissingEnd,
-            InterruptedRecord,
-            ZeroHeader,
-            RecordTooLarge,
-            TooLargeRest,
-            ZeroFill,
-            NonzeroTrailer,
-            EmptyFirst,
-            TornTail,
-            FileHeader,
-            UnknownVersion { version },
-            BadFileHeader,
-            Metadata { kind },
-            BadMetadata { kind },
-            IgnoredKind { kind },
-            EndTrailer,
-            Stale,
-            LostWrite,
-            UnsupportedCompression,
-            BadCompression,
-            BadContainer,
-            MissingSegment,
-            GrownSegment,
-            NotRead,
-        ]
+    /// The reason with those of these details that it has.
+    fn of(&self, reason: Reason) -> Reason {
+        let kind = self.type_byte.unwrap_or_default();
+        match reason {
+            Reason::BadLength { .. } => Reason::BadLength {
+                len: self.stated_len.unwrap_or_default(),
+            },
+            Reason::ChecksumMismatch { .. } => Reason::ChecksumMismatch {
+                stored: self.stored_crc.unwrap_or_default(),
+                computed: self.computed_crc.unwrap_or_default(),
+            },
+            Reason::UnknownKind { .. } => Reason::UnknownKind { kind },
+            Reason::IgnoredKind { .. } => Reason::IgnoredKind { kind },
+            Reason::Metadata { .. } => Reason::Metadata { kind },
+            Reason::BadMetadata { .. } => Reason::BadMetadata { kind },
+            Reason::UnknownVersion { .. } => Reason::UnknownVersion {
+                version: self.version.unwrap_or_default(),
+            },
+            other => other,
+        }
     }
 }
 
 /// The names of all reasons and their severities.
 pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let severities = PyDict::new(py);
-    for reason in Details::default().reasons() {
+    for reason in Reason::ALL {
         severities.set_item(reason.as_str(), reason.severity().as_str())?;
     }
     Ok(severities)
@@ -250,11 +234,10 @@ pub(crate) fn reason_in_words(
         type_byte,
         version,
     };
-    let found = details.reasons().into_iter().find(|found| found.as_str() == reason);
-    found.map_or_else(
-        || Err(PyValueError::new_err(format!("there is no reason '{reason}'"))),
-        |reason| Ok(reason.to_string()),
-    )
+    match Reason::ALL.iter().find(|found| found.as_str() == reason) {
+        Some(&found) => Ok(details.of(found).to_string()),
+        None => Err(PyValueError::new_err(format!("there is no reason '{reason}'"))),
+    }
 }
 
 /// The listed regions.

@@ -140,75 +140,60 @@ impl Severity {
 
 shows_name!(Severity);
 
-impl Reason {
-    /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in Python and
-    /// on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reason::BadLength { .. } => "bad_length",
-            Reason::ChecksumMismatch { .. } => "checksum_mismatch",
-            Reason::UnknownKind { .. } => "unknown_kind",
-            Reason::MissingStart => "missing_start",
-            Reason::MissingEnd => "missing_end",
-            Reason::InterruptedRecord => "interrupted_record",
-            Reason::ZeroHeader => "zero_header",
-            Reason::RecordTooLarge => "record_too_large",
-            Reason::TooLargeRest => "too_large_rest",
-            Reason::ZeroFill => "zero_fill",
-            Reason::NonzeroTrailer => "nonzero_trailer",
-            Reason::EmptyFirst => "empty_first",
-            Reason::TornTail => "torn_tail",
-            Reason::FileHeader => "file_header",
-            Reason::UnknownVersion { .. } => "unknown_version",
-            Reason::BadFileHeader => "bad_file_header",
-            Reason::Metadata { .. } => "metadata",
-            Reason::BadMetadata { .. } => "bad_metadata",
-            Reason::IgnoredKind { .. } => "ignored_kind",
-            Reason::EndTrailer => "end_trailer",
-            Reason::Stale => "stale",
-            Reason::LostWrite => "lost_write",
-            Reason::UnsupportedCompression => "unsupported_compression",
-            Reason::BadCompression => "bad_compression",
-            Reason::BadContainer => "bad_container",
-            Reason::MissingSegment => "missing_segment",
-            Reason::GrownSegment => "grown_segment",
-            Reason::NotRead => "not_read",
-        }
-    }
+/// The names of all reasons, their fields, and their severities.
+macro_rules! reasons {
+    ($($reason:ident $({ $($field:ident),* })? = $name:literal, $severity:ident;)*) => {
+        impl Reason {
+            /// All reasons. Their fields are 0.
+            pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
 
-    /// The severity; each reason has exactly one.
-    pub const fn severity(self) -> Severity {
-        match self {
-            Reason::BadLength { .. }
-            | Reason::ChecksumMismatch { .. }
-            | Reason::UnknownKind { .. }
-            | Reason::MissingStart
-            | Reason::MissingEnd
-            | Reason::InterruptedRecord
-            | Reason::ZeroHeader
-            | Reason::RecordTooLarge
-            | Reason::BadFileHeader
-            | Reason::LostWrite
-            | Reason::BadMetadata { .. }
-            | Reason::UnsupportedCompression
-            | Reason::BadCompression
-            | Reason::BadContainer
-            | Reason::MissingSegment
-            | Reason::GrownSegment => Severity::Corruption,
-            Reason::TornTail => Severity::TornTail,
-            Reason::TooLargeRest
-            | Reason::ZeroFill
-            | Reason::NonzeroTrailer
-            | Reason::EmptyFirst
-            | Reason::FileHeader
-            | Reason::UnknownVersion { .. }
-            | Reason::Metadata { .. }
-            | Reason::IgnoredKind { .. }
-            | Reason::EndTrailer
-            | Reason::Stale
-            | Reason::NotRead => Severity::Info,
+            /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in
+            /// Python and on the command line.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Reason::$reason { .. } => $name,)*
+                }
+            }
+
+            /// The severity; each reason has exactly one.
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Reason::$reason { .. } => Severity::$severity,)*
+                }
+            }
         }
-    }
+    };
+}
+
+reasons! {
+    BadLength { len } = "bad_length", Corruption;
+    ChecksumMismatch { stored, computed } = "checksum_mismatch", Corruption;
+    UnknownKind { kind } = "unknown_kind", Corruption;
+    MissingStart = "missing_start", Corruption;
+    MissingEnd = "missing_end", Corruption;
+    InterruptedRecord = "interrupted_record", Corruption;
+    ZeroHeader = "zero_header", Corruption;
+    RecordTooLarge = "record_too_large", Corruption;
+    TooLargeRest = "too_large_rest", Info;
+    ZeroFill = "zero_fill", Info;
+    NonzeroTrailer = "nonzero_trailer", Info;
+    EmptyFirst = "empty_first", Info;
+    TornTail = "torn_tail", TornTail;
+    FileHeader = "file_header", Info;
+    UnknownVersion { version } = "unknown_version", Info;
+    BadFileHeader = "bad_file_header", Corruption;
+    Metadata { kind } = "metadata", Info;
+    BadMetadata { kind } = "bad_metadata", Corruption;
+    IgnoredKind { kind } = "ignored_kind", Info;
+    EndTrailer = "end_trailer", Info;
+    Stale = "stale", Info;
+    LostWrite = "lost_write", Corruption;
+    UnsupportedCompression = "unsupported_compression", Corruption;
+    BadCompression = "bad_compression", Corruption;
+    BadContainer = "bad_container", Corruption;
+    MissingSegment = "missing_segment", Corruption;
+    GrownSegment = "grown_segment", Corruption;
+    NotRead = "not_read", Info;
 }
 
 impl fmt::Display for Reason {
