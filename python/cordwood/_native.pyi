@@ -1934,9 +1934,6 @@ class Runs:
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[int, int, str, str | None, str | None, int]: ...
-    @property
-    def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
-        """As `Fragments.found`."""
 
 def fragments(
     source: Source,
@@ -1979,22 +1976,13 @@ def fragments(
     10 full None
     """
 
-def runs(
-    source: Source,
-    *,
-    dialect: DialectName | Literal["auto"] | None = None,
-    log_number: int | None = None,
-    compression: CompressionName | None = None,
-) -> Runs:
-    """Lists `fragments`, merging neighbours of the same kind and reason within a block.
+def runs(fragments: Fragments, /) -> Runs:
+    """Merges neighbours of the same kind and reason within a block.
 
     For pictures of long logs.
 
     Args:
-        source: As for `fragments`.
-        dialect: As for `fragments`. Default: `None`.
-        log_number: As for `fragments`. Default: `None`.
-        compression: As for `fragments`. Default: `None`.
+        fragments: The result of `fragments`, which the iterator reads on.
 
     Returns:
         An iterator of tuples: the offset, the end offset, the kind, the reason, its severity

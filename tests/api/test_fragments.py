@@ -120,7 +120,7 @@ def test_runs_are_fragments_put_together(lens, damages):
             expected[-1][2:] = [fragment.end_offset, expected[-1][3] + 1]
         else:
             expected.append([key, fragment.offset, fragment.end_offset, 1])
-    assert list(runs(file, dialect="leveldb")) == [
+    assert list(runs(cordwood.fragments(file, dialect="leveldb"))) == [
         (begin, end, name, reason, severity, count) for (_, name, reason, severity), begin, end, count in expected
     ]
 

@@ -221,7 +221,7 @@ READERS = {
     "records": lambda source: cordwood.Reader(source).records(),
     "record_batches": lambda source: cordwood.Reader(source).record_batches(threads=2),
     "fragments": cordwood.fragments,
-    "runs": _native.runs,
+    "runs": lambda source: _native.runs(cordwood.fragments(source)),
 }
 
 

@@ -14,59 +14,34 @@ pub(crate) enum LogOnDisk {
     Segments(SegmentedLog),
 }
 
-/// The same call for both.
-macro_rules! each {
-    ($log:ident in $self:ident => $call:expr) => {
-        match $self {
-            LogOnDisk::File($log) => $call,
-            LogOnDisk::Segments($log) => $call,
+/// Methods that call the one with the same name of a [`LogFile`] or a [`SegmentedLog`].
+macro_rules! same {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl LogOnDisk {
+            $(
+                #[inline]
+                pub(crate) fn $name(&self, $($arg: $type),*) -> $result {
+                    match self {
+                        LogOnDisk::File(log) => log.$name($($arg),*),
+                        LogOnDisk::Segments(log) => log.$name($($arg),*),
+                    }
+                }
+            )*
         }
     };
 }
 
-impl LogOnDisk {
-    #[inline]
-    pub(crate) fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
-        each!(log in self => log.try_append(record))
-    }
-
-    pub(crate) fn append(&self, record: &[u8], sync: bool) -> Result<u64, Error> {
-        each!(log in self => if sync { log.append_sync(record) } else { log.append(record) })
-    }
-
-    pub(crate) fn extend(&self, records: &[&[u8]]) -> Result<u64, Error> {
-        each!(log in self => log.extend(records))
-    }
-
-    pub(crate) fn flush(&self) -> Result<(), Error> {
-        each!(log in self => log.flush())
-    }
-
-    pub(crate) fn sync(&self) -> Result<(), Error> {
-        each!(log in self => log.sync())
-    }
-
-    pub(crate) fn wait_durable(&self, offset: u64) -> Result<(), Error> {
-        each!(log in self => log.wait_durable(offset))
-    }
-
-    pub(crate) fn close(&self) -> Result<(), Error> {
-        each!(log in self => log.close())
-    }
-
-    pub(crate) fn status(&self) -> LogStatus {
-        each!(log in self => log.status())
-    }
-
-    pub(crate) fn try_status(&self) -> Option<LogStatus> {
-        each!(log in self => log.try_status())
-    }
-
-    pub(crate) fn discarded_tail(&self) -> Option<SkippedRegion> {
-        each!(log in self => log.discarded_tail())
-    }
-
-    pub(crate) fn format(&self) -> LogFormat {
-        each!(log in self => log.format())
-    }
+same! {
+    fn try_append(record: &[u8]) -> Result<Option<u64>, Error>;
+    fn append(record: &[u8]) -> Result<u64, Error>;
+    fn append_sync(record: &[u8]) -> Result<u64, Error>;
+    fn extend(records: &[&[u8]]) -> Result<u64, Error>;
+    fn flush() -> Result<(), Error>;
+    fn sync() -> Result<(), Error>;
+    fn wait_durable(offset: u64) -> Result<(), Error>;
+    fn close() -> Result<(), Error>;
+    fn status() -> LogStatus;
+    fn try_status() -> Option<LogStatus>;
+    fn discarded_tail() -> Option<SkippedRegion>;
+    fn format() -> LogFormat;
 }

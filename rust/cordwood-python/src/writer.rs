@@ -67,11 +67,9 @@ impl Object {
         self.writer.as_mut().ok_or_else(|| ErrorKind::Closed.into())
     }
 
-    fn append(&mut self, record: &[u8], sync: bool) -> Result<u64, Error> {
+    fn append_sync(&mut self, record: &[u8]) -> Result<u64, Error> {
         let offset = self.writer()?.append(record)?;
-        if sync {
-            self.sync()?;
-        }
+        self.sync()?;
         Ok(offset)
     }
 
@@ -749,9 +747,12 @@ impl Writer {
     }
 
     fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
-        match if sync { None } else { self.append_now(record) } {
+        if sync {
+            return self.with_sink(py, |log| log.append_sync(record), |object| object.append_sync(record));
+        }
+        match self.append_now(record) {
             Some(offset) => Ok(offset),
-            None => self.with_sink(py, |log| log.append(record, sync), |object| object.append(record, sync)),
+            None => self.with_sink(py, |log| log.append(record), |object| object.writer()?.append(record)),
         }
     }
 

@@ -46,6 +46,18 @@ pub(crate) struct Field {
     pub(crate) children: Vec<Field>,
 }
 
+impl Field {
+    /// The type of a table or of the values of a dictionary, which has no name.
+    fn unnamed(data_type: DataType, children: Vec<Field>) -> Self {
+        Field {
+            name: c"".into(),
+            data_type,
+            is_nullable: false,
+            children,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataType {
     Bool,
@@ -284,44 +296,28 @@ struct ArrowSchema {
 const NULLABLE: i64 = 2;
 
 impl ArrowSchema {
-    fn new(
-        format: &'static CStr,
-        name: Cow<'static, CStr>,
-        is_nullable: bool,
-        children: Vec<ArrowSchema>,
-        dictionary: Option<ArrowSchema>,
-    ) -> Self {
-        let mut kept = Kept::new(children.into_iter(), dictionary, name);
+    /// The schema of a table.
+    fn of(fields: &[Field]) -> Self {
+        ArrowSchema::of_field(&Field::unnamed(DataType::Struct, fields.to_vec()))
+    }
+
+    fn of_field(field: &Field) -> Self {
+        let is_dictionary = field.data_type == DataType::Dictionary;
+        let values = is_dictionary.then(|| ArrowSchema::of_field(&Field::unnamed(DataType::Text, Vec::new())));
+        let children = field.children.iter().map(ArrowSchema::of_field);
+        let mut kept = Kept::new(children, values, field.name.clone());
         ArrowSchema {
-            format: format.as_ptr(),
+            format: field.data_type.format().as_ptr(),
             // Its address does not change when the box is moved: the text is static or on the heap.
             name: kept.memory.as_ptr(),
             metadata: ptr::null(),
-            flags: if is_nullable { NULLABLE } else { 0 },
+            flags: if field.is_nullable { NULLABLE } else { 0 },
             n_children: kept.children.len() as i64,
             children: kept.children.as_mut_ptr(),
             dictionary: kept.dictionary,
             release: Some(release_schema),
             private_data: Box::into_raw(kept).cast(),
         }
-    }
-
-    /// The schema of a table.
-    fn of(fields: &[Field]) -> Self {
-        let children = fields.iter().map(ArrowSchema::of_field).collect();
-        ArrowSchema::new(c"+s", c"".into(), false, children, None)
-    }
-
-    fn of_field(field: &Field) -> Self {
-        let is_dictionary = field.data_type == DataType::Dictionary;
-        let values = is_dictionary.then(|| ArrowSchema::new(c"u", c"".into(), false, Vec::new(), None));
-        ArrowSchema::new(
-            field.data_type.format(),
-            field.name.clone(),
-            field.is_nullable,
-            field.children.iter().map(ArrowSchema::of_field).collect(),
-            values,
-        )
     }
 }
 

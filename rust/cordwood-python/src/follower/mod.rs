@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
-use self::state::{OnRotation, Open, State, Taken, on_rotation_of};
+use self::state::{OnRotation, Open, Seen, State, Taken, on_rotation_of};
 use crate::exclusive::Exclusive;
 use crate::reader::log::Logged;
 use crate::reader::skipped::Skipped;
@@ -247,7 +247,7 @@ impl Follower {
     /// Adjacent regions are merged if their reasons are the same in all details.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        self.skipped_regions(py)?.tuple(py)
+        self.seen(py)?.skipped.tuple(py)
     }
 
     /// Whether no damage has been found so far.
@@ -255,13 +255,13 @@ impl Follower {
     /// Damage is a region of severity `"corruption"`: torn tails do not count.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.skipped_regions(py)?.is_ok())
+        Ok(self.seen(py)?.skipped.is_ok())
     }
 
     /// The number of bytes in all regions not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.skipped_regions(py)?.len())
+        Ok(self.seen(py)?.skipped.len())
     }
 
     /// `"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
@@ -271,28 +271,25 @@ impl Follower {
     /// complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(open) => Outcome::at(open.follower.offset(), open.end, None),
-            State::Closed { end, offset, .. } => Outcome::at(*offset, *end, None),
-        })
+        Ok(self.seen(py)?.outcome)
     }
 
     /// The dialect of the log; `"leveldb"` until another one is detected.
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        dialect_name(py, self.format(py)?.dialect)
+        dialect_name(py, self.seen(py)?.format.dialect)
     }
 
     /// The number of the log; `None` if the dialect has none or it is not known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        Ok(self.format(py)?.log_number)
+        Ok(self.seen(py)?.format.log_number)
     }
 
     /// How each record is compressed: `"zstd"`; `None` if it is not or this is not known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        Ok(compression_name(self.format(py)?))
+        Ok(compression_name(self.seen(py)?.format))
     }
 
     /// The path of the file.
@@ -304,7 +301,7 @@ impl Follower {
     /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(matches!(&*self.state.lock(py)?, State::Closed { .. }))
+        Ok(matches!(&*self.state.lock(py)?, State::Closed(_)))
     }
 
     /// Closes the file. Closing twice is allowed.
@@ -318,12 +315,7 @@ impl Follower {
         };
         let State::Open(open) = &mut *state else { return Ok(()) };
         let messages = open.logged.summary();
-        *state = State::Closed {
-            skipped: open.skipped.clone(),
-            end: open.end,
-            offset: open.follower.offset(),
-            format: open.follower.format(),
-        };
+        *state = State::Closed(state.seen());
         drop(state);
         messages.log(py, Some(&self.path))
     }
@@ -353,18 +345,15 @@ impl Follower {
 
     fn __repr__(&self) -> String {
         // A follower that another thread is using is open.
-        let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed { .. }));
+        let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Follower", Some(&self.path), is_closed)
     }
 }
 
 impl Follower {
-    /// The format of the log that is followed.
-    fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(open) => open.follower.format(),
-            State::Closed { format, .. } => *format,
-        })
+    /// Its findings and its position, also of a closed follower.
+    fn seen(&self, py: Python<'_>) -> PyResult<Seen> {
+        Ok(self.state.lock(py)?.seen())
     }
 
     fn open(
@@ -405,17 +394,9 @@ impl Follower {
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> T) -> PyResult<T> {
         let used = match &mut *self.state.lock(py)? {
             State::Open(state) => Some(use_it(state)),
-            State::Closed { .. } => None,
+            State::Closed(_) => None,
         };
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
-    }
-
-    /// The regions skipped so far, also of a closed follower.
-    fn skipped_regions(&self, py: Python<'_>) -> PyResult<Skipped> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(open) => open.skipped.clone(),
-            State::Closed { skipped, .. } => skipped.clone(),
-        })
     }
 
     /// The next record, as converted by `make`, or how long to wait for one (`None` if the end has

@@ -13,19 +13,34 @@ use pyo3::prelude::*;
 use crate::memory::buffer::try_bytes;
 use crate::reader::log::{Logged, Messages};
 use crate::reader::skipped::Skipped;
-use crate::values::NotYet;
 use crate::values::options::chosen;
 use crate::values::record::Record;
+use crate::values::{NotYet, Outcome};
 
 pub(crate) enum State {
     Open(Box<Open>),
-    /// The skipped regions stay readable after `close`.
-    Closed {
-        skipped: Skipped,
-        end: Option<cordwood::End>,
-        offset: u64,
-        format: cordwood::LogFormat,
-    },
+    Closed(Seen),
+}
+
+/// The findings and the position of a follower, which stay readable after `close`.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    pub(crate) skipped: Skipped,
+    pub(crate) outcome: Outcome,
+    pub(crate) format: cordwood::LogFormat,
+}
+
+impl State {
+    pub(crate) fn seen(&self) -> Seen {
+        match self {
+            State::Open(open) => Seen {
+                skipped: open.skipped.clone(),
+                outcome: Outcome::at(open.follower.offset(), open.end, None),
+                format: open.follower.format(),
+            },
+            State::Closed(seen) => seen.clone(),
+        }
+    }
 }
 
 pub(crate) struct Open {

@@ -60,7 +60,9 @@ pub(crate) fn fragments(
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
 ) -> PyResult<Fragments> {
-    let reader = FragmentReader::open(source, dialect, log_number, compression)?;
+    let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+    let reader = FragmentReader::open(source, &options)?;
     Ok(Fragments(Exclusive::new(Some(reader))))
 }
 
@@ -120,29 +122,20 @@ impl Fragments {
     }
 }
 
-/// Lists `fragments`, merging neighbours of the same kind and reason within a block.
+/// Merges neighbours of the same kind and reason within a block.
 ///
 /// For pictures of long logs.
 ///
 /// Args:
-///     source: As for `fragments`.
-///     dialect: As for `fragments`. Default: `None`.
-///     log_number: As for `fragments`. Default: `None`.
-///     compression: As for `fragments`. Default: `None`.
+///     fragments: The result of `fragments`, which the iterator reads on.
 ///
 /// Returns:
 ///     An iterator of tuples: the offset, the end offset, the kind, the reason, its severity
 ///     and the number of fragments.
 #[pyfunction]
-#[pyo3(signature = (source, *, dialect = None, log_number = None, compression = None))]
-pub(crate) fn runs(
-    source: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
-    log_number: Option<u32>,
-    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
-) -> PyResult<Runs> {
-    let fragments = fragments(source, dialect, log_number, compression)?;
-    Ok(Runs(Py::new(source.py(), fragments)?))
+#[pyo3(signature = (fragments, /))]
+pub(crate) fn runs(fragments: Py<Fragments>) -> Runs {
+    Runs(fragments)
 }
 
 /// The iterator that `runs` returns. A run does not cross the end of a block.
@@ -159,12 +152,6 @@ impl Runs {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.0.get().with_reader(py, |fragments| fragments.next_run(py))
-    }
-
-    /// As `Fragments.found`.
-    #[getter]
-    fn found(&self, py: Python<'_>) -> PyResult<Found> {
-        self.0.get().found(py)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -211,39 +198,29 @@ struct FragmentReader {
 }
 
 impl FragmentReader {
-    fn open(
-        source: &Bound<'_, PyAny>,
-        dialect: Option<Dialect>,
-        log_number: Option<u32>,
-        compression: Option<Compression>,
-    ) -> PyResult<Self> {
-        let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-        (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
-        let file = range_file(source, &options)?;
+    fn open(source: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<Self> {
+        let py = source.py();
+        let file = range_file(source, options)?;
         let source = file.as_ref().unwrap_or(source);
         let Opened {
             source: ahead,
             path,
             referent,
-        } = open(source, 0, &options)?;
+        } = open(source, 0, options)?;
         if ahead.place().is_some() {
-            return Err(os_error(
-                source.py(),
-                io::ErrorKind::IsADirectory.into(),
-                path.as_deref(),
-            ));
+            return Err(os_error(py, io::ErrorKind::IsADirectory.into(), path.as_deref()));
         }
         // A file or a buffer can be read at two positions, unless it is a pipe; an object is
         // shared.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
         if is_shared && path.is_some() && !ahead.get_ref().can_seek() {
-            return Err(unsupported(source.py(), "the source cannot seek"));
+            return Err(unsupported(py, "the source cannot seek"));
         }
         let (behind, also_referent) = match another {
             Some(input) => (source_at(input, 0)?, None),
             None => {
-                let Opened { source, referent, .. } = open(source, 0, &options)?;
+                let Opened { source, referent, .. } = open(source, 0, options)?;
                 (source, referent)
             }
         };
@@ -255,7 +232,7 @@ impl FragmentReader {
         };
         let sources = [ahead.with_path(path.clone()), behind].map(half);
         Ok(FragmentReader {
-            fragments: ops::fragments(sources, &options),
+            fragments: ops::fragments(sources, options),
             path,
             referents: [referent, also_referent],
             found: Vec::new().into_iter(),
@@ -328,10 +305,9 @@ impl FragmentReader {
             let (fragments, failed) = (&mut self.fragments, &mut self.failed);
             let is_salvaged = |found: &&ops::Fragment| found.is_salvaged && found.record_offset == Some(found.offset);
             py.detach(|| {
-                while found.len() < BATCH_MAX {
-                    match fragments.next().transpose() {
-                        Ok(Some(fragment)) => found.push(fragment),
-                        Ok(None) => break,
+                for next in fragments.by_ref().take(BATCH_MAX) {
+                    match next {
+                        Ok(fragment) => found.push(fragment),
                         Err(error) => {
                             *failed = Some(error);
                             break;

@@ -128,30 +128,22 @@ fn readers(
         }
     }
     let parts = Parts::for_threads(&options, whole.file_len(), threads, Parts::LENS);
-    let Some(another) = another.filter(|_| parts.are_worth(threads)) else {
-        return Ok((
-            vec![cordwood::Reader::with_source(
-                watched(whole.into_inner(), watch, None),
-                options,
-            )],
-            parts,
-            path,
-        ));
+    let readers: io::Result<_> = match another.filter(|_| parts.are_worth(threads)) {
+        Some(another) => {
+            let reader = |_| {
+                let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
+                let source = watched(source_at(input, 0)?.with_path(path.clone()), watch, Some(0));
+                Ok(cordwood::Reader::with_source(source, options.clone()))
+            };
+            (0..threads).map(reader).collect()
+        }
+        None => {
+            let source = watched(whole.into_inner(), watch, None);
+            Ok(vec![cordwood::Reader::with_source(source, options)])
+        }
     };
-    let reader = |_| {
-        let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
-        let source = source_at(input, 0)?.with_path(path.clone());
-        Ok(cordwood::Reader::with_source(
-            watched(source, watch, Some(0)),
-            options.clone(),
-        ))
-    };
-    let readers = (0..threads).map(reader).collect::<io::Result<_>>();
-    Ok((
-        readers.map_err(|error| os_error(py, error, path.as_deref()))?,
-        parts,
-        path,
-    ))
+    let readers = readers.map_err(|error| os_error(py, error, path.as_deref()))?;
+    Ok((readers, parts, path))
 }
 
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
@@ -406,8 +398,6 @@ pub(crate) fn stat(
     let watch = Watch::new(progress);
     let (readers, parts, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || parallel::stat_parts(readers, &parts))?;
-    match stat {
-        Ok(stat) => Ok(Stat { stat, path }),
-        Err(error) => Err(to_python(py, error, path.as_deref())),
-    }
+    let stat = stat.map_err(|error| to_python(py, error, path.as_deref()))?;
+    Ok(Stat { stat, path })
 }

@@ -3,11 +3,12 @@
 
 use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PyTuple};
 
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{new_text, try_bytes};
+use crate::values::IntoField;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
@@ -81,7 +82,7 @@ fn property_object<'py>(py: Python<'py>, property: &Property<'_>) -> PyResult<Bo
 
 fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
-        EntityValue::Boolean(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        EntityValue::Boolean(value) => value.into_field(py)?,
         EntityValue::Integer(value) => value.into_pyobject(py)?.into_any(),
         EntityValue::Double(value) => value.into_pyobject(py)?.into_any(),
         EntityValue::Text(text) => new_text(py, text)?.into_any(),
@@ -92,20 +93,16 @@ fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound
         EntityValue::User(user) => named!(py, "User")?.run((
             new_text(py, user.email)?,
             new_text(py, user.auth_domain)?,
-            optional_text(py, user.nickname)?,
+            user.nickname.into_field(py)?,
             user.gaia_id,
-            optional_text(py, user.obfuscated_gaia_id)?,
-            optional_text(py, user.federated_identity)?,
-            optional_text(py, user.federated_provider)?,
+            user.obfuscated_gaia_id.into_field(py)?,
+            user.federated_identity.into_field(py)?,
+            user.federated_provider.into_field(py)?,
         ))?,
         EntityValue::Entity(entity) => entity_object(py, entity)?,
         // `Null`: there is no other variant yet.
         _ => py.None().into_bound(py),
     })
-}
-
-fn optional_text<'py>(py: Python<'py>, text: Option<&str>) -> PyResult<Option<Bound<'py, PyString>>> {
-    text.map(|text| new_text(py, text)).transpose()
 }
 
 fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -121,7 +118,7 @@ fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, 
     named!(py, "Key")?.run((
         new_text(py, key.app)?,
         path.to_tuple(),
-        optional_text(py, key.namespace)?,
-        optional_text(py, key.database)?,
+        key.namespace.into_field(py)?,
+        key.database.into_field(py)?,
     ))
 }

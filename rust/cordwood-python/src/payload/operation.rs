@@ -75,19 +75,17 @@ pub(crate) struct NewOperation {
 impl NewOperation {
     /// From a named tuple, or any tuple with the same fields.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        type Fields<'py> = (
+        let (kind, _sequence, column_family, key, end_key, value, xid, timestamp, write_unix_time): (
             String,
-            Field<'py>,
-            Field<'py>,
-            Field<'py>,
-            Field<'py>,
-            Field<'py>,
-            Field<'py>,
-            Field<'py>,
-            Field<'py>,
-        );
-        let (kind, _sequence, column_family, key, end_key, value, xid, timestamp, write_unix_time): Fields<'_> =
-            object.extract()?;
+            Field<'_>,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+        ) = object.extract()?;
         let bytes = |name, given: Field<'_>| given.map(|given| bytes_of(name, &given)).transpose();
         Ok(NewOperation {
             kind,

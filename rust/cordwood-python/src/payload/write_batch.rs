@@ -158,12 +158,9 @@ impl WriteBatch {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let mut len = 0;
-        for operation in self.core(py)?.operations() {
-            operation.map_err(|error| payload_error(py, error))?;
-            len += 1;
-        }
-        Ok(len)
+        let mut operations = self.core(py)?.operations();
+        let len = operations.try_fold(0, |len, operation| operation.map(|_| len + 1));
+        len.map_err(|error| payload_error(py, error))
     }
 
     fn __bool__(&self, py: Python<'_>) -> bool {

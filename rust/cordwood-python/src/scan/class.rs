@@ -16,6 +16,7 @@ use super::source::Source;
 use super::stream::Stream;
 use crate::arrow::columns::Column;
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
+use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
@@ -216,8 +217,7 @@ pub(crate) fn scan<'py>(
     options.check().map_err(|error| to_python(py, error, None))?;
     let threads = threads_of(threads)?;
     let reading = PyDict::new(py);
-    let name = dialect.map(|dialect| dialect_name(py, dialect)).transpose()?;
-    reading.set_item("dialect", name)?;
+    reading.set_item("dialect", dialect.map(|dialect| dialect_name(py, dialect)).transpose()?)?;
     reading.set_item("log_number", log_number)?;
     reading.set_item("compression", compression.map(Compression::name))?;
     let (sources, are_several) = Source::all_of(sources, decode, &reading)?;
@@ -232,19 +232,17 @@ pub(crate) fn scan<'py>(
         reading.set_item("on_corruption", on_corruption)?;
         reading.set_item("start", start)?;
         reading.set_item("end", end)?;
-        let module = py.import("cordwood._tables.scan")?;
-        return module
-            .getattr("decoded_scan")?
-            .run_with((sources, are_several, decode, schema, columns), Some(&reading));
+        let decoded_scan = imported!(py, "cordwood._tables.scan", "decoded_scan")?;
+        return decoded_scan.run_with((sources, are_several, decode, schema, columns), Some(&reading));
     }
     if schema.is_some() {
         return Err(PyValueError::new_err("schema requires decode"));
     }
-    let columns = columns.map(|names| columns_of(&names)).transpose()?;
-    let columns = columns.unwrap_or_else(|| {
-        let path = are_several.then_some(Column::Path);
-        [Column::Offset, Column::Record].into_iter().chain(path).collect()
-    });
+    let columns = match columns {
+        Some(names) => columns_of(&names)?,
+        None if are_several => vec![Column::Offset, Column::Record, Column::Path],
+        None => vec![Column::Offset, Column::Record],
+    };
     let source_options: Vec<_> = sources
         .iter()
         .map(|(_, split)| options_of_part(split, &options))

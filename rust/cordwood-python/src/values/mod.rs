@@ -173,22 +173,19 @@ impl From<Reason> for Details {
 impl Details {
     /// The reason with those of these details that it has.
     fn of(&self, reason: Reason) -> Reason {
+        let len = self.stated_len.unwrap_or_default();
+        let stored = self.stored_crc.unwrap_or_default();
+        let computed = self.computed_crc.unwrap_or_default();
         let kind = self.type_byte.unwrap_or_default();
+        let version = self.version.unwrap_or_default();
         match reason {
-            Reason::BadLength { .. } => Reason::BadLength {
-                len: self.stated_len.unwrap_or_default(),
-            },
-            Reason::ChecksumMismatch { .. } => Reason::ChecksumMismatch {
-                stored: self.stored_crc.unwrap_or_default(),
-                computed: self.computed_crc.unwrap_or_default(),
-            },
+            Reason::BadLength { .. } => Reason::BadLength { len },
+            Reason::ChecksumMismatch { .. } => Reason::ChecksumMismatch { stored, computed },
             Reason::UnknownKind { .. } => Reason::UnknownKind { kind },
             Reason::IgnoredKind { .. } => Reason::IgnoredKind { kind },
             Reason::Metadata { .. } => Reason::Metadata { kind },
             Reason::BadMetadata { .. } => Reason::BadMetadata { kind },
-            Reason::UnknownVersion { .. } => Reason::UnknownVersion {
-                version: self.version.unwrap_or_default(),
-            },
+            Reason::UnknownVersion { .. } => Reason::UnknownVersion { version },
             other => other,
         }
     }
