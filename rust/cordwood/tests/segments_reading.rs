@@ -550,3 +550,21 @@ fn threads_read_a_log_whose_oldest_files_were_pruned() {
         }
     }
 }
+
+#[test]
+fn the_findings_in_a_log_with_a_missing_file_do_not_depend_on_the_number_of_threads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SegmentedLog::open(folder.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
+    let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
+    log.close().expect("it is closed");
+    // Twenty records of a little more than 100,000 bytes are in each file.
+    let (begin, end) = (offsets[40], offsets[60]);
+    fs::remove_file(folder.path().join(name_of(begin))).expect("it is removed");
+    for threads in [1, 2] {
+        let threads = NonZeroUsize::new(threads).expect("threads");
+        let report = ops::verify_file(folder.path(), &ReadOptions::default(), threads).expect("a report");
+        assert_eq!((report.record_count, report.findings.len()), (80, end - begin));
+        let stat = ops::stat_file(folder.path(), &ReadOptions::default(), threads).expect("statistics");
+        assert_eq!(stat.record_count, 80);
+    }
+}

@@ -170,14 +170,12 @@ pub(super) fn in_parts_of_file<T: Send>(
 ) -> Result<T, Error> {
     let mut whole = Reader::open_with(path, options.clone())?;
     // If the dialect cannot be detected, options that name one would say that it is known.
-    let Some(format) = whole.detect()? else {
+    let format = whole.detect()?;
+    // Threads read one file: the parts of a log in segments do not begin at its blocks.
+    let Some(format) = format.filter(|_| whole.get_ref().place().is_none()) else {
         return work(&mut whole);
     };
-    let mut options = options.clone().with_format(format);
-    if options.start == 0 {
-        // The oldest files of a log in segments may have been pruned.
-        options.start = whole.get_ref().place().map_or(0, |place| place.origin);
-    }
+    let options = options.clone().with_format(format);
     let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
     if parts.are_worth(threads.get()) {
         let readers = (0..threads.get()).map(|_| whole.another(options.clone()));

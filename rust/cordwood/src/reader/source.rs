@@ -80,7 +80,7 @@ pub trait Source {
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// That of the first byte of the file.
-    pub(crate) origin: u64,
+    pub(super) origin: u64,
     /// That at which the next file begins; `None` if this is the last one.
     pub(super) next: Option<u64>,
     /// That after the last byte of the file which belongs to the log.
