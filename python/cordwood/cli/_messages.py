@@ -112,7 +112,7 @@ def reason_of(error: OSError) -> str:
     files.
     """
     reason = error.strerror or str(error)
-    if isinstance(error, IsADirectoryError) and isinstance(error.filename, str):
+    if isinstance(error, IsADirectoryError) and isinstance(error.filename, str) and not hint_of(error):
         from cordwood._inputs.files import segments_in
 
         if segments_in(error.filename):
