@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood_log::follow::Poll;
-use cordwood_log::ops::{SalvageOptions, salvage_file, verify};
+use cordwood_log::ops::{SalvageOptions, salvage_file, stat, verify};
 use cordwood_log::read::{RecordBatch, SliceSource};
 use cordwood_log::{Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
 use made::{body, container, frame, mark};
@@ -236,6 +236,10 @@ fn a_range_that_ends_in_a_container_ends_there() {
         assert_eq!(end(0..after), clean(21));
     }
     assert_eq!(end(0..22), clean(file.len() as u64));
+    // The last record of the container extends past such an end, and no trailer is between them.
+    assert_eq!(end(1..5), clean(5));
+    let stat = stat(SliceSource::new(&file), &options().with_range(1..5)).unwrap();
+    assert_eq!((stat.record_count, stat.trailer_len), (3, 0));
 }
 
 #[test]

@@ -277,7 +277,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             Ok(Step::End(end)) => {
                 stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
-                    (End::Clean { offset }, Some(position)) => offset - position,
+                    // A range may end inside a container, of which the last record extends to its end.
+                    (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
                         let left = reader.block_left(position);
