@@ -435,6 +435,31 @@ fn a_range_that_starts_within_a_missing_file_misses_only_the_bytes_from_there_on
 }
 
 #[test]
+fn ranges_that_divide_a_missing_file_report_each_missing_byte_once() {
+    let log = Log::new(0, Dialect::LEVELDB.into());
+    log.remove(1);
+    let (missing, next) = (log.files[1].0, log.files[2].0);
+    for cut in [missing - 1, missing, missing + 1, missing + 9, next - 1, next, next + 1] {
+        let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+        let [before, after] = [options.clone().with_range(..cut), options.with_range(cut..)]
+            .map(|options| events(&mut Reader::open_with(log.path(), options).expect("a log")));
+        let expected: Vec<_> = [(missing, next.min(cut)), (missing.max(cut), next)]
+            .into_iter()
+            .filter(|(begin, end)| begin < end)
+            .map(|(begin, end)| (begin, end, Reason::MissingSegment))
+            .collect();
+        let (records, breaks) = breaks(&[before.0, after.0].concat());
+        assert_eq!(breaks, expected, "cut at {cut}");
+        assert!(records == log.expected(&[0, 2], OnCorruption::Skip), "cut at {cut}");
+        assert!(
+            before.1.is_some_and(|end| end.offset() >= cut.min(next)),
+            "cut at {cut}: {:?}",
+            before.1
+        );
+    }
+}
+
+#[test]
 fn a_reader_that_is_overtaken_by_pruning_says_so() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);

@@ -312,18 +312,21 @@ impl<S: Source> Reader<S> {
 
     /// At the end of a file of a log in segments, other than the last: the break before the next one,
     /// if there is one that has not been reported. Otherwise opens the next file, and looks there.
+    /// Of a break that ranges divide, each range reports its own part, so that no missing byte is
+    /// skipped silently, and none is reported twice.
     ///
     /// The offset at which the next file begins is where this one ends, since only the newest file is
     /// written to.
     #[cold]
-    fn leave_file(&mut self, end: End, place: Place, next: u64) -> Result<Step, Error> {
+    fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
         let begin = self
             .joint
             .torn_since
-            .unwrap_or(end.offset())
+            .unwrap_or(file_end.offset())
             .max(self.options.start)
             .min(next);
-        let is_broken = begin < next || place.has_grown;
+        let end = self.options.end.map_or(next, |end| end.min(next));
+        let is_broken = begin < end || (place.has_grown && end == next);
         if !is_broken || self.joint.is_reported {
             self.source.next_file()?;
             self.begin_file();
@@ -332,8 +335,8 @@ impl<S: Source> Reader<S> {
         self.joint.is_reported = true;
         let region = SkippedRegion {
             begin,
-            end: next,
-            reason: if begin < next {
+            end,
+            reason: if begin < end {
                 Reason::MissingSegment
             } else {
                 Reason::GrownSegment
