@@ -50,7 +50,7 @@ def write(path, values):
 
 
 def tables(tmp_path, *sources):
-    """The table as it is written, and as two readings write it; and both outputs on stderr."""
+    """The status, the table as it is written, and as two readings write it."""
     arguments = ["convert", "--as", "json", *sources]
     status = main([*arguments, str(tmp_path / "draft.parquet")])
     with mock.patch.object(Draft, "learn", learn_only):
@@ -177,3 +177,27 @@ def test_a_failing_disk_is_the_fault_of_the_table(tmp_path, capfd):
     [line] = capfd.readouterr().err.splitlines()
     assert line.startswith(f"cordwood: {tmp_path / 't.parquet'}: No space left on device")
     assert list(tmp_path.glob("t.parquet")) == []
+
+
+def test_a_fault_of_the_table_hides_no_fault_of_a_record(tmp_path, capfd, monkeypatch):
+    """The batch in which the table fails is read again: faults that were reported are not repeated, and others are."""
+    monkeypatch.setattr(log_rows, "BATCH_LEN", 4000)
+    monkeypatch.setattr("cordwood._tables.native.ROW_COUNT_MAX", 20)
+    values = [*ROWS, *(value for row in ROWS for value in (row, b"no JSON"))]
+    log = write(tmp_path / "log", values)
+    original, calls = pq.ParquetWriter.write_batch, 0
+
+    def write_batch(self, batch, *args):
+        nonlocal calls
+        calls += 1
+        if calls == 8:
+            raise OSError(28, "No space left on device")
+        return original(self, batch, *args)
+
+    with mock.patch("pyarrow.parquet.ParquetWriter.write_batch", write_batch):
+        assert main(["convert", "--as", "json", log, str(tmp_path / "t.parquet")]) == 3
+    assert calls > 8
+    *lines, last = capfd.readouterr().err.splitlines()
+    assert len(lines) == len(set(lines)) == 10
+    assert last.endswith(": 100 records left out in all")
+    assert pq.read_table(tmp_path / "t.parquet").num_rows == 200

@@ -98,7 +98,8 @@ def _segment_len(path: str) -> int:
 
 def len_on_disk(path: str) -> int:
     """The length of a log, in bytes: of all its files, if it is in segments."""
-    return sum(length for _, length in segments_in(path)) or os.path.getsize(path)
+    segments = segments_in(path)
+    return sum(length for _, length in segments) if segments else os.path.getsize(path)
 
 
 def first_offset(name: str) -> int:

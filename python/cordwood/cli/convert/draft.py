@@ -17,8 +17,11 @@ from cordwood.cli._selection import Selection
 from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
 
 if TYPE_CHECKING:
+    from cordwood import Record
+    from cordwood._tables.decoders import LeaveOut
     from cordwood._tables.learner import Columns
     from cordwood._tables.native import NativeColumns, Records
+    from cordwood.errors import PayloadError
 
 
 @contextlib.contextmanager
@@ -69,14 +72,16 @@ class Draft:
 
         columns = cast("NativeColumns", self.columns)
         if self._table is not None:
+            faults = _Faults()
             try:
-                self._table.write(records, columns)
+                self._table.write(faults.counted(records), columns)
             except GrownError as error:
                 self.give_up()
                 records = records._replace(begin=error.index)
             except _FAULTS:
                 self.give_up()
-                records = _in_silence(records)
+                # All of them are read again, and have the same faults in the same order.
+                records = faults.after_counted(records)
             else:
                 return
         columns.learn(records)
@@ -108,6 +113,42 @@ class _GivenUpError(Exception):
 
 _FAULTS = (Failure, MisfitError, OSError)
 """Faults of the table. The second reading meets and reports them."""
+
+
+class _Faults:
+    """The faults of records that have been reported."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def counted(self, records: Records) -> Records:
+        """The same records, whose reported faults are counted."""
+        return _each_fault(records, self._count_one)
+
+    def after_counted(self, records: Records) -> Records:
+        """The same records, of which the counted faults are not reported again."""
+        return _each_fault(records, self._is_new)
+
+    def _count_one(self) -> bool:
+        self._count += 1
+        return True
+
+    def _is_new(self) -> bool:
+        self._count -= 1
+        return self._count < 0
+
+
+def _each_fault(records: Records, is_reported: Callable[[], bool]) -> Records:
+    """The same records, of which each fault is reported if `is_reported` says so."""
+
+    def of(leave_out: LeaveOut) -> LeaveOut:
+        def call(record: Record, error: PayloadError) -> None:
+            if is_reported():
+                leave_out(record, error)
+
+        return call
+
+    return records._replace(leave_out=of(records.leave_out), leave_out_value=of(records.leave_out_value))
 
 
 def _in_silence(records: Records) -> Records:
