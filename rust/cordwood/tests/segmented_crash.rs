@@ -127,7 +127,7 @@ fn written(initial: &Files, ops: &[FolderOp]) -> Files {
         match op {
             FolderOp::File(base, op) => apply(op, files.entry(*base).or_default()),
             FolderOp::Create(base) => drop(files.insert(*base, Vec::new())),
-            FolderOp::Remove(_) | FolderOp::Sync | FolderOp::Promised(_) => {}
+            FolderOp::Remove(_) | FolderOp::Sync | FolderOp::FailedSync(_) | FolderOp::Promised(_) => {}
         }
     }
     files

@@ -18,6 +18,8 @@ pub(crate) enum FolderOp {
     Create(u64),
     Remove(u64),
     Sync,
+    /// The sync of a file failed.
+    FailedSync(u64),
     /// A note by the test: the writer has reported that everything before this log offset is safe.
     Promised(u64),
 }
@@ -44,8 +46,15 @@ pub(crate) struct FolderState {
 }
 
 /// Clones are the same folder.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct FolderDouble(Arc<Mutex<FolderState>>);
+
+/// Constant, because it is part of the text by which states of a log are distinguished.
+impl std::fmt::Debug for FolderDouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FolderDouble")
+    }
+}
 
 impl FolderDouble {
     pub(crate) fn with_files(files: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Self {
@@ -172,11 +181,17 @@ impl Folder for FolderDouble {
 }
 
 /// A file of the folder.
-#[derive(Debug)]
 struct SegmentDouble {
     offset: u64,
     file: Double,
     folder: FolderDouble,
+}
+
+/// Constant, as that of the folder.
+impl std::fmt::Debug for SegmentDouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SegmentDouble")
+    }
 }
 
 impl SegmentDouble {
@@ -219,7 +234,13 @@ impl Storage for SegmentDouble {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.folder.count_call()?;
+        if let Err(error) = self.folder.count_call() {
+            let mut state = self.folder.state();
+            if !state.is_dead {
+                state.ops.push(FolderOp::FailedSync(self.offset));
+            }
+            return Err(error);
+        }
         self.recorded(|file| file.sync_data())
     }
 

@@ -158,10 +158,15 @@ impl File {
 
     /// The file that a power loss leaves.
     fn after(&self, loss: Loss) -> Vec<u8> {
-        let (old, new) = (&self.disk, &self.cache);
         if !self.is_name_on_disk && loss != Loss::Nothing {
             return Vec::new();
         }
+        self.contents_after(loss)
+    }
+
+    /// The same, if its name is left.
+    fn contents_after(&self, loss: Loss) -> Vec<u8> {
+        let (old, new) = (&self.disk, &self.cache);
         let mut base = old.clone();
         base.resize(new.len(), 0);
         let is_new = |index: &usize| base[*index] != new[*index];
@@ -204,7 +209,12 @@ impl File {
         self.disk[index] ^= 1 << bit;
     }
 
-    fn write(&mut self, bytes: &[u8], offset: usize) {
+    /// [`after_any_loss`](Self::after_any_loss) of a file whose name is on the disk.
+    pub(crate) fn contents_after_any_loss(&self) -> Vec<Vec<u8>> {
+        Loss::ALL.map(|loss| self.contents_after(loss)).into()
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8], offset: usize) {
         let end = offset + bytes.len();
         if self.cache.len() < end {
             self.set_len(end);
@@ -218,19 +228,26 @@ impl File {
         }
     }
 
-    fn set_len(&mut self, len: usize) {
+    pub(crate) fn set_len(&mut self, len: usize) {
         self.found = None;
         self.cache.resize(len, 0);
         self.bytes.resize(len, Byte::Dirty);
     }
 
-    fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         self.disk.resize(self.cache.len(), 0);
         for (index, byte) in self.bytes.iter_mut().enumerate() {
             if *byte == Byte::Dirty {
                 self.disk[index] = self.cache[index];
                 *byte = Byte::Synced;
             }
+        }
+    }
+
+    /// The system takes the bytes that it could not write for clean.
+    pub(crate) fn fail_sync(&mut self, process: u32) {
+        for byte in self.bytes.iter_mut().filter(|byte| **byte == Byte::Dirty) {
+            *byte = Byte::Lost(process);
         }
     }
 
@@ -466,9 +483,7 @@ impl Storage for Port {
                 // The system reports it once: here, to a process that shares the opener's
                 // descriptor.
                 file.is_changed_by_stranger |= process != self.0.opener;
-                for byte in file.bytes.iter_mut().filter(|byte| **byte == Byte::Dirty) {
-                    *byte = Byte::Lost(process);
-                }
+                file.fail_sync(process);
                 return Err(EIO);
             }
             file.sync();

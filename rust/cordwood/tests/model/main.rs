@@ -1,5 +1,5 @@
 //! A model of the log writer, its file and the processes that use it, explored exhaustively; the
-//! real `LogFile` must conform to it.
+//! real `LogFile` must conform to it. [`segments`] is that of a log in segments.
 //!
 //! # The state
 //!
@@ -72,9 +72,12 @@
 //! does.
 
 mod disk;
+#[path = "../double/mod.rs"]
+mod double;
 mod explore;
 mod follower;
 mod reader;
+mod segments;
 mod world;
 
 use std::fmt::Write;
@@ -169,14 +172,18 @@ fn setups(flush: Flush) -> Vec<Setup> {
     ]
 }
 
-/// The single exploration, shared by all tests.
+/// How many actions follow each other.
+fn depth() -> usize {
+    std::env::var("MODEL_DEPTH").map_or(DEPTH, |depth| depth.parse().expect("MODEL_DEPTH is a number"))
+}
+
+/// The single exploration of one file, shared by all its tests.
 fn outcome() -> &'static Outcome {
     static OUTCOME: OnceLock<Outcome> = OnceLock::new();
     OUTCOME.get_or_init(|| {
-        let depth = std::env::var("MODEL_DEPTH").map_or(DEPTH, |depth| depth.parse().expect("MODEL_DEPTH is a number"));
         let begun = Instant::now();
         let setups: Vec<_> = FLUSHES.iter().flat_map(|&flush| setups(flush)).collect();
-        let outcome = explore_all(&setups, depth);
+        let outcome = explore_all(&setups, depth());
         #[allow(clippy::print_stderr, reason = "`make model` shows it")]
         {
             let Outcome {

@@ -1,0 +1,776 @@
+//! A log in segments, explored like the single file: the real `SegmentedLog`, reader and follower
+//! over a folder in memory ([`FolderDouble`]), in all orders of calls.
+//!
+//! * **Writers** never overlap: each opening is by a new process, which knows only how
+//!   much is durable (`checkpoint`). Any operation on a file or on the folder may fail once (a failed
+//!   write does half of its work), and a process may be killed within any operation or between two
+//!   calls.
+//! * **A loss of power** leaves any of the folders that [`Disk::after_any_loss`] lists. Each of them
+//!   is read and opened in each state; the exploration also goes on from each of them, once.
+//! * **A reader** is opened in one state and reads in another; **a follower** polls at any time. They
+//!   read a copy of the folder on the real disk, in which each file stays the same inode.
+//!
+//! The promises are those of `docs/format/writing.md` and `following.md`, "A log in segments":
+//!
+//! * No durable record is lost by a loss of power, no written one by a kill, unless it was pruned.
+//! * No record is there twice, in another order, or after its append failed without an effect. None
+//!   is missing between two others.
+//! * A reader finds the same as the model's, without damage. One for which files were pruned, and a
+//!   follower that pruning has overtaken, say so; neither omits a record without an error.
+//! * A call fails only if an operation failed, in this call or, permanently, in an earlier one.
+//!
+//! One state is known and allowed: a loss of power leaves a torn record, the process that cuts it off
+//! is killed before the sync, the next one appends, and a second loss leaves the length of its write
+//! over the bytes that were cut. Such an end is damage to readers, and the log is refused. No durable
+//! record is lost.
+//!
+//! Not explored: the lock against a second writer, pruning in the middle of an append (a thread of
+//! its own), a failed sync of the folder after which the next one has no effect, a creation that
+//! fails and leaves a file, and flipped bits.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt::Write;
+use std::fs::{self, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use cordwood_log::damage::Severity;
+use cordwood_log::follow::Poll;
+use cordwood_log::read::{FileReader, StreamSource};
+use cordwood_log::segments::{Segment, breaks, name_of};
+use cordwood_log::{
+    Dialect, Error, ErrorKind, Event, FlushPolicy, FollowOptions, Follower, LogFileOptions, OnCorruption, OnTornTail,
+    ReadOptions, Reader, SegmentedLog,
+};
+use tempfile::TempDir;
+
+use crate::disk::File;
+use crate::double::Op;
+use crate::double::folder::{FolderDouble, FolderOp};
+use crate::reader::read;
+
+type Files = BTreeMap<u64, Vec<u8>>;
+/// Log offsets and numbers of records.
+type Records = Vec<(u64, usize)>;
+type FolderReader = Reader<StreamSource<FileReader>>;
+
+/// At most so many of each in one world.
+const RECORDS: usize = 5;
+const OPENINGS: usize = 3;
+const FAULTS: usize = 1;
+const POWER_LOSSES: usize = 1;
+const LOOKS: usize = 4;
+
+/// More operations than any call needs.
+const MANY: usize = 1000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Open,
+    Append,
+    AppendSync,
+    Sync,
+    Rotate,
+    /// Everything before the last segment.
+    Prune,
+    Close,
+    Kill,
+    /// This one of the folders that may be left.
+    LosePower(usize),
+    OpenReader,
+    Read,
+    Follow,
+}
+
+/// The operation of a call, counted from 0, that fails or within which the process is killed.
+#[derive(Debug, Clone, Copy)]
+struct Fault {
+    operation: usize,
+    is_kill: bool,
+}
+
+type Step = (Action, Option<Fault>);
+
+/// What is known of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
+enum State {
+    /// Must not be found.
+    Gone,
+    /// Its append failed, or a kill may have lost it: it may be found.
+    Unknown,
+    Buffered,
+    Written,
+    Durable,
+}
+
+/// The disk under the folder, made from the recorded operations.
+#[derive(Debug, Default)]
+struct Disk {
+    files: BTreeMap<u64, File>,
+    names: BTreeSet<u64>,
+    /// Creations and removals since the last sync of the folder.
+    pending: Vec<FolderOp>,
+    /// The result of [`after_any_loss`](Self::after_any_loss) until the next operation.
+    losses: OnceCell<BTreeSet<Files>>,
+}
+
+fn rename(names: &mut BTreeSet<u64>, op: &FolderOp) {
+    match op {
+        FolderOp::Create(base) => drop(names.insert(*base)),
+        FolderOp::Remove(base) => drop(names.remove(base)),
+        _ => {}
+    }
+}
+
+impl Disk {
+    fn with_files(files: &Files) -> Self {
+        let named = files.iter().map(|(&base, bytes)| (base, File::with_content(bytes)));
+        Disk {
+            files: named.collect(),
+            names: files.keys().copied().collect(),
+            ..Disk::default()
+        }
+    }
+
+    fn run(&mut self, op: &FolderOp) {
+        self.losses.take();
+        match op {
+            FolderOp::File(base, op) => {
+                let file = self.files.entry(*base).or_default();
+                match op {
+                    Op::Write { offset, bytes } => file.write(bytes, *offset as usize),
+                    Op::SetLen(len) => file.set_len(*len as usize),
+                    Op::SyncData => file.sync(),
+                    Op::SyncFolder | Op::Promised(_) => {}
+                }
+            }
+            FolderOp::FailedSync(base) => self.files.entry(*base).or_default().fail_sync(0),
+            FolderOp::Create(_) | FolderOp::Remove(_) => self.pending.push(op.clone()),
+            FolderOp::Sync => self.pending.drain(..).for_each(|op| rename(&mut self.names, &op)),
+            FolderOp::Promised(_) => {}
+        }
+    }
+
+    /// The folders that may be left: with any of the names that were not synced, and any state of
+    /// each file.
+    fn after_any_loss(&self) -> &BTreeSet<Files> {
+        self.losses.get_or_init(|| self.make_losses())
+    }
+
+    fn make_losses(&self) -> BTreeSet<Files> {
+        let mut folders = BTreeSet::new();
+        for subset in 0..1_u32 << self.pending.len() {
+            let mut names = self.names.clone();
+            let left = self.pending.iter().enumerate();
+            left.filter(|(index, _)| subset >> index & 1 == 1)
+                .for_each(|(_, op)| rename(&mut names, op));
+            let mut found = vec![Files::new()];
+            for base in names {
+                let file = self.files.get(&base);
+                let states = file.map_or_else(|| vec![Vec::new()], File::contents_after_any_loss);
+                let with = |files: &Files, state: &Vec<u8>| {
+                    let mut files = files.clone();
+                    files.insert(base, state.clone());
+                    files
+                };
+                found = found
+                    .iter()
+                    .flat_map(|files| states.iter().map(move |state| with(files, state)))
+                    .collect();
+            }
+            folders.extend(found);
+        }
+        folders
+    }
+}
+
+/// A copy of the folder on the real disk, with those who read it.
+struct Readers {
+    folder: TempDir,
+    /// The numbers of the records that the follower has returned.
+    followed: Vec<usize>,
+    follower: Option<Follower>,
+    /// The records that were there when the reader was opened.
+    at_opening: Vec<usize>,
+    reader: Option<FolderReader>,
+    /// The files at each look: they determine the state of the reader and the follower.
+    seen: Vec<Files>,
+}
+
+impl Readers {
+    fn new() -> Self {
+        Readers {
+            folder: tempfile::tempdir().expect("a folder"),
+            followed: Vec::new(),
+            follower: None,
+            at_opening: Vec::new(),
+            reader: None,
+            seen: Vec::new(),
+        }
+    }
+
+    fn copy(&mut self, files: Files) {
+        for base in self.seen.last().into_iter().flat_map(BTreeMap::keys) {
+            if !files.contains_key(base) {
+                fs::remove_file(self.folder.path().join(name_of(*base))).expect("a file less");
+            }
+        }
+        write_all(self.folder.path(), &files);
+        self.seen.push(files);
+    }
+}
+
+fn write_all(folder: &std::path::Path, files: &Files) {
+    for (&base, bytes) in files {
+        let mut open = OpenOptions::new();
+        open.write(true).create(true).truncate(false);
+        let mut file = open.open(folder.join(name_of(base))).expect("a file");
+        file.write_all(bytes).expect("bytes");
+        file.set_len(bytes.len() as u64).expect("a length");
+    }
+}
+
+/// Reads to the end. The error, if there is one.
+///
+/// Damage at or after `torn_since` is the rest of an interrupted write, over bytes whose cut had not
+/// been synced.
+fn read_on(reader: &mut FolderReader, torn_since: u64) -> Result<(Records, Option<Error>), String> {
+    let mut found = Vec::new();
+    loop {
+        match reader.next_event() {
+            Ok(Some(Event::Record(record))) => found.push((record.offset, number_of(record.data)?)),
+            Ok(Some(Event::Skipped(region)))
+                if region.reason.severity() == Severity::Corruption && region.begin < torn_since =>
+            {
+                return Err(format!("a reader reports {region:?}"));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok((found, None)),
+            Err(error) => return Ok((found, Some(error))),
+        }
+    }
+}
+
+fn skipping() -> ReadOptions {
+    ReadOptions::default().with_on_corruption(OnCorruption::Skip)
+}
+
+fn data_of(number: usize) -> Vec<u8> {
+    format!("record {number}").into_bytes()
+}
+
+fn number_of(data: &[u8]) -> Result<usize, String> {
+    let number = (0..RECORDS).find(|&number| data_of(number) == data);
+    number.ok_or_else(|| format!("a record that nobody appended: {data:?}"))
+}
+
+/// The offsets and numbers of the records in a folder, as the model's reader finds them.
+fn records_in(files: &Files) -> Result<Records, String> {
+    let mut records = Vec::new();
+    for (base, bytes) in files {
+        for found in read(bytes).0 {
+            records.push((base + found.begin as u64, number_of(&found.payload)?));
+        }
+    }
+    Ok(records)
+}
+
+struct World {
+    options: LogFileOptions,
+    folder: FolderDouble,
+    disk: Disk,
+    /// How many operations of the folder the disk has.
+    ops_done: usize,
+    log: Option<SegmentedLog>,
+    records: Vec<(State, Option<u64>)>,
+    /// Everything before this log offset is known to be durable.
+    durable: u64,
+    /// Records before this log offset may be gone.
+    pruned: u64,
+    readers: Option<Readers>,
+    openings: usize,
+    faults: usize,
+    power_losses: usize,
+    /// The operations of the last call.
+    operations: usize,
+}
+
+impl World {
+    fn new(options: &LogFileOptions) -> Self {
+        World {
+            options: options.clone(),
+            folder: FolderDouble::default(),
+            disk: Disk::default(),
+            ops_done: 0,
+            log: None,
+            records: Vec::new(),
+            durable: 0,
+            pruned: 0,
+            readers: None,
+            openings: 0,
+            faults: 0,
+            power_losses: 0,
+            operations: 0,
+        }
+    }
+
+    /// The actions that are possible now, without faults.
+    fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match &self.log {
+            None if self.openings < OPENINGS => actions.push(Action::Open),
+            None => {}
+            Some(log) => {
+                if !log.has_failed() {
+                    if self.records.len() < RECORDS {
+                        actions.extend([Action::Append, Action::AppendSync]);
+                    }
+                    actions.extend([Action::Sync, Action::Rotate, Action::Prune]);
+                }
+                actions.extend([Action::Close, Action::Kill]);
+            }
+        }
+        if self.power_losses < POWER_LOSSES {
+            let count = self.disk.after_any_loss().len();
+            actions.extend((0..count).map(Action::LosePower));
+        }
+        let looks = self.readers.as_ref().map_or(0, |readers| readers.seen.len());
+        if looks < LOOKS && !self.folder.files().is_empty() {
+            let has_reader = self.readers.as_ref().is_some_and(|readers| readers.reader.is_some());
+            actions.extend([
+                Action::Follow,
+                if has_reader { Action::Read } else { Action::OpenReader },
+            ]);
+        }
+        actions
+    }
+
+    /// The last action, with each fault that it may have.
+    fn faulty(&self, action: Action) -> Vec<Step> {
+        if self.faults == FAULTS {
+            return Vec::new();
+        }
+        let faults =
+            (0..self.operations).flat_map(|operation| [false, true].map(|is_kill| Some(Fault { operation, is_kill })));
+        faults.map(|fault| (action, fault)).collect()
+    }
+
+    fn act(&mut self, (action, fault): Step) -> Result<(), String> {
+        self.operations = 0;
+        match action {
+            Action::LosePower(index) => self.lose_power(index),
+            Action::OpenReader | Action::Read | Action::Follow => return self.look(action),
+            Action::Kill => self.end_process(),
+            _ => {
+                {
+                    let mut state = self.folder.state();
+                    state.calls_left = Some(fault.map_or(MANY, |fault| fault.operation));
+                    state.is_kill = fault.is_some_and(|fault| fault.is_kill);
+                }
+                self.faults += usize::from(fault.is_some());
+                let had_failed = self.log.as_ref().is_some_and(SegmentedLog::has_failed);
+                let result = self.call(action);
+                self.operations = MANY - self.folder.state().calls_left.take().unwrap_or(MANY);
+                if let (Err(error), None, false) = (&result, fault, had_failed) {
+                    return Err(format!("{action:?} fails: {error}"));
+                }
+                if self.folder.state().is_dead {
+                    self.end_process();
+                }
+            }
+        }
+        let ops = self.folder.ops();
+        ops[self.ops_done..].iter().for_each(|op| self.disk.run(op));
+        self.ops_done = ops.len();
+        Ok(())
+    }
+
+    fn call(&mut self, action: Action) -> Result<(), Error> {
+        let options = self.options.clone().with_checkpoint(Some(self.durable));
+        if action == Action::Open {
+            self.openings += 1;
+            self.log = Some(SegmentedLog::open_in(self.folder.arc(), options)?);
+            return Ok(());
+        }
+        let Some(log) = &self.log else {
+            unreachable!("{action:?} without a log")
+        };
+        let number = self.records.len();
+        let is_append = matches!(action, Action::Append | Action::AppendSync);
+        if is_append {
+            self.records.push((State::Unknown, None));
+        }
+        let result = match action {
+            Action::Append => log.append(&data_of(number)).map(Some),
+            Action::AppendSync => log.append_sync(&data_of(number)).map(Some),
+            Action::Sync => log.sync().map(|()| None),
+            Action::Rotate => log.rotate().map(|_| None),
+            Action::Prune => {
+                let base = self.folder.files().keys().last().copied();
+                self.pruned = base.unwrap_or(0);
+                log.prune_before(log.offset()).map(|_| None)
+            }
+            _ => log.close().map(|()| None),
+        };
+        let is_buffering = self.options.flush == FlushPolicy::OnClose;
+        match (&result, is_append) {
+            (Ok(offset), true) => {
+                let state = if is_buffering { State::Buffered } else { State::Written };
+                self.records[number] = (state, *offset);
+            }
+            (Err(_), true) if !is_buffering && !log.has_failed() && !self.folder.state().is_dead => {
+                self.records[number].0 = State::Gone;
+            }
+            _ => {}
+        }
+        let reached = match action {
+            Action::AppendSync | Action::Sync | Action::Rotate => State::Durable,
+            Action::Close => State::Written,
+            _ => State::Unknown,
+        };
+        let durable = log.durable_offset();
+        self.durable = self.durable.max(durable);
+        for (state, offset) in self.records.iter_mut().filter(|(state, _)| *state > State::Unknown) {
+            if result.is_ok() && *state < reached {
+                *state = reached;
+            }
+            if offset.is_some_and(|offset| offset < durable) {
+                *state = State::Durable;
+            }
+        }
+        if action == Action::Close {
+            self.end_process();
+        }
+        result.map(drop)
+    }
+
+    /// The process ends; operations that the log tries when it is dropped have no effect.
+    fn end_process(&mut self) {
+        self.folder.state().is_dead = true;
+        self.log = None;
+        self.folder.state().is_dead = false;
+        for (state, _) in &mut self.records {
+            if *state == State::Buffered {
+                *state = State::Unknown;
+            }
+        }
+    }
+
+    fn lose_power(&mut self, index: usize) {
+        self.end_process();
+        let files = self.disk.after_any_loss().iter().nth(index).expect("a folder").clone();
+        let found = records_in(&files).expect("checked before");
+        for (number, (state, _)) in self.records.iter_mut().enumerate() {
+            let is_found = found.iter().any(|(_, other)| *other == number);
+            let is_pruned = *state == State::Durable;
+            *state = match is_found {
+                true => State::Durable,
+                false if is_pruned => *state,
+                false => State::Gone,
+            };
+        }
+        self.disk = Disk::with_files(&files);
+        self.folder = FolderDouble::with_files(files);
+        (self.ops_done, self.readers) = (0, None);
+        self.power_losses += 1;
+    }
+
+    /// Whether a record that was acknowledged lies between two records, so that it must not be
+    /// omitted.
+    fn has_between(&self, last: usize, next: usize) -> bool {
+        (last + 1..next).any(|number| self.records[number].0 >= State::Written)
+    }
+
+    fn look(&mut self, action: Action) -> Result<(), String> {
+        let files = self.folder.files();
+        let visible: Vec<_> = records_in(&files)?.into_iter().map(|(_, number)| number).collect();
+        let mut readers = self.readers.take().unwrap_or_else(Readers::new);
+        readers.copy(files);
+        let result = match action {
+            Action::OpenReader => {
+                let reader = Reader::open_with(readers.folder.path(), skipping());
+                readers.at_opening = visible;
+                reader
+                    .map(|reader| readers.reader = Some(reader))
+                    .map_err(|error| error.to_string())
+            }
+            Action::Read => self.finish_reading(&mut readers),
+            _ => self.follow(&mut readers, &visible),
+        };
+        self.readers = Some(readers);
+        result
+    }
+
+    fn finish_reading(&self, readers: &mut Readers) -> Result<(), String> {
+        let Some(mut reader) = readers.reader.take() else {
+            return Ok(());
+        };
+        let (found, error) = read_on(&mut reader, u64::MAX)?;
+        let found: Vec<_> = found.into_iter().map(|(_, number)| number).collect();
+        let expected = &readers.at_opening;
+        let is_right = match error.map(|error| error.kind) {
+            None => found.starts_with(expected) && found.windows(2).all(|pair| !self.has_between(pair[0], pair[1])),
+            // A torn tail was cut off meanwhile, by opening the log.
+            Some(ErrorKind::Io { source, .. }) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+                found == *expected
+            }
+            Some(ErrorKind::Pruned { .. }) => expected.starts_with(&found) && self.pruned > 0,
+            Some(other) => return Err(format!("a reader fails: {other}")),
+        };
+        match is_right {
+            true => Ok(()),
+            false => Err(format!("a reader that was opened at {expected:?} returns {found:?}")),
+        }
+    }
+
+    fn follow(&self, readers: &mut Readers, visible: &[usize]) -> Result<(), String> {
+        let follower = match &mut readers.follower {
+            Some(follower) => follower,
+            none => {
+                let options = FollowOptions::default()
+                    .with_on_corruption(OnCorruption::Skip)
+                    .with_retry(u32::MAX, Duration::MAX);
+                let follower = Follower::open_with(readers.folder.path(), options);
+                none.insert(follower.map_err(|error| error.to_string())?)
+            }
+        };
+        let (mut new, mut is_overtaken, mut is_cut) = (Vec::new(), false, false);
+        loop {
+            match follower.poll() {
+                Ok(Poll::Record(record)) => new.push(number_of(record.data)?),
+                Ok(Poll::Skipped(region)) if region.reason.severity() != Severity::Corruption => {}
+                Ok(Poll::NotYet(_)) => break,
+                Ok(Poll::Truncated { .. }) => {
+                    is_cut = true;
+                    break;
+                }
+                Err(Error {
+                    kind: ErrorKind::Pruned { .. },
+                    ..
+                }) => {
+                    is_overtaken = true;
+                    break;
+                }
+                other => return Err(format!("a follower returns {other:?}")),
+            }
+        }
+        let before = readers.followed.len();
+        readers.followed.extend(&new);
+        let followed = &readers.followed;
+        let rest = || visible.iter().filter(|number| followed[..before].last() < Some(number));
+        let from = followed.len().saturating_sub(new.len() + 1);
+        // A file that was removed while it was open is read to its end.
+        let are_in_order = followed.windows(2).all(|pair| pair[0] < pair[1]);
+        let new = new.iter().filter(|number| visible.contains(number));
+        let has_gap = followed[from..]
+            .windows(2)
+            .any(|pair| self.has_between(pair[0], pair[1]));
+        if has_gap || !are_in_order || !is_overtaken && !is_cut && !new.eq(rest()) {
+            return Err(format!("a follower has returned {followed:?}, of {visible:?}"));
+        }
+        if is_overtaken {
+            let next = followed.last().map_or(0, |last| last + 1);
+            let first = visible.first().copied().unwrap_or(self.records.len());
+            if next >= first {
+                return Err(format!("a follower was overtaken after {followed:?}, of {visible:?}"));
+            }
+        }
+        if is_overtaken || is_cut {
+            (readers.follower, readers.followed) = (None, Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Checks the folder, and each one that a loss of power may leave now.
+    fn check(&self, read_before: &mut HashSet<Files>) -> Result<(), String> {
+        let files = self.folder.files();
+        self.check_folder("now", &files, State::Written)?;
+        check_reading(&files, &self.options, read_before, false)?;
+        for files in self.disk.after_any_loss() {
+            self.check_folder("after a loss of power", files, State::Durable)?;
+            check_reading(files, &self.options, read_before, self.power_losses > 0)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the right records are in a folder, if those that are at least `kept` must be.
+    fn check_folder(&self, when: &str, files: &Files, kept: State) -> Result<(), String> {
+        let found = records_in(files)?;
+        let is_right = |&(offset, number): &(u64, usize)| match self.records.get(number) {
+            None | Some((State::Gone, _)) => false,
+            Some((_, known)) => known.is_none_or(|known| known == offset),
+        };
+        let are_in_order = found.windows(2).all(|pair| pair[0].1 < pair[1].1);
+        let first_and_last = found.first().zip(found.last());
+        let is_kept = |(number, (state, offset)): (usize, &(State, Option<u64>))| {
+            let is_within = first_and_last.is_some_and(|(first, last)| first.1 < number && number < last.1);
+            let is_needed = is_within && *state >= State::Buffered
+                || *state >= kept && offset.is_none_or(|offset| offset >= self.pruned);
+            !is_needed || found.iter().any(|(_, other)| *other == number)
+        };
+        if found.iter().all(is_right) && are_in_order && self.records.iter().enumerate().all(is_kept) {
+            return Ok(());
+        }
+        let records = &self.records;
+        Err(format!(
+            "{when} there are {found:?} of {records:?}; {} may be pruned",
+            self.pruned
+        ))
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.folder.files().hash(&mut hasher);
+        self.disk.after_any_loss().hash(&mut hasher);
+        self.disk.files.values().for_each(|file| file.bytes.hash(&mut hasher));
+        format!("{:?} {:?}", self.log, self.disk.pending).hash(&mut hasher);
+        self.records.hash(&mut hasher);
+        (self.durable, self.pruned, self.openings, self.faults, self.power_losses).hash(&mut hasher);
+        if let Some(readers) = &self.readers {
+            let flags = (readers.follower.is_some(), readers.reader.is_some());
+            (flags, &readers.followed, &readers.at_opening, &readers.seen).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+/// The crate's reader finds the same records as the model's, without damage, and so does the log when
+/// it is opened. After a second loss of power, the end may be damaged.
+fn check_reading(
+    files: &Files,
+    options: &LogFileOptions,
+    read_before: &mut HashSet<Files>,
+    may_be_damaged: bool,
+) -> Result<(), String> {
+    if files.is_empty() || !read_before.insert(files.clone()) {
+        return Ok(());
+    }
+    let segments = files.iter().map(|(&offset, bytes)| Segment {
+        offset,
+        len: bytes.len() as u64,
+    });
+    if let Some(region) = breaks(&segments.collect::<Vec<_>>()).next() {
+        return Err(format!("{region:?}"));
+    }
+    let expected = records_in(files)?;
+    let (base, newest) = files.last_key_value().expect("a segment");
+    let end = base + read(newest).0.last().map_or(0, |last| last.end as u64);
+    let folder = tempfile::tempdir().expect("a folder");
+    write_all(folder.path(), files);
+    let mut reader = Reader::open_with(folder.path(), skipping()).map_err(|error| error.to_string())?;
+    let found = read_on(&mut reader, if may_be_damaged { end } else { u64::MAX })?;
+    if found.0 != expected || found.1.is_some() {
+        return Err(format!("a reader returns {found:?}, not {expected:?}"));
+    }
+    let folder = FolderDouble::with_files(files.clone());
+    match SegmentedLog::open_in(folder.arc(), options.clone()) {
+        Ok(log) => drop(log),
+        Err(Error {
+            kind: ErrorKind::Corruption { region, .. },
+            ..
+        }) if may_be_damaged && region.begin >= end => {
+            // Without a second loss, the same files are no such state.
+            read_before.remove(files);
+        }
+        Err(error) => return Err(format!("opening: {error}")),
+    }
+    let found = records_in(&folder.files())?;
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("opening left {found:?} of {expected:?}")),
+    }
+}
+
+// The exploration ---------------------------------------------------------------------------------
+
+fn replay(options: &LogFileOptions, path: &[Step]) -> World {
+    let mut world = World::new(options);
+    for &step in path {
+        world.act(step).expect("it went well before");
+    }
+    world
+}
+
+/// Two segments, with a reader and a follower.
+const BUSY: &[Action] = &[
+    Action::Open,
+    Action::Append,
+    Action::Rotate,
+    Action::Append,
+    Action::Follow,
+    Action::OpenReader,
+];
+
+/// The number of states and of actions, or the shortest way to break a promise.
+fn explore(options: &LogFileOptions, beginning: &[Action], depth: usize) -> Result<(usize, usize), String> {
+    let mut known = HashSet::from([World::new(options).fingerprint()]);
+    let mut frontier: Vec<Vec<Step>> = vec![beginning.iter().map(|&action| (action, None)).collect()];
+    let (mut steps, mut read_before) = (0, HashSet::new());
+    for _ in 0..depth {
+        let mut next = Vec::new();
+        for path in &frontier {
+            let actions = replay(options, path).actions();
+            let mut waiting: Vec<Step> = actions.into_iter().map(|action| (action, None)).collect();
+            while let Some(step) = waiting.pop() {
+                let mut world = replay(options, path);
+                steps += 1;
+                let mut done = world.act(step);
+                if step.1.is_none() {
+                    waiting.extend(world.faulty(step.0));
+                }
+                let is_new = known.insert(world.fingerprint());
+                if is_new {
+                    done = done.and_then(|()| world.check(&mut read_before));
+                }
+                let path: Vec<_> = path.iter().copied().chain([step]).collect();
+                match done {
+                    Ok(()) if is_new => next.push(path),
+                    Ok(()) => {}
+                    Err(broken) => {
+                        let mut text = broken;
+                        path.iter().for_each(|step| _ = write!(text, "\n  {step:?}"));
+                        return Err(text);
+                    }
+                }
+            }
+        }
+        frontier = next;
+    }
+    Ok((known.len(), steps))
+}
+
+fn check_all(dialect: Dialect, segment_len: u64) {
+    let depth = crate::depth();
+    for (beginning, depth) in [(&[][..], depth - 1), (BUSY, depth - 2)] {
+        for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
+            let options = LogFileOptions::default()
+                .with_dialect(dialect)
+                .with_segment_len(segment_len)
+                .with_flush(flush)
+                .with_on_torn_tail(OnTornTail::Truncate);
+            let begun = Instant::now();
+            let explored = explore(&options, beginning, depth);
+            let (states, steps) = explored.unwrap_or_else(|broken| panic!("{dialect:?}, {flush:?}: {broken}"));
+            #[allow(clippy::print_stderr, reason = "`make model` shows it")]
+            {
+                let time = begun.elapsed();
+                eprintln!(
+                    "{states} states by {steps} actions to a depth of {depth}, {time:.1?}: segments, {dialect:?}, {flush:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Two records fit in a segment.
+#[test]
+fn a_log_in_segments_keeps_its_promises_in_every_state() {
+    check_all(Dialect::LEVELDB, 32);
+}
+
+#[test]
+fn a_packed_log_in_segments_keeps_its_promises_in_every_state() {
+    check_all(Dialect::PACKED, 70);
+}
