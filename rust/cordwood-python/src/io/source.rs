@@ -129,7 +129,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
 /// [`open_reader`] for a path, without the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
-    if options.must_look() && options.start > 0 {
+    // A read of a pipe, which may wait, is left to `FileInput`: there, a signal ends it.
+    if options.must_look() && options.start > 0 && reader.file_len().is_some() {
         // It begins in the middle of the file from now on.
         options = options.with_format(reader.format()?);
     }

@@ -147,7 +147,8 @@ impl Reader<StreamSource<FileReader>> {
     /// show the format of the log.
     fn begin_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        if start == 0 {
+        // All bytes of a pipe have to be read, and opening it waits for none of them.
+        if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
         self.open_file(start)?;
