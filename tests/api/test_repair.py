@@ -9,11 +9,11 @@ import random
 
 import pytest
 import reference
-from cases import fragment
 from hypothesis import given
 from hypothesis import strategies as st
 from random_logs import damaged_logs, smashed_logs
 from real_files import ALL
+from suite import fragment
 from support import merged, plain_skipped, written
 
 import cordwood

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import reference
-from cases import fragment
 from hypothesis import given
 from hypothesis import strategies as st
 from random_logs import files
 from real_files import LATE_TIMESTAMPS
+from suite import fragment
 from support import merged, plain_end, plain_skipped
 
 import cordwood

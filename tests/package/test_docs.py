@@ -104,7 +104,7 @@ def printed_by(code, names):
 
 DOCUMENTS = sorted(
     path
-    for folder in ("", "docs", "rust", "tests")
+    for folder in ("", "conformance", "docs", "rust", "tests")
     for path in (ROOT / folder).glob("**/*.md" if folder else "*.md")
     if "target" not in path.parts
 )

@@ -1,0 +1,79 @@
+"""A runner for the reference of the tests: plain Python, for LevelDB's dialect and packed logs."""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path += [str(ROOT / "conformance"), str(ROOT / "tests" / "helpers")]
+
+import reference  # noqa: E402
+from containers import RefusedError  # noqa: E402
+from suite import SEVERITY, crc32c  # noqa: E402
+
+# A `leveldb` that was detected knows the types that later releases of its engines write.
+DIALECTS = {
+    ("leveldb", None): reference.LEVELDB,
+    ("packed", None): reference.PACKED,
+    (None, "leveldb"): reference.DETECTED,
+    (None, "packed"): reference.PACKED,
+}
+OPTIONS = ("start", "end", "record_len_max", "verify_checksums")
+POLICIES = {"skip": {}, "raise": {}, "stop": {"stop": True}, "salvage": {"salvage": True}}
+
+
+def answer(request):
+    """The answer to a request."""
+    named = request.get("dialect")
+    dialect = DIALECTS.get((named, None if named else request.get("detected")))
+    if request["do"] == "write":
+        return write(request) if named in (None, "leveldb") else {"unsupported": "the dialect"}
+    if dialect is None:
+        return {"unsupported": "the dialect"}
+    return read(request, dialect) if request["do"] == "read" else repair(request, dialect)
+
+
+def write(request):
+    Path(request["path"]).write_bytes(reference.encode(map(bytes.fromhex, request["records"])))
+    return {}
+
+
+def read(request, dialect):
+    path = Path(request["path"])
+    options = POLICIES[request["policy"]] | {name: request[name] for name in OPTIONS if name in request}
+    if path.is_dir():
+        files = {int(file.stem): file.read_bytes() for file in path.glob("*.log")}
+        return found(reference.events_of_segments(files, dialect=dialect, **options))
+    answer = found(reference.events(path.read_bytes(), dialect=dialect, **options))
+    if request["policy"] == "raise":
+        answer["raised"] = [begin for _, begin, _, severity in answer["regions"] if severity == "corruption"]
+    return answer
+
+
+def repair(request, dialect):
+    content = Path(request["path"]).read_bytes()
+    answer = found(reference.events(content, salvage=True, repair=True, dialect=dialect))
+    del answer["salvaged"]
+    return answer | {"records": [record[2:] for record in answer["records"]]}
+
+
+def found(events):
+    records, salvaged, regions, end = [], [], [], None
+    try:
+        for event in events:
+            if isinstance(event, reference.Record):
+                records.append([event.offset, event.end_offset, len(event.data), f"{crc32c(event.data):08x}"])
+                if event.salvaged:
+                    salvaged.append(event.offset)
+            elif isinstance(event, reference.Skipped):
+                regions.append([event.reason, event.begin, event.end, SEVERITY[event.reason]])
+            else:
+                end = [event.kind, event.offset]
+    except RefusedError as error:
+        end = ["refused", error.offset]
+    return {"records": records, "salvaged": salvaged, "regions": regions, "end": end}
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)

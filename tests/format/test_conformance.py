@@ -1,0 +1,41 @@
+"""The conformance cases: the package, and the reference that shares no code with it, give the answers of the cases."""
+
+import re
+from pathlib import Path
+
+import cordwood_python
+import pure_python
+import pytest
+import suite
+
+DOCS = Path(__file__).parents[2] / "docs" / "format"
+CASES = suite.all_cases()
+
+
+def rules():
+    """The numbers of the rules of the pages: each begins a line of a table, or is printed bold."""
+    pages = "".join((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in ("reading", "packed", "damage"))
+    return set(re.findall(r"(?:^\| |\*\*)([A-Z]\d+[a-z]?)(?: |\*\*)", pages, re.MULTILINE))
+
+
+def test_no_two_cases_have_one_name():
+    names = [case["name"] for case in CASES]
+    assert len(names) == len(set(names))
+
+
+def test_each_case_shows_rules_of_the_pages():
+    for case in CASES:
+        assert case["rules"], case["name"]
+        assert set(case["rules"]) <= rules(), case["name"]
+
+
+def test_the_severity_of_each_reason_is_that_of_the_page():
+    table = re.findall(r"^\| `(\w+)` \| (\w+) \|", (DOCS / "reading.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert dict(table) == suite.SEVERITY
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
+@pytest.mark.parametrize("runner", [cordwood_python, pure_python], ids=["cordwood", "reference"])
+def test_the_answers_are_those_of_the_case(runner, case, tmp_path, no_log):
+    for task in suite.tasks_of(case, tmp_path):
+        assert suite.differences(task, runner.answer(task.request)) == [], task.name
