@@ -13,6 +13,8 @@ from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import Operation
 from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Report, SkippedRegion, Stat
 from cordwood.typing import (
+    ArrowArrayExportable,
+    ArrowStreamExportable,
     ColumnName,
     CompressionName,
     DecoderName,
@@ -858,21 +860,27 @@ class Writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
         (0, 10)
         """
-    def extend(self, records: Iterable[ReadableBuffer], /) -> int:
-        """Appends all records of an iterable.
+    def extend(self, records: Iterable[ReadableBuffer] | ArrowArrayExportable | ArrowStreamExportable, /) -> int:
+        """Appends all records of an iterable, or of a column of Arrow.
+
+        Of a column of pyarrow, polars and other libraries, no Python object is made for a record.
 
         If it raises, the records before that point are in the log. After a failed write, those that had
         not reached the file, perhaps all of them, are not: `tell` returns where the log ends.
 
         Args:
-            records: An iterable of `bytes` or other buffers.
+            records: An iterable of `bytes` or other buffers; or a column of bytes or text, which has
+                `__arrow_c_array__` or `__arrow_c_stream__`, such as one of a `pyarrow.Table`. Text is
+                appended as UTF-8.
 
         Returns:
             How many records there were.
 
         Raises:
-            OSError: As for `append`.
-            TypeError: A record is not bytes-like, or `records` is a single record or a string.
+            OSError: As for `append`; or the stream of a column failed.
+            TypeError: A record is not bytes-like, or `records` is a single record or a string, or a
+                column of another type, or a table.
+            ValueError: A record of a column is null. The message states its index.
             ClosedError: The writer is closed.
             MemoryError: As for `append`.
 

@@ -69,6 +69,36 @@ class Writable(Protocol):
         ...
 
 
+class ArrowArrayExportable(Protocol):
+    """An object that exports an array of Arrow, such as a `pyarrow.Array`."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Exports it by the Arrow C data interface.
+
+        Args:
+            requested_schema: A capsule of the schema that the consumer prefers. Default: `None`.
+
+        Returns:
+            The capsules of its schema and of its content.
+        """
+        ...
+
+
+class ArrowStreamExportable(Protocol):
+    """An object that exports a stream of Arrow arrays, such as a `pyarrow.ChunkedArray` or a `polars.Series`."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Exports it by the Arrow C stream interface.
+
+        Args:
+            requested_schema: A capsule of the schema that the consumer prefers. Default: `None`.
+
+        Returns:
+            The capsule of the stream.
+        """
+        ...
+
+
 class RangeReadable(Protocol):
     """A file from which any range can be read, such as an object in a store.
 

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
+use crate::arrow::import::Column;
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::{FastAppend, FastClass, Method};
 use crate::interpreter::kept_exception::KeptException;
@@ -22,6 +23,8 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::sink::ObjectOutput;
 use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::{new_int, try_bytes};
+use crate::reader::Reader;
+use crate::reader::record_batch::RecordBatch;
 use crate::values::SkippedRegion;
 use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
 use crate::values::error::{check_signals, check_signals_anywhere, closed, to_python, unsupported};
@@ -320,20 +323,26 @@ impl Writer {
         new_int(py, offset)
     }
 
-    /// Appends all records of an iterable.
+    /// Appends all records of an iterable, or of a column of Arrow.
+    ///
+    /// Of a column of pyarrow, polars and other libraries, no Python object is made for a record.
     ///
     /// If it raises, the records before that point are in the log. After a failed write, those that had
     /// not reached the file, perhaps all of them, are not: `tell` returns where the log ends.
     ///
     /// Args:
-    ///     records: An iterable of `bytes` or other buffers.
+    ///     records: An iterable of `bytes` or other buffers; or a column of bytes or text, which has
+    ///         `__arrow_c_array__` or `__arrow_c_stream__`, such as one of a `pyarrow.Table`. Text is
+    ///         appended as UTF-8.
     ///
     /// Returns:
     ///     How many records there were.
     ///
     /// Raises:
-    ///     OSError: As for `append`.
-    ///     TypeError: A record is not bytes-like, or `records` is a single record or a string.
+    ///     OSError: As for `append`; or the stream of a column failed.
+    ///     TypeError: A record is not bytes-like, or `records` is a single record or a string, or a
+    ///         column of another type, or a table.
+    ///     ValueError: A record of a column is null. The message states its index.
     ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
     ///
@@ -350,10 +359,15 @@ impl Writer {
             )));
         }
         // The length of a list is known without a call, which would cost as much as a short record.
-        match records.cast_exact::<PyList>() {
-            Ok(list) => self.extend_from(py, list.iter().map(Ok)),
-            Err(_) => self.extend_from(py, records.items()?),
+        if let Ok(list) = records.cast_exact::<PyList>() {
+            return self.extend_from(py, list.iter().map(Ok));
         }
+        if !is_log(records)
+            && let Some(column) = Column::of(records)?
+        {
+            return self.extend_from_column(py, column);
+        }
+        self.extend_from(py, records.items()?)
     }
 
     /// The length of the log with all records so far, including those not yet written out.
@@ -721,21 +735,17 @@ impl Writer {
         py: Python<'py>,
         mut records: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     ) -> PyResult<u64> {
-        let count_max = match self.sink {
-            Sink::Disk(_) => FILE_BATCH_COUNT,
-            Sink::Object(_) => OBJECT_BATCH_COUNT,
-        };
         let mut count = 0;
         loop {
             // Records are taken from the iterable without the lock, since that runs Python code,
             // and then appended together.
             let mut batch = Batch::default();
-            let taken = batch.take_from(&mut records, count_max);
+            let taken = batch.take_from(&mut records, self.batch_count());
             // A closed writer is an error even if there is no record, but not in place of the
             // exception of the iterable.
             if !batch.records.is_empty() || (count == 0 && taken.is_ok()) {
                 let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
-                self.with_sink(py, |log| log.extend(&slices), |object| object.writer()?.extend(&slices))?;
+                self.extend_by(py, &slices)?;
                 count += slices.len() as u64;
             }
             if taken? {
@@ -743,6 +753,40 @@ impl Writer {
             }
             // Appending a long list runs no Python code that would check for signals.
             check_signals(py)?;
+        }
+    }
+
+    fn extend_from_column(&self, py: Python<'_>, mut column: Column) -> PyResult<u64> {
+        let mut count = 0;
+        // A closed writer is an error even if there is no record.
+        self.extend_by(py, &[])?;
+        while let Some(array) = column.next(py)? {
+            let mut begin = 0;
+            while begin < array.len() {
+                let (records, fault) = array.records(begin, self.batch_count(), BATCH_LEN);
+                self.extend_by(py, &records)?;
+                begin += records.len();
+                count += records.len() as u64;
+                if let Some(fault) = fault {
+                    return Err(fault.at(count));
+                }
+                check_signals(py)?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Appends these records together, with the interpreter released.
+    fn extend_by(&self, py: Python<'_>, records: &[&[u8]]) -> PyResult<()> {
+        self.with_sink(py, |log| log.extend(records), |object| object.writer()?.extend(records))?;
+        Ok(())
+    }
+
+    /// The number of records that `extend` appends together at most.
+    fn batch_count(&self) -> usize {
+        match self.sink {
+            Sink::Disk(_) => FILE_BATCH_COUNT,
+            Sink::Object(_) => OBJECT_BATCH_COUNT,
         }
     }
 
@@ -863,6 +907,11 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyByteArray>()
         || records.is_instance_of::<PyMemoryView>()
         || records.is_instance_of::<PyString>()
+}
+
+/// Whether this is a part of a log: it exports a table, and iterating over it yields its records.
+fn is_log(records: &Bound<'_, PyAny>) -> bool {
+    records.is_instance_of::<Reader>() || records.is_instance_of::<RecordBatch>()
 }
 
 /// Records that `extend` appends together, with the interpreter released.

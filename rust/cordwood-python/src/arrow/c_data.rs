@@ -1,5 +1,6 @@
 //! The Arrow C Data Interface and its capsules, which pass batches to other libraries without a
-//! copy. The rest of the binding describes arrays with [`Array`] and [`Field`], which are safe.
+//! copy. The rest of the binding describes arrays with [`Array`] and [`Field`], which are safe;
+//! `import.rs` takes those of other libraries.
 //!
 //! The requirements of the interface on a producer, and where each is met:
 //!
@@ -21,6 +22,7 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -32,9 +34,9 @@ use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::BatchBuffer;
 use crate::values::error::EIO;
 
-const ARRAY: &CStr = c"arrow_array";
-const SCHEMA: &CStr = c"arrow_schema";
-const STREAM: &CStr = c"arrow_array_stream";
+pub(super) const ARRAY: &CStr = c"arrow_array";
+pub(super) const SCHEMA: &CStr = c"arrow_schema";
+pub(super) const STREAM: &CStr = c"arrow_array_stream";
 
 /// A column: its name and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,6 +205,14 @@ impl<T, M> Drop for Kept<T, M> {
     }
 }
 
+/// A structure of the interface.
+pub(super) trait Structure {
+    /// One that has been released, and owns no memory. As an array, it is the end of a stream.
+    fn released() -> Self;
+
+    fn is_released(&self) -> bool;
+}
+
 /// The callback `release` of a structure, and its drop, which calls it.
 macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
@@ -219,6 +229,17 @@ macro_rules! released {
             };
             // A panic must not leave this function.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
+        }
+
+        impl Structure for $structure {
+            fn released() -> Self {
+                // SAFETY: its fields are numbers, pointers and callbacks, which may all be null.
+                unsafe { mem::zeroed() }
+            }
+
+            fn is_released(&self) -> bool {
+                self.release.is_none()
+            }
         }
 
         impl Drop for $structure {
@@ -248,47 +269,29 @@ struct KeptArray {
 
 /// `struct ArrowArray` of the interface.
 #[repr(C)]
-struct ArrowArray {
-    length: i64,
-    null_count: i64,
-    offset: i64,
-    n_buffers: i64,
+pub(super) struct ArrowArray {
+    pub(super) length: i64,
+    pub(super) null_count: i64,
+    pub(super) offset: i64,
+    pub(super) n_buffers: i64,
     n_children: i64,
-    buffers: *mut *const c_void,
+    pub(super) buffers: *mut *const c_void,
     children: *mut *mut ArrowArray,
     dictionary: *mut ArrowArray,
     release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
     private_data: *mut c_void,
 }
 
-impl ArrowArray {
-    /// A released array: the end of a stream.
-    fn released() -> Self {
-        ArrowArray {
-            length: 0,
-            null_count: 0,
-            offset: 0,
-            n_buffers: 0,
-            n_children: 0,
-            buffers: ptr::null_mut(),
-            children: ptr::null_mut(),
-            dictionary: ptr::null_mut(),
-            release: None,
-            private_data: ptr::null_mut(),
-        }
-    }
-}
-
 /// `struct ArrowSchema` of the interface.
 #[repr(C)]
-struct ArrowSchema {
-    format: *const c_char,
+pub(super) struct ArrowSchema {
+    pub(super) format: *const c_char,
     name: *const c_char,
     metadata: *const c_char,
     flags: i64,
     n_children: i64,
     children: *mut *mut ArrowSchema,
-    dictionary: *mut ArrowSchema,
+    pub(super) dictionary: *mut ArrowSchema,
     release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
     private_data: *mut c_void,
 }
@@ -340,10 +343,10 @@ pub(crate) struct Failure {
 
 /// `struct ArrowArrayStream` of the interface.
 #[repr(C)]
-struct ArrowArrayStream {
-    get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
-    get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
-    get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
+pub(super) struct ArrowArrayStream {
+    pub(super) get_schema: Option<unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
+    pub(super) get_next: Option<unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
+    pub(super) get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
     release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
     private_data: *mut c_void,
 }
@@ -413,7 +416,7 @@ impl ArrowArrayStream {
 ///
 /// `stream` was made by [`ArrowArrayStream::new`], may have been moved, has not been released, and
 /// is used by no other thread; `out` may be written to, and its old value need not be dropped.
-unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
+unsafe extern "C-unwind" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: the caller's promise; `new` has set `private_data`.
     unsafe {
         let kept = &mut *(*stream).private_data.cast::<KeptStream>();
@@ -424,7 +427,7 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
 /// # Safety
 ///
 /// As for [`get_schema`].
-unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
+unsafe extern "C-unwind" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: as in `get_schema`.
     unsafe {
         let kept = &mut *(*stream).private_data.cast::<KeptStream>();
@@ -471,7 +474,7 @@ pub(crate) fn asks_for_binary(requested: Option<&Bound<'_, PyAny>>, name: &CStr)
     // SAFETY: a capsule with this name contains a schema, by the protocol, and `requested` keeps it
     // alive. If it has been released or moved out, only `release` is read.
     let schema = unsafe { schema.cast::<ArrowSchema>().as_ref() };
-    if schema.release.is_none() || schema.children.is_null() {
+    if schema.is_released() || schema.children.is_null() {
         return Ok(false);
     }
     let is = |text: *const c_char, expected: &CStr| {

@@ -127,7 +127,7 @@ impl<'py> Iterator for Items<'py> {
 }
 
 /// Runs `call`, which only calls a function that may unwind.
-fn guarded(call: impl FnOnce() -> Object) -> Object {
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     let guard = Guard;
     let result = call();
     forget(guard);

@@ -1,0 +1,351 @@
+//! Records in the memory of other libraries, which pass it by the Arrow C Data Interface.
+//!
+//! The requirements of the interface on a consumer, and where each is met:
+//!
+//! - *A structure that is taken over is released once*: [`taken`] sets `release` of the original to
+//!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
+//! - *Memory is used only until it is released*: a record borrows from the [`RecordArray`] that owns
+//!   its array.
+//! - *A stream is used by one thread at a time, and not after its release*: the [`Column`] owns it.
+//!
+//! What an array states is checked before it is used: its counts, that each record is within its
+//! buffer, and that the offsets rise. It cannot be checked, and is the producer's obligation by the
+//! interface, that the pointers are valid, that a buffer is as long as the array's `offset` and
+//! `length` require (the data: as long as the last offset says), and that its bytes do not change
+//! before the release.
+
+#![expect(unsafe_code, reason = "the interface is one of C")]
+
+use std::ffi::{CStr, c_int};
+use std::mem;
+use std::ops::Range;
+use std::slice;
+
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::c_data::{ARRAY, ArrowArray, ArrowArrayStream, ArrowSchema, SCHEMA, STREAM, Structure};
+use crate::interpreter::python_code::{PythonCode, guarded};
+use crate::values::error::{ENOMEM, check_signals};
+
+/// A column of records, one array after another.
+pub(crate) struct Column {
+    layout: Layout,
+    arrays: Arrays,
+}
+
+enum Arrays {
+    One(Option<ArrowArray>),
+    Stream(ArrowArrayStream),
+}
+
+impl Column {
+    /// The column that `object` exports, or `None` if it exports none.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError`: it is neither of bytes nor of text. Exceptions of the object.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let py = object.py();
+        if let Some(export) = object.attribute(intern!(py, "__arrow_c_array__"))? {
+            let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = export.run(())?.extract()?;
+            return Ok(Some(Column {
+                layout: Layout::of(&taken(&schema, SCHEMA)?)?,
+                arrays: Arrays::One(Some(taken(&array, ARRAY)?)),
+            }));
+        }
+        let Some(export) = object.attribute(intern!(py, "__arrow_c_stream__"))? else {
+            return Ok(None);
+        };
+        let mut stream: ArrowArrayStream = taken(&export.run(())?, STREAM)?;
+        let schema = stream.schema(py)?;
+        Ok(Some(Column {
+            layout: Layout::of(&schema)?,
+            arrays: Arrays::Stream(stream),
+        }))
+    }
+
+    /// The next array; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// The failure of a stream. `ValueError`: an array contradicts the interface.
+    pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordArray>> {
+        let array = match &mut self.arrays {
+            Arrays::One(array) => array.take(),
+            Arrays::Stream(stream) => stream.next(py)?,
+        };
+        array.map(|array| RecordArray::new(array, self.layout)).transpose()
+    }
+}
+
+/// How the records of an array are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Consecutive in one buffer, with 32-bit offsets.
+    Offsets32,
+    /// The same with 64-bit offsets.
+    Offsets64,
+    /// Each in a view of 16 bytes if it is short, otherwise in one of several buffers.
+    Views,
+}
+
+impl Layout {
+    fn of(schema: &ArrowSchema) -> PyResult<Self> {
+        if schema.format.is_null() {
+            return Err(malformed("its schema has no format"));
+        }
+        // SAFETY: a format that is not null is text that ends with a zero byte.
+        match unsafe { CStr::from_ptr(schema.format) }.to_bytes() {
+            _ if !schema.dictionary.is_null() => Err(PyTypeError::new_err(
+                "records must be a column of bytes or text, not a dictionary: decode it first",
+            )),
+            b"z" | b"u" => Ok(Layout::Offsets32),
+            b"Z" | b"U" => Ok(Layout::Offsets64),
+            b"vz" | b"vu" => Ok(Layout::Views),
+            b"+s" => Err(PyTypeError::new_err(
+                "records must be a column, not a table: pass one of its columns, of bytes or text",
+            )),
+            format => Err(PyTypeError::new_err(format!(
+                "records must be a column of bytes or text, not of the Arrow format {:?}",
+                String::from_utf8_lossy(format)
+            ))),
+        }
+    }
+
+    /// The number of bytes from one offset or view to the next.
+    fn stride(self) -> usize {
+        match self {
+            Layout::Offsets32 => 4,
+            Layout::Offsets64 => 8,
+            Layout::Views => 16,
+        }
+    }
+}
+
+/// An array of records.
+pub(crate) struct RecordArray {
+    array: ArrowArray,
+    layout: Layout,
+    /// Where its records are in the buffers.
+    range: Range<usize>,
+    /// The length of the data; of views, that of each buffer is read when it is needed.
+    data_len: usize,
+}
+
+impl RecordArray {
+    fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
+        let count = |count: i64| usize::try_from(count).ok();
+        let (begin, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
+        // More would not fit into memory, so that no address below can overflow.
+        let end = begin
+            .checked_add(len)
+            .filter(|&end| end < isize::MAX as usize / layout.stride());
+        // Validity, offsets and data; or validity, views, any number of data, and their lengths.
+        let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
+            return Err(malformed("an array states impossible counts"));
+        };
+        let mut checked = RecordArray {
+            array,
+            layout,
+            range: begin..end,
+            data_len: 0,
+        };
+        if checked.len() > 0 {
+            if checked.buffer(1).is_null() || (checked.array.null_count > 0 && checked.buffer(0).is_null()) {
+                return Err(malformed("an array lacks a buffer"));
+            }
+            if layout != Layout::Views {
+                let data_len = checked.offset(end);
+                checked.data_len = data_len.ok_or_else(|| malformed("the last offset of an array is negative"))?;
+            }
+        }
+        Ok(checked)
+    }
+
+    /// The number of records.
+    pub(crate) fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// The records from index `begin` on: at most `count_max`, and none after the one with which they
+    /// are `len_max` bytes; or those before a fault.
+    pub(crate) fn records(&self, begin: usize, count_max: usize, len_max: usize) -> (Vec<&[u8]>, Option<Fault>) {
+        let mut records = Vec::with_capacity(count_max.min(self.len() - begin));
+        let mut len = 0;
+        for at in self.range.clone().skip(begin).take(count_max) {
+            match self.record(at) {
+                Ok(record) => {
+                    records.push(record);
+                    len += record.len();
+                }
+                Err(fault) => return (records, Some(fault)),
+            }
+            if len >= len_max {
+                break;
+            }
+        }
+        (records, None)
+    }
+
+    /// The record at this index of the buffers, which is in the range.
+    fn record(&self, at: usize) -> Result<&[u8], Fault> {
+        if self.is_null(at) {
+            return Err(Fault::Null);
+        }
+        let record = match self.layout {
+            Layout::Views => self.viewed(at),
+            _ => self.between_offsets(at),
+        };
+        record.ok_or(Fault::OutOfBounds)
+    }
+
+    fn is_null(&self, at: usize) -> bool {
+        let validity = self.buffer(0);
+        // SAFETY: the buffer has a bit for each value before the end of the range, in which `at` is.
+        self.array.null_count != 0 && !validity.is_null() && unsafe { *validity.add(at / 8) } >> (at % 8) & 1 == 0
+    }
+
+    /// The offset at this index, at most the end of the range; `None` if it is negative.
+    fn offset(&self, at: usize) -> Option<usize> {
+        let offsets = self.buffer(1);
+        // SAFETY: the buffer has an offset for each value before the end of the range, and one more.
+        // It may not be aligned.
+        unsafe {
+            match self.layout {
+                Layout::Offsets32 => offsets.cast::<i32>().add(at).read_unaligned().try_into().ok(),
+                _ => offsets.cast::<i64>().add(at).read_unaligned().try_into().ok(),
+            }
+        }
+    }
+
+    /// The record between the offset at this index and the next; `None` if they fall, or if it is
+    /// outside of the data.
+    fn between_offsets(&self, at: usize) -> Option<&[u8]> {
+        let (begin, end) = (self.offset(at)?, self.offset(at + 1)?);
+        let len = end.checked_sub(begin).filter(|_| end <= self.data_len)?;
+        self.part(2, begin, len)
+    }
+
+    /// The record of the view at this index; `None` if it is outside of its buffer.
+    fn viewed(&self, at: usize) -> Option<&[u8]> {
+        // SAFETY: the buffer has a view of 16 bytes for each value before the end of the range.
+        let view = unsafe { &*self.buffer(1).add(at * 16).cast::<[u8; 16]>() };
+        let number =
+            |at: usize| usize::try_from(i32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]])).ok();
+        let len = number(0)?;
+        if len <= 12 {
+            return Some(&view[4..4 + len]);
+        }
+        // The lengths of the data buffers are in the last buffer.
+        let lens = usize::try_from(self.array.n_buffers).ok()? - 1;
+        let (index, begin) = (number(8)?, number(12)?);
+        let lens_buffer = self.buffer(lens).cast::<i64>();
+        if index >= lens - 2 || lens_buffer.is_null() {
+            return None;
+        }
+        // SAFETY: there is a length for each data buffer.
+        let buffer_len = usize::try_from(unsafe { lens_buffer.add(index).read_unaligned() }).ok()?;
+        if begin.checked_add(len)? > buffer_len {
+            return None;
+        }
+        self.part(2 + index, begin, len)
+    }
+
+    /// Bytes of a data buffer, within which they must be; `None` if there is no such buffer.
+    fn part(&self, buffer: usize, begin: usize, len: usize) -> Option<&[u8]> {
+        let data = self.buffer(buffer);
+        if len == 0 {
+            return Some(&[]);
+        }
+        // SAFETY: the caller has checked that `begin + len` is at most the length of the buffer, whose
+        // bytes stay unchanged until the array is released: it is borrowed.
+        (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(begin), len) })
+    }
+
+    /// The address of a buffer, of which the array has more than `index`; null if it is absent.
+    fn buffer(&self, index: usize) -> *const u8 {
+        // SAFETY: `n_buffers`, which is more than `index`, is the number of pointers.
+        unsafe { *self.array.buffers.add(index) }.cast()
+    }
+}
+
+/// Why a record cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Null,
+    OutOfBounds,
+}
+
+impl Fault {
+    /// The exception for the record at `index` of a column.
+    pub(crate) fn at(self, index: u64) -> PyErr {
+        PyValueError::new_err(match self {
+            Fault::Null => format!("the record at index {index} of the column is null"),
+            Fault::OutOfBounds => format!("the record at index {index} of the column is not within its buffer"),
+        })
+    }
+}
+
+#[cold]
+fn malformed(fault: &str) -> PyErr {
+    PyValueError::new_err(format!("the column is not valid Arrow: {fault}"))
+}
+
+impl ArrowArrayStream {
+    fn schema(&mut self, py: Python<'_>) -> PyResult<ArrowSchema> {
+        let mut schema = ArrowSchema::released();
+        let Some(get_schema) = self.get_schema else {
+            return Err(malformed("a stream has no function get_schema"));
+        };
+        // SAFETY: the stream has not been released, and no other thread uses it; `schema` may be
+        // written to, and needs no release.
+        let errno = py.detach(|| guarded(|| unsafe { get_schema(self, &mut schema) }));
+        self.check(py, errno)?;
+        Ok(schema)
+    }
+
+    fn next(&mut self, py: Python<'_>) -> PyResult<Option<ArrowArray>> {
+        let mut array = ArrowArray::released();
+        let Some(get_next) = self.get_next else {
+            return Err(malformed("a stream has no function get_next"));
+        };
+        // SAFETY: as in `schema`.
+        let errno = py.detach(|| guarded(|| unsafe { get_next(self, &mut array) }));
+        self.check(py, errno)?;
+        Ok((!array.is_released()).then_some(array))
+    }
+
+    fn check(&mut self, py: Python<'_>, errno: c_int) -> PyResult<()> {
+        if errno == 0 {
+            return Ok(());
+        }
+        // Ctrl-C may have ended the producer's own work.
+        check_signals(py)?;
+        // SAFETY: the stream has not been released, and its last call has failed.
+        let text = self
+            .get_last_error
+            .map(|get| unsafe { get(self) })
+            .filter(|text| !text.is_null());
+        // SAFETY: the text ends with a zero byte, and is valid until the next call.
+        let text = text.map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        Err(match errno {
+            ENOMEM => PyMemoryError::new_err(()),
+            _ => PyOSError::new_err((errno, text.unwrap_or_else(|| "the stream of records failed".to_owned()))),
+        })
+    }
+}
+
+/// Moves a structure out of its capsule, which must have this name.
+fn taken<T: Structure>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<T> {
+    let structure = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
+    // SAFETY: a capsule with this name contains this structure, by the protocol, and `capsule` keeps it
+    // alive. No code of another library runs while it is borrowed.
+    let taken = mem::replace(unsafe { structure.cast::<T>().as_mut() }, T::released());
+    if taken.is_released() {
+        return Err(malformed("its capsule has been used before"));
+    }
+    Ok(taken)
+}
