@@ -1,6 +1,7 @@
-"""stdin that does not block, as some programs leave it to those that they start: no end of it is made up."""
+"""stdin that does not block, as some programs leave it to those that they start, and stdin that waits for bytes."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -38,3 +39,32 @@ def test_a_pipe_that_does_not_block_is_refused(command, tmp_path):
     message = "cordwood: <stdin>: it is in non-blocking mode, where a read may return no bytes before the end\n"
     assert (done.returncode, done.stderr) == (1, message)
     assert not (tmp_path / "new").exists()
+
+
+# The handler of a signal that comes just before the system call is due, and the call waits: so it is, too, if another
+# thread gets the signal.
+SIGNAL_THAT_ENDS_NO_READ = """
+import signal, sys, threading
+from cordwood.cli import main
+
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+threading.Timer(0.5, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("command", ["convert - new.csv", "salvage - new"])
+def test_a_signal_that_ends_no_read_ends_the_command(command, tmp_path):
+    outer, inner = os.pipe()
+    os.write(inner, reference.encode([b"1", b"2"]))
+    with subprocess.Popen(
+        [sys.executable, "-c", SIGNAL_THAT_ENDS_NO_READ, *command.split()], cwd=tmp_path, stdin=outer
+    ) as process:
+        try:
+            # The pipe stays open, so its end is not why the command ends.
+            assert process.wait(60) == -signal.SIGTERM
+        finally:
+            process.kill()
+            os.close(outer)
+            os.close(inner)
+    assert list(tmp_path.iterdir()) == []

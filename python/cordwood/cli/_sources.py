@@ -6,10 +6,12 @@ import argparse
 import contextlib
 import errno
 import os
+import select
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BufferedReader, RawIOBase
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import cordwood
@@ -33,7 +35,9 @@ from cordwood.cli._output import STDOUT, print_json
 from cordwood.cli._terminal import print_folded, red
 
 if TYPE_CHECKING:
-    from io import BufferedReader
+    from io import FileIO
+
+    from _typeshed import WriteableBuffer
 
     from cordwood.typing import Source
 
@@ -53,6 +57,28 @@ def _report_same(name: str, first: str) -> None:
     complain(f"{display_name(name)}: the same file as {display_name(first)}")
 
 
+class _Pipe(RawIOBase):
+    """stdin, if it cannot seek: a read waits for bytes at most a second at a time.
+
+    Python runs the handlers of signals between two calls. A signal that comes just before a system call that waits does
+    not end it: without a limit, the command would go on waiting, for bytes that may never come.
+    """
+
+    def __init__(self, raw: FileIO) -> None:
+        self._raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        while not select.select([self._raw], [], [], 1)[0]:
+            pass
+        return self._raw.readinto(buffer)
+
+
 def stdin() -> BufferedReader:
     """stdin, for data.
 
@@ -69,7 +95,12 @@ def stdin() -> BufferedReader:
     if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
         text = "it is in non-blocking mode, where a read may return no bytes before the end"
         raise OSError(errno.EAGAIN, text, name)
-    return cast("BufferedReader", sys.stdin.buffer)
+    buffered = cast("BufferedReader", sys.stdin.buffer)
+    return (
+        buffered
+        if sys.platform == "win32" or buffered.seekable()
+        else BufferedReader(_Pipe(cast("FileIO", buffered.raw)))
+    )
 
 
 def stdin_or_path(name: str) -> Source:
