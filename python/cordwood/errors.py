@@ -119,7 +119,7 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is not a log, a log that cannot be appended to or packed, or a packed log of a later version.
+    """A file that is not a log, a log that cannot be appended to or packed, or a log of a later version.
 
     To read an unrecognised file as a log, pass `dialect`.
 

@@ -111,9 +111,11 @@ impl Mark {
         if version != VERSION {
             return Some(Unsupported::PackedVersion { version, offset });
         }
-        Codec::from_byte(codec)
-            .is_none()
-            .then_some(Unsupported::Codec { codec, offset })
+        let is_unknown = Codec::from_byte(codec).is_none();
+        is_unknown.then_some(Unsupported::Codec {
+            codec: codec.into(),
+            offset,
+        })
     }
 
     /// How the log's writer compresses containers.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::container::Mark;
-use crate::dialect::{Compression, Metadata, ZSTD};
+use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 
 /// The facts about the log in the part that has been read. Only RocksDB's logs contain such
 /// metadata.
@@ -24,8 +24,6 @@ pub struct LogInfo {
     /// recycled and no record has been written to this log yet, or the number that was given or is
     /// in the file's name does not match the contents.
     pub other_log_number: Option<u32>,
-    /// Whether a record, or the record that declares compression, has been read.
-    pub(crate) has_begun: bool,
 }
 
 /// The statement of a log about its predecessor.
@@ -57,10 +55,6 @@ impl LogInfo {
         self.compression.is_some()
     }
 
-    pub(crate) fn has_known_compression(&self) -> bool {
-        self.compression == Some(u32::from_le_bytes(ZSTD))
-    }
-
     /// Applies a metadata record with this payload. Returns whether it is canonical: as an engine
     /// would write it.
     pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> bool {
@@ -73,15 +67,13 @@ impl LogInfo {
         }
     }
 
-    /// Allowed once, before all records. A later one is applied anyway, as in RocksDB.
+    /// Zstd, or none, which changes nothing: a compression that was named is used.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
-        let Some(compression) = payload.first_chunk().copied().map(u32::from_le_bytes) else {
-            return false;
-        };
-        // 0 is no compression.
-        self.compression = (compression != 0).then_some(compression);
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
-        is_first && payload.len() == ZSTD.len()
+        let is_zstd = payload == ZSTD;
+        if is_zstd {
+            self.compression = Some(u32::from_le_bytes(ZSTD));
+        }
+        is_zstd || payload == NO_COMPRESSION
     }
 
     /// Pairs of a column family and a nonzero length. They are added to those of earlier records.

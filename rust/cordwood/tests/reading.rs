@@ -392,6 +392,114 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     }
 }
 
+/// A range that begins later looks for it there, and nowhere else.
+#[test]
+fn only_the_first_fragment_of_a_log_states_its_compression() {
+    let full = |data: &[u8]| Wire::Plain.full(data);
+    let numbers = [&[7, 0, 0, 0][..], &[5, 0, 0, 0], &[0, 0, 0, 0], &[7, 0, 0, 0, 0], &[7]];
+    let mut damaged_block = full(&[b'x'; BLOCK - 7]);
+    damaged_block[100] ^= 1;
+    // A record, metadata, an older log's record, or a damaged block precedes it.
+    let before = [
+        full(b"first"),
+        Wire::Plain.fragment(10, &[1, 0, 0, 0, 8, 0]),
+        Wire::Plain.fragment(200, b"of a later version"),
+        Wire::Recyclable(3).full(b"older"),
+        damaged_block,
+    ];
+    for (number, before) in numbers
+        .iter()
+        .flat_map(|number| before.iter().map(move |before| (number, before)))
+    {
+        let mut file = [&before[..], &Wire::Plain.fragment(9, number)].concat();
+        let begin = file.len();
+        for record in [b"second", b"third!"] {
+            file.extend(full(record));
+        }
+        let second = (begin as u64, b"second".to_vec());
+        let third = (begin as u64 + 13, b"third!".to_vec());
+        let options = skip().with_dialect(Dialect::ROCKSDB);
+        let (records, reasons) = read(&file, &options);
+        assert!(
+            records.ends_with(&[second.clone(), third.clone()]),
+            "{number:?} {records:?}"
+        );
+        assert!(reasons.contains(&"bad_metadata"), "{number:?} {reasons:?}");
+        for begin in [second.0, third.0] {
+            let range = options.clone().with_range(begin..);
+            let after: Vec<_> = records.iter().filter(|record| record.0 >= begin).cloned().collect();
+            assert_eq!(read(&file, &range), (after.clone(), vec![]), "{number:?}, from {begin}");
+            let mut stream = Reader::new(&file[..], range);
+            assert_eq!(
+                read_all(&mut stream).0.len(),
+                after.len(),
+                "{number:?}, stream from {begin}"
+            );
+        }
+        let parts = ops::split_ranges(&options, Some(file.len() as u64), NonZeroUsize::new(3).unwrap());
+        let divided: Vec<_> = parts.iter().flat_map(|part| read(&file, part).0).collect();
+        assert_eq!(divided, records, "{number:?}");
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.log");
+        std::fs::write(&path, &file).unwrap();
+        for start in [0, second.0] {
+            let options = FollowOptions::default()
+                .with_dialect(Dialect::ROCKSDB)
+                .with_on_corruption(OnCorruption::Skip)
+                .with_retry(0, Duration::ZERO)
+                .with_start(start);
+            let mut follower = Follower::open_with(&path, options).unwrap();
+            let mut followed = Vec::new();
+            loop {
+                match follower.poll().unwrap() {
+                    Poll::Record(record) => followed.push((record.offset, record.data.to_vec())),
+                    Poll::Skipped(_) => {}
+                    _ => break,
+                }
+            }
+            assert!(
+                followed.ends_with(&[second.clone(), third.clone()]),
+                "{number:?}, {start}: {followed:?}"
+            );
+        }
+        let copy = folder.path().join("salvaged.log");
+        let options = SalvageOptions::default().with_dialect(Dialect::ROCKSDB);
+        ops::salvage_file(&path, &copy, &options).unwrap();
+        let salvaged = read(&std::fs::read(&copy).unwrap(), &skip().with_dialect(Dialect::ROCKSDB)).0;
+        assert_eq!(
+            salvaged.iter().map(|record| &record.1).collect::<Vec<_>>(),
+            records.iter().map(|record| &record.1).collect::<Vec<_>>(),
+            "{number:?}"
+        );
+    }
+}
+
+/// Its records cannot be distinguished from damage, whether or not a range begins after the statement.
+#[test]
+fn a_log_that_states_an_unknown_compression_is_refused() {
+    let file = [Wire::Plain.fragment(9, &[4, 0, 0, 0]), Wire::Plain.full(b"a frame")].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("000001.log");
+    std::fs::write(&path, &file).unwrap();
+    let message = "at offset 0, the codec is 4, which this release does not know";
+    for options in [skip(), skip().with_dialect(Dialect::ROCKSDB)] {
+        for options in [options.clone(), options.clone().with_range(11..)] {
+            let error = Reader::from_slice(&file, options.clone()).next_event().unwrap_err();
+            assert_eq!((error.to_string().as_str(), error.offset()), (message, Some(0)));
+            let mut reader = Reader::new(&file[..], options.clone());
+            assert_eq!(reader.next_event().unwrap_err().to_string(), message);
+            assert!(ops::verify(SliceSource::new(&file), &options).is_err());
+        }
+    }
+    let mut follower = Follower::open(&path).unwrap();
+    assert!(follower.poll().unwrap_err().to_string().ends_with(message));
+    assert!(ops::salvage_file(&path, folder.path().join("new.log"), &SalvageOptions::default()).is_err());
+    // In another dialect it is a fragment of an unknown type.
+    let leveldb = read(&file, &skip().with_dialect(Dialect::LEVELDB));
+    assert_eq!(leveldb, (vec![(11, b"a frame".to_vec())], vec!["unknown_kind"]));
+}
+
 /// How records are compressed is stated once, at the beginning. Fragments after damage do not
 /// change it.
 #[test]

@@ -73,6 +73,9 @@ fuzz_target!(|input: Input<'_>| {
             }
         }
     }
+    if read::is_refused(file, &options) {
+        return;
+    }
     let format = match Reader::from_slice(file, options.clone()).format() {
         Ok(format) => format,
         Err(Error {
@@ -83,9 +86,6 @@ fuzz_target!(|input: Input<'_>| {
     };
 
     if read::begins_after_end(file, &options) {
-        return;
-    }
-    if read::is_refused(file, &options) {
         return;
     }
 

@@ -84,7 +84,7 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
     };
     if codec != STORED && codec != ZSTD {
         return match is_trusted {
-            true => Err(Refused::Codec(codec, begin)),
+            true => Err(Refused::Codec(codec.into(), begin)),
             false => whole(Reason::UnsupportedCompression),
         };
     }

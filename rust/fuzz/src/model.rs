@@ -37,7 +37,7 @@ pub enum Refused {
     /// A mark of this version.
     Version(u8, u64),
     /// A mark or a container with this codec.
-    Codec(u8, u64),
+    Codec(u32, u64),
     /// The frame of a container, after which the frames state too much together.
     OverBudget(u64),
 }
@@ -366,7 +366,7 @@ fn mark(payload: &[u8], begin: u64, is_trusted: bool) -> What<'static> {
     match payload {
         [b'c', b'o', b'r', b'd', b'w', b'o', b'o', b'd', version, codec, ..] if is_trusted => match (version, codec) {
             (1, 0 | 1) => skip(Reason::Metadata { kind: MARK }),
-            (1, &codec) => What::Refused(Refused::Codec(codec, begin)),
+            (1, &codec) => What::Refused(Refused::Codec(codec.into(), begin)),
             (&version, _) => What::Refused(Refused::Version(version, begin)),
         },
         _ => skip(Reason::BadMetadata { kind: MARK }),

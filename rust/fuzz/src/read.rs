@@ -133,11 +133,15 @@ pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: u
     (events, end.expect("a log that is read"))
 }
 
-/// Whether the log is refused: damage may have made a container of another codec.
+/// Whether the log is refused: damage may have made a container, or a statement of the compression, of
+/// another codec.
 pub fn is_refused(file: &[u8], options: &ReadOptions) -> bool {
     let options = options.clone().with_range(..).with_on_corruption(OnCorruption::Skip);
     let mut reader = Reader::from_slice(file, options.clone());
-    reader.format().is_ok() && attempt(&mut reader, &options, file.len()).1.is_err()
+    match reader.format() {
+        Ok(_) => attempt(&mut reader, &options, file.len()).1.is_err(),
+        Err(error) => refusal(&error).is_some(),
+    }
 }
 
 /// All events of a reader whose reads fail now and then.

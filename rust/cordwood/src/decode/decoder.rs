@@ -222,7 +222,7 @@ impl Decoder {
             compression: if self.format.dialect.is_packed() {
                 self.format.compression
             } else {
-                self.info.has_known_compression().then_some(Compression::Zstd)
+                self.info.is_compressed().then_some(Compression::Zstd)
             },
             ..self.format
         }
@@ -270,9 +270,6 @@ impl Decoder {
         self.salvaged = Salvaged::default();
         self.recycled.forget_end();
         self.ending = Ending::default();
-        // The metadata before the first record is at the beginning of the log, and is read again
-        // there.
-        self.info.has_begun &= offset > self.format.dialect.origin();
     }
 
     /// As [`seek`](Self::seek), to where a record was refused as too large: its rest is expected.

@@ -298,7 +298,6 @@ impl Decoder {
             Pushed::Pending => None,
             Pushed::Record { begin, is_joined } => {
                 self.ending.torn_since = None;
-                self.info.has_begun = true;
                 self.record_form = form;
                 self.stored = if is_joined {
                     let (header_len, payload_len) = (self.assembler.joined_header_len(), self.assembler.joined_len());
@@ -351,7 +350,7 @@ impl Decoder {
                 unreachable!("a compressed record is joined, and unpacked once")
             }
         };
-        match self.unpacker.unpack(span, frame, self.info.has_known_compression()) {
+        match self.unpacker.unpack(span, frame) {
             Unpacked::Record(span) => Step::Record(span),
             Unpacked::Skipped(region) => self.skip(region),
             Unpacked::Refused(refused) => {
@@ -497,13 +496,14 @@ impl Decoder {
     /// Applies the metadata record that `bytes`, at the offset `begin`, begin with. Returns whether
     /// it is as an engine would write it.
     fn apply(&mut self, metadata: Metadata, begin: u64, bytes: &[u8], payload: &[u8]) -> bool {
-        // A log states its compression before its first record; it is applied even if it comes
-        // later. But metadata found after damage, or with a wrong checksum if checksums are not
-        // verified, must not change how the following blocks are read.
+        // Metadata found after damage, or with a wrong checksum if checksums are not verified, must
+        // not change how the following blocks are read. And a log states its compression in its first
+        // fragment, where a range that begins later looks for it.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&begin);
         let is_believed = match metadata {
-            Metadata::SetCompression | Metadata::Mark => is_valid && !is_salvaged,
+            Metadata::SetCompression => is_valid && begin == self.format.dialect.origin(),
+            Metadata::Mark => is_valid && !is_salvaged,
             Metadata::LateSetCompression | Metadata::TimestampSizes | Metadata::Predecessor => true,
         };
         let is_canonical = is_believed && self.info.apply(metadata, payload);

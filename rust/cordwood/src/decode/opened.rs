@@ -318,7 +318,7 @@ impl Decoder {
             let unsupported = match codec {
                 Some(_) => Unsupported::ZstdFeature,
                 None => Unsupported::Codec {
-                    codec: byte,
+                    codec: byte.into(),
                     offset: begin,
                 },
             };

@@ -128,7 +128,6 @@ impl Decoder {
         self.run.find(self.offset, bytes, self.policy.verify_checksums);
         let first = self.peek_of_run()?;
         self.recycled.form = Some(Form::Plain);
-        self.info.has_begun = true;
         self.note_own();
         self.is_inside = false;
         self.ending.torn_since = None;

@@ -93,15 +93,10 @@ impl Unpacker {
     }
 
     /// Decompresses the record at `span`, which is stored in the file as `frame`.
-    /// `has_known_compression` says whether the compression of the log is one that can be undone.
     #[cold]
-    pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8], has_known_compression: bool) -> Unpacked {
-        let decompressed = if has_known_compression {
-            let total_max = self.budget(span);
-            self.decompressor.decompress(frame, self.record_len_max, total_max)
-        } else {
-            Err(Failed::Skipped(Reason::UnsupportedCompression))
-        };
+    pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8]) -> Unpacked {
+        let total_max = self.budget(span);
+        let decompressed = self.decompressor.decompress(frame, self.record_len_max, total_max);
         match self.contents(span, decompressed) {
             Contents::Data => Unpacked::Record(RecordSpan {
                 data_at: DataAt::Unpacked,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::by_file_header::{nearest_file_header, of_file_header};
 use crate::container::{Codec, Mark};
 use crate::damage::Scanner;
-use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Unsupported, Valid, ZSTD};
+use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, NO_COMPRESSION, Role, Unsupported, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind};
 use crate::fragment::is_written;
 
@@ -50,18 +50,25 @@ fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     }
 }
 
-/// Checks that this release reads a packed log that begins with `head`: a range that does not contain
-/// its mark is no more readable than one that does.
-pub(crate) fn check_mark(head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
-    let dialect = Dialect::PACKED;
-    let mark = dialect
-        .valid(head, true)
-        .filter(|valid| valid.role == Role::Metadata(Metadata::Mark))
-        .and_then(|valid| Mark::decode(&head[valid.form.header_len()..valid.end]));
-    match mark.and_then(|mark| mark.unsupported(0)) {
-        Some(unsupported) => Err((dialect, unsupported)),
-        None => Ok(()),
-    }
+/// Checks that this release reads a log in this format that begins with `head`: the first fragment of
+/// a packed log, or of a compressed one, states the codec. A range that does not contain that fragment
+/// is no more readable than one that does.
+pub(crate) fn check_beginning(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
+    let dialect = format.dialect;
+    let Some(valid) = dialect.valid(head, true) else {
+        return Ok(());
+    };
+    let payload = &head[valid.form.header_len()..valid.end];
+    let unsupported = match valid.role {
+        Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
+        // A compression that was named is used, whichever is stated.
+        Role::Metadata(Metadata::SetCompression) if !format.is_zstd() && payload != NO_COMPRESSION => {
+            let codec = payload.try_into().map(u32::from_le_bytes);
+            codec.ok().map(|codec| Unsupported::Codec { codec, offset: 0 })
+        }
+        _ => None,
+    };
+    unsupported.map_or(Ok(()), |unsupported| Err((dialect, unsupported)))
 }
 
 /// The format of a packed log whose first fragment, of this kind, is one of a container.

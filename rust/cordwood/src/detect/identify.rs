@@ -132,7 +132,8 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
             continue;
         };
         number = number.or_else(|| Dialect::log_number_at(block, valid.form));
-        if valid.role == Role::Metadata(Metadata::SetCompression) && block[HEADER_LEN..valid.end] == ZSTD {
+        let is_first = begin == 0;
+        if is_first && valid.role == Role::Metadata(Metadata::SetCompression) && block[HEADER_LEN..valid.end] == ZSTD {
             found = found.with_compression(Compression::Zstd);
         }
         is_found = matches!(valid.role, Role::Fragment(_));

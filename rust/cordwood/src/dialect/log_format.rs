@@ -265,12 +265,13 @@ pub enum Unsupported {
         /// File offset of the mark.
         offset: u64,
     },
-    /// A container of a packed log is stored by a codec that this release does not know.
+    /// A container of a packed log is stored, or the records of a log of RocksDB are compressed, by a
+    /// codec that this release does not know.
     #[non_exhaustive]
     Codec {
         /// The number of the codec.
-        codec: u8,
-        /// File offset of the container, or of the mark that states the codec.
+        codec: u32,
+        /// File offset of the container, or of the fragment that states the codec.
         offset: u64,
     },
 }

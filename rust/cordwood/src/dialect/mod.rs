@@ -18,7 +18,7 @@ mod wandb;
 pub(crate) use log_format::GivenFormat;
 pub use log_format::{Compression, LogFormat, Unsupported};
 pub(crate) use packed::{MARK, MARK_LEN};
-pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
+pub(crate) use rocksdb::{NO_COMPRESSION, SET_ZSTD, ZSTD};
 
 use crate::checksum::Checksum;
 use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};

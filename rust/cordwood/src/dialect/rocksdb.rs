@@ -103,6 +103,9 @@ impl Dialect {
 /// value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
 pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 
+/// The payload if records are not compressed.
+pub(crate) const NO_COMPRESSION: [u8; 4] = [0; 4];
+
 /// The type and payload of that record.
 pub(crate) const SET_ZSTD: (u8, [u8; 4]) = (SET_COMPRESSION, ZSTD);
 

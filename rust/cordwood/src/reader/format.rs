@@ -2,7 +2,7 @@
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
-use crate::detect::{PartialDetection, check_mark, identify, of_rest};
+use crate::detect::{PartialDetection, check_beginning, identify, of_rest};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
@@ -89,8 +89,8 @@ impl<S: Source> Reader<S> {
         let detected = detected.or(self.detected);
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;
-        if format.dialect.is_packed() && window.offset == origin {
-            unsupported(check_mark(window.bytes), path)?;
+        if window.offset == origin {
+            unsupported(check_beginning(format, window.bytes), path)?;
         }
         let mut decoder = Decoder::unchecked(&self.options.clone().with_format(format)).leaving_in_window();
         decoder.set_keeps_data(self.decoder.keeps_data());

@@ -4,7 +4,7 @@
 use super::Follower;
 use super::follower::State;
 use crate::detect::{
-    DETECT_LEN, PartialDetection, begins_undamaged, check_mark, ends_in_first_fragment, identify, log_number_of,
+    DETECT_LEN, PartialDetection, begins_undamaged, check_beginning, ends_in_first_fragment, identify, log_number_of,
     shown_dialect,
 };
 use crate::dialect::{Dialect, LogFormat};
@@ -47,9 +47,7 @@ impl Follower {
         trace!("follow: from {} bytes: {detected:?}", head.len());
         match detected {
             PartialDetection::Log(format) => {
-                if format.dialect.is_packed() {
-                    unsupported(check_mark(&head), Some(&self.file.path))?;
-                }
+                unsupported(check_beginning(format, &head), Some(&self.file.path))?;
                 self.set_format(LogFormat {
                     dialect: without_grid(format.dialect, is_undetected),
                     ..format

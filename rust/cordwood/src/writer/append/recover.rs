@@ -8,7 +8,7 @@ use super::unsynced;
 use crate::container::Mark;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::{DETECT_LEN, Foreign, PartialDetection, check_mark, identify, of_rest};
+use crate::detect::{DETECT_LEN, Foreign, PartialDetection, check_beginning, identify, of_rest};
 use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -152,8 +152,8 @@ fn format_of(
         return Err(Error::new(ErrorKind::NeverAppended { format }, file));
     }
     let dialect = named.or(found.map(|found| found.dialect));
-    if dialect.is_some_and(Dialect::is_packed) {
-        unsupported(check_mark(&head), file)?;
+    if let Some(dialect) = dialect {
+        unsupported(check_beginning(dialect.into(), &head), file)?;
     }
     // A torn mark does not count.
     let stating = found.filter(|_| file_len >= Mark::FRAGMENT_LEN as u64);
