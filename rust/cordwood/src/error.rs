@@ -97,6 +97,17 @@ pub enum ErrorKind {
         /// The log offset at which the log begins.
         first_offset: u64,
     },
+    /// A log has changed since it was [indexed](crate::RecordIndex): its length is another one, or a
+    /// record does not begin where it did.
+    #[non_exhaustive]
+    Changed {
+        /// The file offset after which the records are others; `None` if only the length is known.
+        offset: Option<u64>,
+        /// The length of the file in bytes when it was indexed.
+        indexed_len: u64,
+        /// Its length now, if it is known.
+        file_len: Option<u64>,
+    },
     /// The file is not a log of any dialect: it is in another known format, or in no known one.
     #[non_exhaustive]
     Foreign {
@@ -326,6 +337,7 @@ impl Error {
                 unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
                 ..
             } => Some(*offset),
+            ErrorKind::Changed { offset, .. } => *offset,
             ErrorKind::NeverPacked { metadata_offset, .. } => *metadata_offset,
             ErrorKind::Io { .. }
             | ErrorKind::Foreign { .. }
@@ -380,6 +392,7 @@ impl ErrorKind {
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
             | ErrorKind::Pruned { .. }
+            | ErrorKind::Changed { .. }
             | ErrorKind::NeverPacked { .. }
             | ErrorKind::NotASegment
             | ErrorKind::Locked
@@ -427,6 +440,21 @@ impl fmt::Display for ErrorKind {
                 f,
                 "the log begins at {first_offset}, but reading was to go on at {offset}: the records between were pruned"
             ),
+            ErrorKind::Changed {
+                offset,
+                indexed_len,
+                file_len,
+            } => match (offset, file_len) {
+                (None, Some(file_len)) => write!(
+                    f,
+                    "the log has changed since it was indexed: it had {indexed_len} bytes, and has {file_len}"
+                ),
+                (Some(offset), _) => write!(
+                    f,
+                    "the log has changed since it was indexed: the records before offset {offset} are not the same"
+                ),
+                (None, None) => write!(f, "the log is not the one that was indexed"),
+            },
             ErrorKind::Foreign { foreign } => write!(f, "{foreign}"),
             ErrorKind::OtherLog {
                 log_number,
@@ -742,6 +770,7 @@ impl From<Error> for io::Error {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.kind(),
             ErrorKind::Corruption { .. }
             | ErrorKind::OverBudget { .. }
+            | ErrorKind::Changed { .. }
             | ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
             | ErrorKind::NotASegment

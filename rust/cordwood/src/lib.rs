@@ -30,8 +30,8 @@
 //! ```
 //!
 //! [`LogFile`] documents which records survive a crash; a [`SegmentedLog`] is one in several files,
-//! of which the oldest can be removed. [`Reader::seek`] moves to a record, and a
-//! [`Follower`] reads a log while it is being written. Without a file on disk, use [`Writer`],
+//! of which the oldest can be removed. [`Reader::seek`] moves to a record, a [`RecordIndex`] returns
+//! records by their indices, and a [`Follower`] reads a log while it is being written. Without a file on disk, use [`Writer`],
 //! [`Reader::new`] and [`Reader::from_slice`].
 //!
 //! # Damage
@@ -108,6 +108,8 @@ mod error;
 mod file;
 pub mod format;
 mod fragment;
+#[cfg(feature = "fs")]
+mod index;
 mod names;
 pub mod ops;
 mod pipeline;
@@ -123,6 +125,8 @@ mod writer;
 pub use decode::{End, OnCorruption, ReadOptions};
 pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
 pub use error::{Error, ErrorKind, Hint, WriteFailure};
+#[cfg(feature = "fs")]
+pub use index::RecordIndex;
 pub use names::UnknownName;
 pub use reader::{Event, Reader, Record};
 #[cfg(feature = "fs")]
@@ -167,6 +171,9 @@ pub mod follow {
 /// The sources of a [`Reader`], and its results besides [`Record`]s.
 pub mod read {
     pub use crate::decode::Pieces;
+    #[cfg(feature = "fs")]
+    #[doc(hidden)]
+    pub use crate::index::IndexedLog;
     pub use crate::reader::{
         FileReader, Found, FoundRecord, IntoRecords, NextFound, OwnedRecord, RecordBatch, Records, SeekSource,
         SliceSource, Source, StreamSource,

@@ -272,6 +272,11 @@ impl Decoder {
         self.ending = Ending::default();
     }
 
+    /// Sets the end of the range.
+    pub(crate) fn set_end(&mut self, end: u64) {
+        self.bounds.end = end;
+    }
+
     /// As [`seek`](Self::seek), to where a record was refused as too large: its rest is expected.
     pub(crate) fn seek_to_rest(&mut self, offset: u64) {
         self.seek(offset);

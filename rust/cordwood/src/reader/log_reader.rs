@@ -246,6 +246,15 @@ impl<S: SeekSource> Reader<S> {
         Ok(())
     }
 
+    /// [`seek`](Self::seek) to the beginning of a range, after whose end no event is returned from now
+    /// on, and no more bytes are read than the last record needs.
+    pub(crate) fn seek_range(&mut self, range: Range<u64>) -> Result<(), Error> {
+        self.options.end = Some(range.end);
+        self.seek(range.start)?;
+        self.decoder.set_end(range.end);
+        Ok(())
+    }
+
     /// Starts again on the same source with `options`, which must name the dialect: for one reader
     /// that reads many ranges. Its window is not allocated again.
     ///

@@ -1,0 +1,449 @@
+//! An index returns the records that iteration returns, in any order, and never another one.
+#![cfg(feature = "fs")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use cordwood_log::segments::name_of;
+use cordwood_log::{
+    Compression, Dialect, Error, ErrorKind, LogFileOptions, LogFormat, OnCorruption, ReadOptions, Reader, RecordIndex,
+    SegmentedLog, Writer, WriterOptions,
+};
+
+const POLICIES: [OnCorruption; 4] = [
+    OnCorruption::Fail,
+    OnCorruption::Skip,
+    OnCorruption::Stop,
+    OnCorruption::Salvage,
+];
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+}
+
+/// Mostly short records, some that extend over blocks, some that are empty. No two are the same.
+fn records(count: usize, random: &mut Random) -> Vec<Vec<u8>> {
+    let record = |index: usize| {
+        let len = match random.below(200) {
+            0 => random.below(100_000),
+            1..=9 => 0,
+            _ => random.below(150),
+        };
+        let mut record = index.to_le_bytes().to_vec();
+        record.extend((0..len).map(|place| (place * 31 + index) as u8));
+        record
+    };
+    (0..count).map(record).collect()
+}
+
+fn formats() -> Vec<LogFormat> {
+    let mut formats: Vec<LogFormat> = Dialect::ALL.iter().copied().map(LogFormat::new).collect();
+    let numbered = Dialect::ALL.iter().filter(|dialect| dialect.has_log_numbers());
+    formats.extend(numbered.map(|&dialect| LogFormat::new(dialect).with_log_number(7)));
+    if cfg!(feature = "zstd") {
+        let zstd = |dialect| LogFormat::new(dialect).with_compression(Compression::Zstd);
+        formats.extend([zstd(Dialect::ROCKSDB), zstd(Dialect::PACKED)]);
+        formats.push(zstd(Dialect::ROCKSDB).with_log_number(7));
+    }
+    formats
+}
+
+fn log_of(records: &[Vec<u8>], format: LogFormat) -> Vec<u8> {
+    let options = WriterOptions::default().with_format(format);
+    let mut writer = Writer::with_options(Vec::new(), options).expect("a writer");
+    writer.extend(records).expect("records");
+    writer.finish().expect("a log")
+}
+
+fn all(index: &RecordIndex, indices: &[u64]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut records = vec![None; indices.len()];
+    index.read(indices, |place, record| {
+        assert!(records[place].replace(record.to_vec()).is_none(), "{place} twice");
+        Ok::<(), Error>(())
+    })?;
+    Ok(records.into_iter().map(|record| record.expect("a record")).collect())
+}
+
+/// Compares the index of a log with iteration: each record alone, and many in random order.
+#[track_caller]
+fn check(path: &Path, options: &ReadOptions, random: &mut Random) -> usize {
+    let expected: Result<Vec<_>, _> = Reader::open_with(path, options.clone())
+        .expect("a log")
+        .records()
+        .map(|record| record.map(|record| record.data))
+        .collect();
+    let opened = RecordIndex::open([path], options.clone());
+    let (expected, index) = match (expected, opened) {
+        (Ok(expected), Ok(index)) => (expected, index),
+        (Err(expected), Err(error)) => {
+            assert_eq!(error.to_string(), expected.to_string());
+            return 0;
+        }
+        (expected, opened) => panic!("{}: {expected:?}, {opened:?}", path.display()),
+    };
+    let count = expected.len();
+    assert_eq!(index.len(), count as u64, "{}", path.display());
+    assert_eq!(index.get(count as u64).expect("no error"), None);
+    for step in 0..count.min(300) {
+        let at = if count <= 300 { step } else { random.below(count) };
+        let found = index
+            .get(at as u64)
+            .unwrap_or_else(|error| panic!("{at} {options:?}: {error}"));
+        assert!(found.as_ref() == Some(&expected[at]), "record {at}, {options:?}");
+    }
+    for of in [1, 3, 40, 400] {
+        let indices: Vec<u64> = (0..(count * 2).min(count / of + 5))
+            .map(|_| random.below(count) as u64)
+            .collect();
+        let found = all(&index, &indices).unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        let same = |(&at, record): (&u64, &Vec<u8>)| expected[at as usize] == *record;
+        assert!(indices.iter().zip(&found).all(same), "{options:?}");
+    }
+    count
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in folder.read_dir().expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => files_below(&path, files),
+            false => files.push(path),
+        }
+    }
+}
+
+fn check_folder(folder: &Path) {
+    let mut files = Vec::new();
+    files_below(folder, &mut files);
+    let mut random = Random(1);
+    let mut counts = Vec::new();
+    for file in files
+        .iter()
+        .filter(|file| file.extension().is_none_or(|name| name != "md"))
+    {
+        for policy in POLICIES {
+            counts.push(check(
+                file,
+                &ReadOptions::default().with_on_corruption(policy),
+                &mut random,
+            ));
+        }
+    }
+    assert!(counts.iter().filter(|&&count| count > 1).count() > 40, "{counts:?}");
+}
+
+#[test]
+fn the_logs_of_engines_are_indexed() {
+    check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors"));
+}
+
+#[test]
+#[ignore = "needs CORDWOOD_CORPUS"]
+fn the_logs_of_other_people_are_indexed() {
+    check_folder(Path::new(&std::env::var_os("CORDWOOD_CORPUS").expect("a folder")));
+}
+
+#[test]
+fn logs_of_each_format_are_indexed_whole_and_damaged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let mut random = Random(2);
+    for format in formats() {
+        let records = records(1500, &mut random);
+        let whole = log_of(&records, format);
+        for round in 0..12 {
+            let mut file = whole.clone();
+            for _ in 0..round {
+                let begin = random.below(file.len());
+                match random.below(3) {
+                    0 => file[begin] ^= 1 << random.below(8),
+                    1 => file[begin..].iter_mut().take(40_000).for_each(|byte| *byte = 0),
+                    _ => file.truncate(begin.max(whole.len() / 2)),
+                }
+            }
+            fs::write(&path, &file).expect("a file");
+            let policy = POLICIES[round % 4];
+            for options in [ReadOptions::default().with_format(format), ReadOptions::default()] {
+                // This dialect is not detected.
+                if format.dialect == Dialect::WANDB_OLD && options.dialect.is_none() {
+                    continue;
+                }
+                let count = check(&path, &options.with_on_corruption(policy), &mut random);
+                assert!(round > 0 || count == records.len(), "{format:?}: {count}");
+            }
+        }
+    }
+}
+
+/// In a damaged block, the records after the damage depend on all bytes of the block, and some of these
+/// records contain fragments.
+#[test]
+fn salvaged_records_are_indexed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let mut random = Random(2222);
+    let inner = log_of(&vec![vec![7; 9]; 40], Dialect::LEVELDB.into());
+    for format in formats() {
+        for damage_count in [10, 25, 40] {
+            let record = |index: usize| {
+                let mut record = index.to_le_bytes().to_vec();
+                match random.below(500) {
+                    0 => record.extend([1; 40_000]),
+                    1..=10 => record.extend(&inner),
+                    _ => {}
+                }
+                record
+            };
+            let mut file = log_of(&(0..2000).map(record).collect::<Vec<_>>(), format);
+            for _ in 0..damage_count {
+                let begin = random.below(file.len());
+                match random.below(3) {
+                    0 => file[begin] ^= 1 << random.below(8),
+                    1 => file[begin..].iter_mut().take(100).for_each(|byte| *byte = 0),
+                    _ => file[begin..].iter_mut().take(30).for_each(|byte| *byte = 0x5a),
+                }
+            }
+            fs::write(&path, &file).expect("a file");
+            let options = ReadOptions::default().with_format(format);
+            check(&path, &options.with_on_corruption(OnCorruption::Salvage), &mut random);
+        }
+    }
+}
+
+/// A log in segments, and its records.
+fn segments(folder: &Path, format: LogFormat, random: &mut Random) -> Vec<Vec<u8>> {
+    let records = records(2000, random);
+    let options = LogFileOptions::default().with_format(format).with_segment_len(50_000);
+    let log = SegmentedLog::open(folder, options).expect("a log");
+    records.iter().for_each(|record| {
+        log.append(record).expect("room");
+    });
+    log.close().expect("a log");
+    records
+}
+
+#[test]
+fn a_log_in_segments_is_indexed_also_after_pruning_and_losses() {
+    let mut random = Random(3);
+    for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let written = segments(folder.path(), format, &mut random);
+        assert_eq!(
+            check(folder.path(), &ReadOptions::default(), &mut random),
+            written.len()
+        );
+        let mut names: Vec<PathBuf> = Vec::new();
+        files_below(folder.path(), &mut names);
+        names.retain(|name| name.extension().is_some());
+        names.sort();
+        assert!(names.len() > 4, "{names:?}");
+        fs::remove_file(&names[0]).expect("a segment");
+        check(folder.path(), &ReadOptions::default(), &mut random);
+        fs::remove_file(&names[2]).expect("a segment");
+        for policy in POLICIES {
+            let options = ReadOptions::default().with_on_corruption(policy);
+            check(folder.path(), &options, &mut random);
+        }
+    }
+}
+
+#[test]
+fn many_logs_follow_each_other_and_more_than_are_kept_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut random = Random(4);
+    let (mut paths, mut expected) = (Vec::new(), Vec::new());
+    for number in 0..90 {
+        let records = records(random.below(70), &mut random);
+        let path = folder.path().join(format!("{number}.log"));
+        let dialect = [Dialect::LEVELDB, Dialect::WANDB, Dialect::PACKED][number % 3];
+        fs::write(&path, log_of(&records, dialect.into())).expect("a file");
+        paths.push(path);
+        expected.extend(records);
+    }
+    let index = RecordIndex::open(&paths, ReadOptions::default()).expect("logs");
+    assert_eq!(index.len(), expected.len() as u64);
+    for _ in 0..3000 {
+        let at = random.below(expected.len());
+        assert!(
+            index.get(at as u64).expect("a record").as_ref() == Some(&expected[at]),
+            "{at}"
+        );
+    }
+    let indices: Vec<u64> = (0..expected.len() as u64).rev().collect();
+    expected.reverse();
+    assert!(all(&index, &indices).expect("records") == expected);
+}
+
+/// One reader that all threads move returns wrong records here.
+#[test]
+fn sixteen_threads_read_the_right_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut random = Random(5);
+    for format in [
+        LogFormat::new(Dialect::LEVELDB),
+        LogFormat::new(Dialect::WANDB),
+        LogFormat::new(Dialect::PACKED),
+    ] {
+        let records = records(3000, &mut random);
+        let path = folder.path().join("a.log");
+        fs::write(&path, log_of(&records, format)).expect("a file");
+        let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
+        thread::scope(|scope| {
+            for seed in 1..=16 {
+                let (index, records) = (&index, &records);
+                scope.spawn(move || {
+                    let mut random = Random(seed);
+                    for round in 0..300 {
+                        let at = random.below(records.len());
+                        assert!(index.get(at as u64).expect("a record").as_ref() == Some(&records[at]));
+                        if round % 50 == 0 {
+                            let indices: Vec<u64> = (0..100).map(|_| random.below(records.len()) as u64).collect();
+                            let found = all(index, &indices).expect("records");
+                            assert!(
+                                indices
+                                    .iter()
+                                    .zip(found)
+                                    .all(|(&at, record)| records[at as usize] == record)
+                            );
+                            index.close_files();
+                        }
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_log_of_another_length_is_an_error_with_both_lengths() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let log = log_of(&records(100, &mut Random(6)), Dialect::LEVELDB.into());
+    for other in [&log[..log.len() - 1], &[&log[..], b"x"].concat()] {
+        fs::write(&path, &log).expect("a file");
+        let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
+        fs::write(&path, other).expect("a file");
+        let error = index.get(0).expect_err("another length");
+        let ErrorKind::Changed {
+            indexed_len, file_len, ..
+        } = error.kind
+        else {
+            panic!("{error}");
+        };
+        assert_eq!((indexed_len, file_len), (log.len() as u64, Some(other.len() as u64)));
+        assert_eq!(error.path.as_deref(), Some(path.as_path()));
+    }
+    let index = RecordIndex::open([&path], ReadOptions::default().with_on_corruption(OnCorruption::Skip));
+    let index = index.expect("a log");
+    index.get(0).expect("a record");
+    // The open file is cut.
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("a file")
+        .set_len(500)
+        .expect("room");
+    index.get(99).expect_err("a file that was cut");
+}
+
+/// Under no policy is another record returned for one that was damaged since.
+#[test]
+fn a_record_that_was_damaged_since_is_an_error_under_each_policy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let mut random = Random(7);
+    let written = records(300, &mut random);
+    for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
+        let log = log_of(&written, format);
+        for policy in POLICIES {
+            let mut failed = 0;
+            for _ in 0..60 {
+                fs::write(&path, &log).expect("a file");
+                let options = ReadOptions::default().with_on_corruption(policy);
+                let index = RecordIndex::open([&path], options).expect("a log");
+                let mut damaged = log.clone();
+                damaged[random.below(log.len())] ^= 1 << random.below(8);
+                fs::write(&path, &damaged).expect("a file");
+                for (at, record) in written.iter().enumerate() {
+                    match index.get(at as u64) {
+                        Ok(found) => assert!(found.as_ref() == Some(record), "{policy:?}: {at}"),
+                        Err(error) => {
+                            let is_right = match policy {
+                                OnCorruption::Fail => matches!(error.kind, ErrorKind::Corruption { .. }),
+                                _ => matches!(error.kind, ErrorKind::Changed { .. }),
+                            };
+                            assert!(is_right, "{policy:?}: {error}");
+                            failed += 1;
+                        }
+                    }
+                }
+            }
+            assert!(failed > 30, "{policy:?}: {failed}");
+        }
+    }
+}
+
+/// A read from another place would return other records under this policy.
+#[test]
+fn another_log_of_the_same_length_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());
+    fs::write(&path, &log).expect("a file");
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+    let index = RecordIndex::open([&path], options).expect("a log");
+    let other = [log_of(&[b"other".to_vec()], Dialect::LEVELDB.into()), log.clone()].concat();
+    fs::write(&path, &other[..log.len()]).expect("a file");
+    for at in [32, 40, 1000, 2999] {
+        let error = index.get(at).expect_err("another log");
+        assert!(
+            matches!(error.kind, ErrorKind::Changed { offset: Some(_), .. }),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn logs_without_records_have_no_index() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    fs::write(&path, b"").expect("a file");
+    for paths in [vec![], vec![&path], vec![&path, &path]] {
+        let index = RecordIndex::open(paths, ReadOptions::default()).expect("logs");
+        assert!(index.is_empty());
+        assert_eq!(index.get(0).expect("no error"), None);
+        assert_eq!(index.get(u64::MAX).expect("no error"), None);
+        assert_eq!(all(&index, &[]).expect("no error"), Vec::<Vec<u8>>::new());
+        let error = all(&index, &[0]).expect_err("an index");
+        assert_eq!(error.to_string(), "an index is out of range");
+    }
+    let missing = RecordIndex::open([folder.path().join(name_of(0))], ReadOptions::default());
+    assert!(matches!(missing.expect_err("no file").kind, ErrorKind::Io { .. }));
+}
+
+#[test]
+fn an_error_of_the_caller_ends_the_reading() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.log");
+    fs::write(&path, log_of(&records(100, &mut Random(8)), Dialect::LEVELDB.into())).expect("a file");
+    let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
+    let mut seen = 0;
+    let result = index.read(&[5, 6, 7], |_, _| {
+        seen += 1;
+        if seen < 2 {
+            Ok(())
+        } else {
+            Err(std::io::Error::other("enough").into())
+        }
+    });
+    let error: Error = result.expect_err("an error");
+    assert_eq!((error.to_string().as_str(), seen), ("enough", 2));
+}
