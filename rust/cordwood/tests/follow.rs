@@ -1113,6 +1113,66 @@ fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
     }
 }
 
+/// The first fragment is one of an unknown type in LevelDB, which costs only itself, and damage in the
+/// log's own dialect, which costs the block. The damage is one error, its rest is no second one.
+#[test]
+fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader() {
+    let wire = Wire::Synced(5, 9);
+    let unknown = Wire::Plain.fragment(5, &[b'u'; 300]);
+    let mut file = unknown.clone();
+    file.extend(Wire::Plain.full(b"in the damaged block"));
+    let mut records = Vec::new();
+    for byte in 0..9 {
+        let data = vec![byte; 10_000];
+        let begin = wire.append(&mut file, 0, &data);
+        records.push((begin, data));
+    }
+    let first_block = BLOCK_LEN as u64;
+    // The record that begins in it continues in the next one.
+    let expected: Vec<_> = records.into_iter().filter(|record| record.0 >= first_block).collect();
+    for (on_corruption, step) in [OnCorruption::Skip, OnCorruption::Fail]
+        .into_iter()
+        .flat_map(|policy| [200, 5_000, 40_000, 200_000].map(|step| (policy, step)))
+    {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(on_corruption);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        let (mut found, mut skipped, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, piece) in file.chunks(step).enumerate() {
+            growing.write(index * step, piece);
+            loop {
+                match follower.poll() {
+                    Ok(Poll::Record(record)) => found.push((record.offset, record.data.to_vec())),
+                    Ok(Poll::Skipped(region)) => skipped.push(region.begin..region.end),
+                    Ok(_) => break,
+                    Err(Error {
+                        kind: ErrorKind::Corruption { region, .. },
+                        ..
+                    }) => errors.push(region.begin..region.end),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        let case = format!("{on_corruption:?}, {step} bytes at a time: {errors:?} and {skipped:?}");
+        assert!(found == expected, "{case}, {} of {}", found.len(), expected.len());
+        // The rest of the record that begins in the block is damage of its own.
+        let rest = match on_corruption {
+            OnCorruption::Fail => {
+                assert_eq!(errors.len(), 2, "{case}");
+                errors.pop().unwrap()
+            }
+            _ => skipped.pop().unwrap(),
+        };
+        assert_eq!((rest.start, rest.end), (first_block, expected[0].0), "{case}");
+        let all: Vec<_> = errors.iter().chain(&skipped).collect();
+        assert_eq!((all[0].start, all[all.len() - 1].end), (0, first_block), "{case}");
+        assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start), "{case}");
+    }
+}
+
 /// The record that says that all others are compressed is destroyed: a frame is not taken for a
 /// record.
 #[test]

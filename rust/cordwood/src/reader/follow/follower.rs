@@ -494,6 +494,9 @@ impl Follower {
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
                 }
+                // Reported before the format of the log was known, as damage at its beginning.
+                Step::Record(span) if span.offset < self.position => {}
+                Step::Skipped(region) if region.end <= self.position => {}
                 Step::Record(span) => {
                     self.moved(span.end_offset, Last::Event);
                     return Ok(Some(Reported::Record(span)));
@@ -503,7 +506,12 @@ impl Follower {
                     if let Some(rest) = rest {
                         self.state = State::DamagedRest(rest);
                     }
-                    return Ok(Some(Reported::Skipped(self.skip(region))));
+                    if region.begin >= self.position {
+                        return Ok(Some(Reported::Skipped(self.skip(region))));
+                    }
+                    // Its beginning has been reported, perhaps as an error. The rest is not a second error.
+                    let region = self.skip(part(region, self.position, region.end));
+                    return Ok(Some(Reported::Other(Poll::Skipped(region))));
                 }
             }
         }

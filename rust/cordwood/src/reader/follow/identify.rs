@@ -2,7 +2,7 @@
 //! being written.
 
 use super::Follower;
-use super::follower::State;
+use super::follower::{Last, State};
 use crate::detect::{
     DETECT_LEN, PartialDetection, begins_undamaged, check_beginning, ends_in_first_fragment, identify, log_number_of,
     shown_dialect,
@@ -78,6 +78,9 @@ impl Follower {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
         // Dialects are equal if their names are.
         if self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected() {
+            // Damage that has been reported may cost more in this format: it is read again from the
+            // start.
+            self.last = Last::Nothing;
             self.restart_in(format);
         }
         Ok(())
