@@ -81,6 +81,8 @@ def content_of(case: dict[str, Any]) -> bytes:
         elif change == "put":
             new = bytes.fromhex(rest[0])
             data[offset : offset + len(new)] = new
+        elif change == "zeros":
+            data[offset : offset + rest[0]] = bytes(rest[0])
         else:
             assert change == "cut", change
             del data[offset:]
@@ -167,7 +169,7 @@ class Task:
 
 def tasks_of(case: dict[str, Any], folder: Path) -> Iterator[Task]:
     """The tasks of a case, whose files are put into this folder."""
-    path = folder / case.get("file_name", "log")
+    path = folder / case.get("file_name", "file")
     if "segments" in case:
         path.mkdir()
         for origin, pieces in case["segments"].items():

@@ -21,6 +21,8 @@ def read(request, named):
     records, salvaged, raised = [], [], []
     try:
         reader = cordwood.open(request["path"], on_corruption=request["policy"], **named)
+    except IsADirectoryError:  # A folder without segments.
+        return {"records": [], "end": ["refused", 0]}
     except cordwood.CordwoodError as error:
         return {"records": [], "end": ["refused", error.offset]}
     with reader:

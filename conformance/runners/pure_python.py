@@ -43,8 +43,15 @@ def read(request, dialect):
     options = POLICIES[request["policy"]] | {name: request[name] for name in OPTIONS if name in request}
     if path.is_dir():
         files = {int(file.stem): file.read_bytes() for file in path.glob("*.log")}
+        if {"start", "end"} & options.keys():
+            return {"unsupported": "a range of a log in segments"}
+        if not files:
+            return {"records": [], "end": ["refused", 0]}
         return found(reference.events_of_segments(files, dialect=dialect, **options))
-    answer = found(reference.events(path.read_bytes(), dialect=dialect, **options))
+    content = path.read_bytes()
+    if options.get("start", 0) > len(content):
+        return {"records": [], "end": ["refused", options["start"]]}
+    answer = found(reference.events(content, dialect=dialect, **options))
     if request["policy"] == "raise":
         answer["raised"] = [begin for _, begin, _, severity in answer["regions"] if severity == "corruption"]
     return answer

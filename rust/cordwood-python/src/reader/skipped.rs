@@ -62,7 +62,7 @@ impl Skipped {
 
     /// Whether none of the regions is damage.
     pub(crate) fn is_ok(&self) -> bool {
-        self.lock().findings.len_of(Severity::Corruption) == 0
+        !self.lock().findings.has(Severity::Corruption)
     }
 
     /// Bytes in all regions, listed or not.

@@ -123,6 +123,11 @@ impl Findings {
         lens.map(|(_, len)| len).sum()
     }
 
+    /// Whether there is a region of this severity. It may be empty: [`Reason::GrownSegment`] is.
+    pub fn has(&self, severity: Severity) -> bool {
+        self.lens.values().any(|(of_reason, _)| *of_reason == severity)
+    }
+
     /// Bytes in all regions with this reason: a name that
     /// [`Reason::as_str`](crate::damage::Reason::as_str) returns.
     pub fn len_by(&self, reason: &str) -> u64 {
@@ -211,6 +216,20 @@ mod tests {
             assert_eq!(more.listed() != whole.listed(), is_listed);
             assert_eq!(whole.lists(next.region), is_listed);
         }
+    }
+
+    #[test]
+    fn an_empty_region_is_damage_too() {
+        let mut findings = Findings::default();
+        assert!(!findings.has(Severity::Corruption));
+        findings.add(Finding::new(SkippedRegion {
+            begin: 20,
+            end: 20,
+            reason: Reason::GrownSegment,
+            leveldb_len: None,
+        }));
+        assert!(findings.has(Severity::Corruption));
+        assert_eq!(findings.len_of(Severity::Corruption), 0);
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Report {
     /// Whether no damage was found: no region of [`Severity::Corruption`], and no repair. A torn
     /// tail is not damage.
     pub fn is_ok(&self) -> bool {
-        self.findings.len_of(Severity::Corruption) == 0 && self.repaired.is_empty()
+        !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
 
     /// The file offset at which zeros begin that extend to the end of the file; `None` if it does
