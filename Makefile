@@ -32,7 +32,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-remote survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-remote test-engines survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -114,6 +114,12 @@ test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp inst
 test-remote: $(VENV)/remote.stamp install  ## Read from an S3 server, through s3fs and obstore
 	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/remote/bin/python -m pytest tests/remote
+
+# Not part of `make test` either: Beam is 500 MB. `make test` tests everything that needs no runner.
+test-engines: $(VENV)/beam.stamp install  ## Read and write in pipelines of Apache Beam
+	$(BIN)/pip --python $(VENV)/beam/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
+	$(VENV)/beam/bin/python -m pytest tests/pipelines/test_beam.py tests/package/test_help.py
+	$(VENV)/beam/bin/python -m pytest tests/package/test_docs.py -k beam
 
 # Not part of `make test`, which does a tenth of it or less: it takes a quarter of an hour.
 survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 6,500 times, read in threads 1,600 times, look at 20,000 recycled and 30,000 packed logs, flip each bit of a log; judge 2,000 states of databases; check for losses
@@ -318,6 +324,11 @@ $(VENV)/appengine.stamp: $(VENV)/pip.stamp pyproject.toml
 $(VENV)/remote.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/python -m venv --without-pip $(VENV)/remote
 	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --group remote
+	@touch $@
+
+$(VENV)/beam.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/beam
+	$(BIN)/pip --python $(VENV)/beam/bin/python install --quiet --group beam
 	@touch $@
 
 # The originals of the drop-ins, without their dependencies, which clash with others and which reading logs does not

@@ -9,6 +9,7 @@ import pydoc
 import re
 import typing
 from importlib import import_module
+from importlib.util import find_spec
 from types import BuiltinFunctionType, FunctionType
 
 import pytest
@@ -31,6 +32,8 @@ MODULES = [
     "cordwood.types",
     "cordwood.typing",
 ]
+if find_spec("apache_beam"):  # `make test-engines` installs it.
+    MODULES.append("cordwood.beam")
 
 
 def public_names():

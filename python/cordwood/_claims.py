@@ -1,0 +1,80 @@
+"""A range of a log that is read while another worker may take over its end, as in a splittable DoFn of Apache Beam."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TypeAlias
+
+from cordwood._native import Reader, RecordBatch
+from cordwood.types import BLOCK_LEN
+
+OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
+"""Opens a reader of the bytes `[start, end)` of a log."""
+
+WHOLE_LEN = 1 << 63
+"""The length of a place in a log that cannot be read in parts: its only place contains every byte."""
+
+
+class ClaimedRange:
+    """The records and regions that begin at the places `[first, end)` of a log, or at those that can be claimed.
+
+    A place is a block. A log that cannot be read in parts has one place, whose length is `WHOLE_LEN`.
+
+    Args:
+        open_range: Opens a reader of the log.
+        first: The number of the first place.
+        end: The number of the place after the last one.
+        place_len: Bytes of the log at a place.
+    """
+
+    def __init__(self, open_range: OpenRange, first: int, end: int, place_len: int = BLOCK_LEN) -> None:
+        self._open_range = open_range
+        self._first = first
+        self._end = end
+        self._place_len = place_len
+
+    def batches(
+        self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
+    ) -> Iterator[tuple[RecordBatch, int]]:
+        """The records: batches, each with how many of its records begin at claimed places, at least one.
+
+        Args:
+            try_claim: Claims a place at which a record begins: each once, in order, and at last `end`. After it has
+                returned false, no further record is returned.
+            target_len: As for `Reader.record_batches`.
+        """
+        claimed = self._first - 1
+        with self._open(self._end) as self._reader:
+            for batch in self._reader.record_batches(target_len=target_len):
+                offsets = batch.record_offsets
+                count = 0
+                while count < len(offsets):
+                    place = offsets[count] // self._place_len
+                    if place != claimed and not try_claim(place):
+                        if count:
+                            yield batch, count
+                        return
+                    claimed = place
+                    count = bisect_left(offsets, (place + 1) * self._place_len, count)
+                yield batch, count
+        try_claim(self._end)
+
+    def findings(self, end: int) -> Reader:
+        """A closed reader, whose `skipped` and `skipped_len` are about the places `[first, end)`.
+
+        Args:
+            end: The end of the range after `batches`: smaller than before, if another worker has taken over the rest.
+        """
+        end_offset = end * self._place_len
+        if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):
+            return self._reader
+        # The reader was ahead of the claims, and a region may be in both ranges. What is in this one is read again.
+        with self._open(end) as reader:
+            for _ in reader.record_batches():
+                pass
+        return reader
+
+    def _open(self, end: int) -> AbstractContextManager[Reader]:
+        return self._open_range(self._first * self._place_len, end * self._place_len)

@@ -1,0 +1,343 @@
+"""Logs in pipelines of Apache Beam: `pip install 'cordwood[beam]'`.
+
+`ReadFromLog` reads the logs that a pattern matches, and `ReadAllFromLog` those of a `PCollection`. A log is cut into
+ranges of blocks, which workers read independently, and which a runner may cut again while they are read: each record is
+returned once, by the worker that has the block in which it begins.
+
+>>> import apache_beam, cordwood
+>>> from cordwood.beam import ReadFromLog
+>>> with cordwood.open("example.log", "w") as writer:
+...     writer.extend([b"one", b"two"])
+2
+>>> with apache_beam.Pipeline() as pipeline:
+...     _ = pipeline | ReadFromLog("*.log") | apache_beam.Map(len) | apache_beam.Map(print)
+3
+3
+"""
+
+# Beam need not be installed where types are checked, and then has none.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import apache_beam as beam
+from apache_beam.io.filesystem import CompressionTypes, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
+from apache_beam.metrics import Metrics
+
+from cordwood._claims import WHOLE_LEN, ClaimedRange
+from cordwood._native import NUMBERED_DIALECTS, Reader, detect
+from cordwood._remote import RangeFile
+from cordwood.errors import CordwoodError
+from cordwood.types import BLOCK_LEN, LogFormat
+from cordwood.typing import DialectName
+
+__all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog"]
+
+Policy: TypeAlias = Literal["raise", "skip", "salvage"]
+"""The treatment of damage. Under `"stop"` of `cordwood.Reader`, each range of a log would end at its own damage."""
+
+_DAMAGE = "damage"
+"""The tag of the second output."""
+
+
+class LogOutputs(NamedTuple):
+    """The outputs of `ReadFromLog` and `ReadAllFromLog` with `with_damage=True`.
+
+    Attributes:
+        records: A `PCollection` of the elements that the transform makes without `with_damage`.
+        damage: A `PCollection` of a tuple for each region that was not returned: the path of its file, and the
+            `cordwood.SkippedRegion`. Regions that lie next to each other may be one element or several, depending on
+            how the log was cut; their bytes are always the same.
+    """
+
+    records: Any
+    damage: Any
+
+
+class _Log(NamedTuple):
+    """A file that is to be read.
+
+    Attributes:
+        path: Its path.
+        file_len: Its length in bytes.
+        compression_type: How Beam's file system decompresses it.
+        format: The options of `Reader` that say how it is laid out.
+        place_len: Bytes in each of the parts that can be read independently.
+    """
+
+    path: str
+    file_len: int
+    compression_type: str
+    format: LogFormat | None
+    place_len: int
+
+    @contextmanager
+    def open(self, on_corruption: Policy, start: int, end: int) -> Generator[Reader]:
+        """A reader of a range, in whose errors the path is stated."""
+        options: dict[str, Any] = self.format._asdict() if self.format else {}
+        with FileSystems.open(self.path, compression_type=self.compression_type) as file:
+            # Beam can only read on in a file that it decompresses.
+            source = file if self.compression_type == CompressionTypes.UNCOMPRESSED else SimpleNamespace(read=file.read)
+            try:
+                with Reader(source, start=start, end=end, on_corruption=on_corruption, **options) as reader:
+                    yield reader
+            except CordwoodError as error:
+                error.path = self.path
+                raise
+
+
+class _Head:
+    """The beginning of a file on one of Beam's file systems, as a source for `detect`."""
+
+    def __init__(self, file: Any) -> None:
+        self.name: str = file.path
+        self._file_len: int = file.size_in_bytes
+
+    def size(self) -> int:
+        return self._file_len
+
+    def read_range(self, start: int, end: int) -> bytes:
+        with FileSystems.open(self.name, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            file.seek(start)
+            data: bytes = file.read(end - start)
+        return data
+
+
+class _Match(beam.DoFn):
+    """Turns paths, patterns and `FileMetadata` into a `_Log` for each file."""
+
+    def __init__(self, compression_type: str, dialect: DialectName | None) -> None:
+        self._compression_type = compression_type
+        self._dialect = dialect
+
+    def process(self, element: Any) -> Iterator[Any]:
+        for file in [element] if isinstance(element, FileMetadata) else _matches(element):
+            FileSystems.report_source_lineage(file.path)
+            if file.size_in_bytes:
+                yield self._log_of(file)
+
+    def _log_of(self, file: Any) -> _Log:
+        compression_type = self._compression_type
+        if compression_type == CompressionTypes.AUTO:
+            compression_type = CompressionTypes.detect_compression_type(file.path)
+        log = LogFormat(self._dialect) if self._dialect else None
+        is_compressed = compression_type != CompressionTypes.UNCOMPRESSED
+        if not (log or is_compressed):
+            log = detect(RangeFile(_Head(file), 0, 0))
+        is_whole = is_compressed or (log is not None and log.dialect in NUMBERED_DIALECTS)
+        return _Log(file.path, file.size_in_bytes, compression_type, log, WHOLE_LEN if is_whole else BLOCK_LEN)
+
+
+def _matches(pattern: str) -> list[Any]:
+    """The `FileMetadata` of a file, even if its name has the form of a pattern, or of all files that a pattern matches.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    if not (FileSystems.get_scheme(pattern) or os.path.dirname(pattern)):
+        # Beam finds no file in the current folder without it.
+        pattern = os.path.join(os.curdir, pattern)
+    has_magic = not frozenset("*?[").isdisjoint(pattern)
+    if has_magic and FileSystems.exists(pattern):
+        return [FileSystems.get_filesystem(pattern).metadata(pattern)]
+    files: list[Any] = FileSystems.match([pattern])[0].metadata_list
+    if not (files or has_magic):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), pattern)
+    return files
+
+
+_TRACKER = beam.DoFn.RestrictionParam()
+"""The default of the parameter to which a runner passes the tracker of the restriction."""
+
+
+class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
+    """Turns each `_Log` into lists of its records. A restriction is a range of places, which are claimed one by one."""
+
+    def __init__(self, *, bundle_len: int, bundle_len_min: int, with_filename: bool, on_corruption: Policy) -> None:
+        self._bundle_len = bundle_len
+        self._bundle_len_min = bundle_len_min
+        self._with_filename = with_filename
+        self._on_corruption = on_corruption
+
+    def initial_restriction(self, element: _Log) -> Any:
+        return OffsetRange(0, -(-element.file_len // element.place_len))
+
+    def create_tracker(self, restriction: Any) -> Any:
+        return OffsetRestrictionTracker(restriction)
+
+    def split(self, element: _Log, restriction: Any) -> Iterator[Any]:
+        place_len = element.place_len
+        yield from restriction.split(max(self._bundle_len // place_len, 1), max(self._bundle_len_min // place_len, 1))
+
+    def restriction_size(self, element: _Log, restriction: Any) -> int:
+        places: int = restriction.size()
+        return min(places * element.place_len, element.file_len)
+
+    def process(self, element: Any, tracker: Any = _TRACKER) -> Iterator[Any]:
+        places = tracker.current_restriction()
+        claimed = ClaimedRange(partial(element.open, self._on_corruption), places.start, places.stop, element.place_len)
+        record_count = record_len = 0
+        for batch, count in claimed.batches(tracker.try_claim):
+            record_count += count
+            record_len += batch.offsets[count] - batch.offsets[0]
+            records = batch[:count]
+            yield (element.path, records) if self._with_filename else records
+        # A runner that has cut the range off has taken over the rest.
+        found = claimed.findings(tracker.current_restriction().stop)
+        _count("records", record_count)
+        _count("record_bytes", record_len)
+        _count("skipped_bytes", found.skipped_len)
+        for region in found.skipped:
+            yield beam.pvalue.TaggedOutput(_DAMAGE, (element.path, region))
+
+
+def _count(name: str, number: int) -> None:
+    """Adds to one of the counters, which cost as much as a record."""
+    Metrics.counter("cordwood", name).inc(number)
+
+
+class ReadAllFromLog(beam.PTransform):
+    """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
+
+    A path that ends in `/` stands for the files in that folder. A `FileMetadata`, such as `fileio.MatchAll` returns, is
+    read as it is, whatever characters are in its name. The length of a file is that at the time when it is found.
+
+    Counters of the namespace `cordwood`: `records`; `record_bytes`, the bytes of the records; and `skipped_bytes`, the
+    bytes of all regions in the output `damage`.
+
+    Args:
+        desired_bundle_size: Bytes of a log in each range that a worker reads; rounded down to blocks of 32 KiB, but to
+            at least one. Default: 64 MiB.
+        min_bundle_size: Bytes in the last range of a file, at least. Default: 0.
+        compression_type: One of `CompressionTypes` of Beam, how files are decompressed. A compressed file cannot be
+            cut, nor can a log of a dialect with log numbers. Default: `"auto"`: by the end of the name.
+        with_filename: Whether an element is a tuple of the path and the record or list. Default: `False`.
+        as_batches: Whether an element is a list of records, of about 256 KiB, which costs a fifth of the time.
+            Default: `False`: it is a record.
+        with_damage: Whether the result is a `LogOutputs`: the elements, and the regions that were not returned.
+            Default: `False`.
+        dialect: As for `cordwood.Reader`. Default: `None`: it is detected for each file.
+        on_corruption: As for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default: `"raise"`: damage makes
+            the pipeline fail.
+
+    Raises:
+        ValueError: `on_corruption` has another value.
+
+    >>> import apache_beam, cordwood
+    >>> from cordwood.beam import ReadAllFromLog
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with apache_beam.Pipeline() as pipeline:
+    ...     logs = pipeline | apache_beam.Create(["example.log"])
+    ...     _ = logs | ReadAllFromLog(with_filename=True) | apache_beam.Map(print)
+    ('./example.log', b'one')
+    """
+
+    def __init__(
+        self,
+        *,
+        desired_bundle_size: int = 64 << 20,
+        min_bundle_size: int = 0,
+        compression_type: str = CompressionTypes.AUTO,
+        with_filename: bool = False,
+        as_batches: bool = False,
+        with_damage: bool = False,
+        dialect: DialectName | None = None,
+        on_corruption: Policy = "raise",
+    ) -> None:
+        super().__init__()
+        if on_corruption not in {"raise", "skip", "salvage"}:
+            raise ValueError(f"on_corruption must be 'raise', 'skip' or 'salvage', not {on_corruption!r}")
+        self._match = _Match(compression_type, dialect)
+        self._read = _Read(
+            bundle_len=desired_bundle_size,
+            bundle_len_min=min_bundle_size,
+            with_filename=with_filename,
+            on_corruption=on_corruption,
+        )
+        self._with_filename = with_filename
+        self._as_batches = as_batches
+        self._with_damage = with_damage
+
+    def expand(self, pcoll: Any) -> Any:
+        """Applies the transform. Beam calls it.
+
+        Args:
+            pcoll: The `PCollection` before the `|`.
+
+        Returns:
+            A `PCollection`, or the `LogOutputs`.
+        """
+        logs = pcoll | "Match" >> beam.ParDo(self._match) | "Reshuffle" >> beam.Reshuffle()
+        outputs = logs | "Read" >> beam.ParDo(self._read).with_outputs(_DAMAGE, main="batches")
+        records = outputs.batches
+        if not self._as_batches:
+            # In the same stage: a list costs as much as a record to pass on.
+            records |= "Records" >> (
+                beam.FlatMap(_with_path).with_output_types(tuple[str, bytes])
+                if self._with_filename
+                else beam.FlatMap(_each).with_output_types(bytes)
+            )
+        return LogOutputs(records, outputs.damage) if self._with_damage else records
+
+
+def _each(records: list[bytes]) -> list[bytes]:
+    return records
+
+
+def _with_path(element: tuple[str, list[bytes]]) -> Iterable[tuple[str, bytes]]:
+    path, records = element
+    return [(path, record) for record in records]
+
+
+class ReadFromLog(beam.PTransform):
+    """Reads the logs that a pattern matches.
+
+    Args:
+        file_pattern: A path on one of Beam's file systems, or a pattern in which `*`, `?` and `[...]` stand for
+            characters of a name, and `**` for folders. A file of that very name takes precedence.
+        min_bundle_size: As for `ReadAllFromLog`. Default: 0.
+        validate: Whether to look for such a file when the pipeline is made. Default: `True`.
+        options: The other options of `ReadAllFromLog`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: As for `ReadAllFromLog`.
+
+    >>> import apache_beam, cordwood
+    >>> from cordwood.beam import ReadFromLog
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> with apache_beam.Pipeline() as pipeline:
+    ...     _ = pipeline | ReadFromLog("*.log", as_batches=True) | apache_beam.Map(print)
+    [b'one', b'two']
+    """
+
+    def __init__(self, file_pattern: str, min_bundle_size: int = 0, *, validate: bool = True, **options: Any) -> None:
+        super().__init__()
+        if validate and not _matches(file_pattern):
+            raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", file_pattern)
+        self._file_pattern = file_pattern
+        self._read_all = ReadAllFromLog(min_bundle_size=min_bundle_size, **options)
+
+    def expand(self, pbegin: Any) -> Any:
+        """Applies the transform. Beam calls it.
+
+        Args:
+            pbegin: The pipeline.
+
+        Returns:
+            As for `ReadAllFromLog`.
+        """
+        return pbegin | beam.Create([self._file_pattern]) | self._read_all

@@ -1,0 +1,330 @@
+"""Logs in pipelines of Apache Beam: `make test-engines`. `tests/api/test_claims.py` tests all that needs no Beam."""
+
+import gzip
+import hashlib
+import io
+import logging
+from contextlib import contextmanager
+
+import pytest
+from shortened_ranges import DIALECTS, Splitting, merged, random_log, seeded
+
+pytest.importorskip("apache_beam", reason="make test-engines installs it")
+
+import apache_beam as beam
+from apache_beam.io import iobase, source_test_utils
+from apache_beam.io.fileio import MatchFiles
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.range_trackers import OffsetRangeTracker
+from apache_beam.io.restriction_trackers import OffsetRange
+from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
+from apache_beam.testing.util import assert_that, equal_to
+
+import cordwood
+from cordwood import BLOCK_LEN
+from cordwood._claims import ClaimedRange
+from cordwood.beam import ReadAllFromLog, ReadFromLog, _Log, _Read
+
+pytestmark = pytest.mark.filterwarnings("default")  # Beam's own.
+
+logging.getLogger("cordwood").disabled = True
+
+
+def number_of(record):
+    """A number that depends on all bytes of a record, the sum of which does not depend on their order."""
+    return int.from_bytes(hashlib.sha256(record).digest()[:6], "big")
+
+
+def write(path, records, **options):
+    with cordwood.open(path, "w", **options) as writer:
+        writer.extend(records)
+    return str(path)
+
+
+def random_records(count, length_max=80_000):
+    rng = seeded("records", count)
+    return [rng.randbytes(rng.randrange(rng.choice([1, 100, 3_000, length_max]))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Logs of each kind."""
+    folder = tmp_path_factory.mktemp("logs")
+    write(folder / "whole.log", random_records(400))
+    data = bytearray((folder / "whole.log").read_bytes())
+    rng = seeded("damage")
+    for _ in range(30):
+        data[rng.randrange(len(data))] ^= 4
+    (folder / "damaged.log").write_bytes(data)
+    for number in range(30):
+        write(folder / f"small-{number}.log", random_records(5, 300))
+    for dialect in ("wandb", "swanlab", "packed"):
+        write(folder / f"{dialect}.other", random_records(100), dialect=dialect)
+    write(folder / "000012.log", random_records(100), dialect="rocksdb", log_number=12)
+    (folder / "whole.log.gz").write_bytes(gzip.compress((folder / "whole.log").read_bytes(), 1))
+    return folder
+
+
+def summary_of(paths, on_corruption):
+    """The number of records, the sum of their numbers and the skipped bytes, read by one reader after the other."""
+    count = total = skipped_len = 0
+    for path in paths:
+        with cordwood.open(path, on_corruption=on_corruption) as reader:
+            numbers = [number_of(record) for record in reader]
+        count += len(numbers)
+        total += sum(numbers)
+        skipped_len += reader.skipped_len
+    return count, total, skipped_len
+
+
+def counters_of(result):
+    counters = result.metrics().query()["counters"]
+    return {item.key.metric.name: item.committed for item in counters if item.key.metric.namespace == "cordwood"}
+
+
+@pytest.mark.parametrize("bundle_len", [32 << 10, 1 << 20, 64 << 20])
+@pytest.mark.parametrize(
+    ("pattern", "on_corruption"),
+    [
+        ("whole.log", "raise"),
+        ("damaged.log", "skip"),
+        ("damaged.log", "salvage"),
+        ("small-*.log", "raise"),
+        ("*.other", "raise"),
+        ("0000*.log", "raise"),
+    ],
+)
+def test_a_pipeline_reads_the_records_that_single_readers_read(folder, pattern, on_corruption, bundle_len):
+    count, total, skipped_len = summary_of(sorted(folder.glob(pattern)), on_corruption)
+    pipeline = beam.Pipeline()
+    outputs = pipeline | ReadFromLog(
+        str(folder / pattern), on_corruption=on_corruption, with_damage=True, desired_bundle_size=bundle_len
+    )
+    numbers = outputs.records | beam.Map(number_of)
+    assert_that(numbers | beam.combiners.Count.Globally(), equal_to([count]), label="count")
+    assert_that(numbers | beam.CombineGlobally(sum), equal_to([total]), label="sum")
+    lens = outputs.damage | beam.Map(lambda found: found[1].length)
+    assert_that(lens | "total" >> beam.CombineGlobally(sum), equal_to([skipped_len]), label="skipped")
+    result = pipeline.run()
+    result.wait_until_finish()
+    counters = counters_of(result)
+    assert counters["records"] == count > 0
+    assert counters["skipped_bytes"] == skipped_len
+
+
+def elements_of(transform, tmp_path, *, of=None):
+    """The elements that a pipeline makes, through a file."""
+    with beam.Pipeline() as pipeline:
+        elements = (pipeline | beam.Create(of) | transform) if of else (pipeline | transform)
+        _ = elements | beam.Map(repr) | beam.io.WriteToText(str(tmp_path / "elements"), num_shards=1)
+    (path,) = tmp_path.glob("elements*")
+    return [eval(line) for line in path.read_text().splitlines()]  # noqa: S307 - written here
+
+
+def test_elements_are_records_or_lists_with_or_without_their_path(tmp_path):
+    path = write(tmp_path / "a.log", [b"one", b"two"])
+    results = {}
+    for with_filename in (False, True):
+        for as_batches in (False, True):
+            (folder := tmp_path / f"{with_filename}{as_batches}").mkdir()
+            read = ReadFromLog(path, with_filename=with_filename, as_batches=as_batches)
+            results[with_filename, as_batches] = elements_of(read, folder)
+    assert results == {
+        (False, False): [b"one", b"two"],
+        (False, True): [[b"one", b"two"]],
+        (True, False): [(path, b"one"), (path, b"two")],
+        (True, True): [(path, [b"one", b"two"])],
+    }
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):
+    """Beam's own `ReadAllFiles` matches the path of each file that it has found a second time, and loses it."""
+    path = write(tmp_path / "a[1].log", [b"one"])
+    assert elements_of(ReadFromLog(path), tmp_path) == [b"one"]
+    (by_pattern := tmp_path / "pattern").mkdir()
+    assert elements_of(ReadFromLog(str(tmp_path / "a*.log")), by_pattern) == [b"one"]
+    (by_metadata := tmp_path / "metadata").mkdir()
+    assert elements_of(MatchFiles(str(tmp_path / "a*.log")) | ReadAllFromLog(), by_metadata) == [b"one"]
+
+
+def test_a_pattern_in_the_current_folder_is_relative(tmp_path, monkeypatch):
+    write(tmp_path / "a.log", [b"one"])
+    monkeypatch.chdir(tmp_path)
+    assert elements_of(ReadFromLog("*.log"), tmp_path) == [b"one"]
+
+
+def test_a_compressed_file_is_read_from_its_beginning_to_its_end(folder):
+    count, total, _ = summary_of([folder / "whole.log"], "raise")
+    with beam.Pipeline() as pipeline:
+        numbers = pipeline | ReadFromLog(str(folder / "*.gz"), desired_bundle_size=1) | beam.Map(number_of)
+        assert_that(numbers | beam.combiners.Count.Globally(), equal_to([count]), label="count")
+        assert_that(numbers | beam.CombineGlobally(sum), equal_to([total]), label="sum")
+
+
+def test_an_empty_file_has_no_record(tmp_path):
+    (tmp_path / "empty.log").write_bytes(b"")
+    write(tmp_path / "one.log", [b"one"])
+    assert elements_of(ReadFromLog(str(tmp_path / "*.log")), tmp_path) == [b"one"]
+
+
+def test_a_missing_file_is_an_error_when_the_pipeline_is_made_or_runs(tmp_path):
+    for pattern in ("missing.log", "missing-*.log"):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            ReadFromLog(str(tmp_path / pattern))
+    # Beam raises it as it is, or as a RuntimeError with its text.
+    with pytest.raises(Exception, match=r"FileNotFoundError.*missing\.log"), beam.Pipeline() as pipeline:
+        _ = pipeline | ReadFromLog(str(tmp_path / "missing.log"), validate=False)
+    with pytest.raises(Exception, match="IsADirectoryError"), beam.Pipeline() as pipeline:
+        _ = pipeline | ReadFromLog(str(tmp_path))
+
+
+def test_damage_makes_the_pipeline_fail_with_an_error_that_names_the_file(folder):
+    path = str(folder / "damaged.log")
+    with pytest.raises(cordwood.CorruptionError, match=r"damaged\.log: ") as caught, beam.Pipeline() as pipeline:
+        _ = pipeline | ReadFromLog(path)
+    assert caught.value.path == path
+
+
+def test_the_policy_stop_is_refused():
+    with pytest.raises(ValueError, match="on_corruption must be 'raise', 'skip' or 'salvage', not 'stop'"):
+        ReadAllFromLog(on_corruption="stop")
+
+
+def test_a_log_number_is_that_of_the_name(tmp_path):
+    """All of the file is left over from another log."""
+    path = write(tmp_path / "old", random_records(5, 10), dialect="rocksdb", log_number=7)
+    (tmp_path / "000012.log").write_bytes((tmp_path / "old").read_bytes())
+    write(tmp_path / "000013.log", [b"one"], dialect="rocksdb", log_number=13)
+    assert path
+    assert list(cordwood.open(tmp_path / "000012.log")) == []
+    assert elements_of(ReadFromLog(str(tmp_path / "*.log")), tmp_path) == [b"one"]
+
+
+# Splits while a range is read -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_beams_trackers_can_be_split_at_any_moment(dialect, on_corruption, tmp_path):
+    """As `test_claims.py` does, with the whole `process` and Beam's own trackers."""
+    split_count = 0
+    for seed in range(20):
+        rng = seeded("beam", dialect, on_corruption, seed)
+        data = random_log(rng, dialect)
+        path = tmp_path / "a.log"
+        path.write_bytes(data)
+        with cordwood.open(path, dialect=dialect, on_corruption=on_corruption) as reader:
+            expected = list(reader)
+        log = _Log(str(path), len(data), CompressionTypes.UNCOMPRESSED, cordwood.LogFormat(dialect), BLOCK_LEN)
+        read = _Read(bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption=on_corruption)
+        restrictions = list(read.split(log, read.initial_restriction(log)))
+        assert len(restrictions) == -(-len(data) // BLOCK_LEN)
+        if rng.random() < 0.5:
+            restrictions = [read.initial_restriction(log)]
+        parts, regions = [], []
+        while restrictions:
+            restriction = restrictions.pop()
+            tracker = ThreadsafeRestrictionTracker(read.create_tracker(restriction))
+            splitting = View(rng, tracker)
+            records = []
+            for element in read.process(log, splitting):
+                if isinstance(element, beam.pvalue.TaggedOutput):
+                    regions.append(element.value[1])
+                else:
+                    records += element
+            tracker.check_done()
+            parts.append((restriction.start, records))
+            split_count += len(splitting.rests)
+            restrictions += splitting.rests
+        assert [record for _, records in sorted(parts) for record in records] == expected
+        assert merged(regions) == merged(reader.skipped)
+    assert split_count > 50
+
+
+class View(Splitting):
+    """A tracker of Beam's, as `process` sees it."""
+
+    def __init__(self, rng, tracker):
+        super().__init__(rng, Halves(tracker), [])
+        self.current_restriction = RestrictionTrackerView(tracker).current_restriction
+
+
+class Halves:
+    """Returns only the second half of a split."""
+
+    def __init__(self, tracker):
+        self._tracker = tracker
+        self.try_claim = RestrictionTrackerView(tracker).try_claim
+
+    def try_split(self, fraction):
+        halves = self._tracker.try_split(fraction)
+        return halves and halves[1]
+
+
+# Beam's oracle of sources --------------------------------------------------------------------------------------------
+
+
+class BlockSource(iobase.BoundedSource):
+    """The loop of `ReadFromLog` as a source, which Beam has tests for."""
+
+    def __init__(self, data, **options):
+        self._data = data
+        self._options = options
+
+    @contextmanager
+    def open_range(self, start, end):
+        with cordwood.Reader(self._data, start=start, end=end, **self._options) as reader:
+            yield reader
+
+    def estimate_size(self):
+        return len(self._data)
+
+    def get_range_tracker(self, start_position, stop_position):
+        stop = -(-len(self._data) // BLOCK_LEN) if stop_position is None else stop_position
+        return OffsetRangeTracker(start_position or 0, stop)
+
+    def split(self, desired_bundle_size, start_position=None, stop_position=None):
+        whole = self.get_range_tracker(start_position, stop_position)
+        for part in OffsetRange(whole.start_position(), whole.stop_position()).split(
+            max(desired_bundle_size // BLOCK_LEN, 1)
+        ):
+            yield iobase.SourceBundle(part.size(), self, part.start, part.stop)
+
+    def read(self, tracker):
+        claimed = ClaimedRange(self.open_range, tracker.start_position(), tracker.stop_position())
+        for batch, count in claimed.batches(tracker.try_claim, target_len=1):
+            yield from batch[:count]
+
+
+@pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_oracle_of_sources_accepts_the_loop(dialect, on_corruption):
+    tried_count = 0
+    for seed in range(15):
+        data = random_log(seeded("oracle", dialect, on_corruption, seed), dialect)
+        source = BlockSource(data, dialect=dialect, on_corruption=on_corruption)
+        if not 2 <= len(list(source.read(source.get_range_tracker(None, None)))) <= 100:
+            continue  # The oracle wants two records at least, and begins another reading after each.
+        tried_count += 1
+        whole = (source, None, None)
+        for bundle_len in (BLOCK_LEN, 3 * BLOCK_LEN, 64 << 20):
+            bundles = [
+                (bundle.source, bundle.start_position, bundle.stop_position) for bundle in source.split(bundle_len)
+            ]
+            source_test_utils.assert_sources_equal_reference_source(whole, bundles)
+        source_test_utils.assert_reentrant_reads_succeed(whole)
+        for fraction in (0.1, 0.5, 0.9):
+            source_test_utils.assert_split_at_fraction_behavior(
+                source, 0, fraction, source_test_utils.ExpectedSplitOutcome.MUST_BE_CONSISTENT_IF_SUCCEEDS
+            )
+    assert tried_count > 2
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_the_oracle_of_sources_splits_at_every_fraction(damaged):
+    with cordwood.Writer(file := io.BytesIO()) as writer:
+        writer.extend([bytes([number]) * 12_000 for number in range(12)])
+    data = bytearray(file.getvalue())
+    if damaged:
+        data[2 * BLOCK_LEN + 20_000] ^= 1
+    source_test_utils.assert_split_at_fraction_exhaustive(BlockSource(bytes(data), on_corruption="skip"))
