@@ -93,6 +93,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
+	$(BIN)/python conformance/suite.py target/debug/examples/conformance
 	cargo test --package cordwood-log --locked --test engines --test dialect_ops --test pack
 	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 
