@@ -32,7 +32,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-remote test-engines survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +90,9 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
 	$(BIN)/python benches/plot.py --check
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
@@ -100,7 +103,7 @@ test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples incl
 # The folder is emptied first, so that an old wheel cannot be installed in place of the new one.
 wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into target/wheels
 	rm -rf $(WHEELS)
-	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out $(WHEELS)
+	$(BIN)/python tools/wheels.py --out $(WHEELS)
 
 # The version stays the same between builds: without --force-reinstall pip would keep the old one.
 install: wheel  ## Install that wheel into .venv
@@ -110,6 +113,10 @@ install: wheel  ## Install that wheel into .venv
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
 	$(BIN)/pytest --quiet $(EACH_CORE) $(addprefix --ignore=,$(IN_TIME))
 	$(BIN)/pytest --quiet $(IN_TIME)
+
+# Not part of `make test`: a release build for each Python.
+test-pythons: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Run the tests of the classes on each Python on the path or in pyenv
+	$(BIN)/python tools/test_pythons.py
 
 # Not part of `make test`: it installs 60 packages. `make test` tests the same with in-memory file systems and stores.
 test-remote: $(VENV)/remote.stamp install  ## Read from an S3 server, through s3fs and obstore
@@ -142,14 +149,13 @@ types: $(VENV)/test.stamp $(VENV)/lint.stamp install  ## Check the stubs against
 # For Pythons without a wheel of their own: one wheel for all versions from 3.11. `make bench-abi3` compares the two.
 wheel-abi3: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the wheel for the stable ABI into target/wheels-abi3
 	rm -rf $(WHEELS)-abi3
-	$(BIN)/maturin build --release --locked --features abi3 --interpreter $(BIN)/python --out $(WHEELS)-abi3
+	$(BIN)/python tools/wheels.py --abi3 --out $(WHEELS)-abi3
 
 # PYTHONPATH takes precedence over the installed wheel.
 test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classes on that wheel
 	rm -rf target/abi3
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
-	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/format/test_golden.py $(addprefix tests/api/test_,$(addsuffix .py, \
-		reader writer record_batches sources threads salvage follow fast_calls))
+	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet @tests/classes.txt
 
 bench-abi3: test-abi3  ## Time that wheel against the one for this Python
 	$(BIN)/python benches/python/abi3.py target/abi3
@@ -160,9 +166,25 @@ bench-abi3: test-abi3  ## Time that wheel against the one for this Python
 LICENSE-THIRD-PARTY: Cargo.lock tools/licences.py
 	$(PYTHON) tools/licences.py > $@
 
+sdist: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the source distribution into target/sdist
+	$(BIN)/python tools/published.py target/published
+	rm -rf target/sdist
+	$(BIN)/maturin sdist --manifest-path target/published/rust/cordwood-python/Cargo.toml --out target/sdist
+
 # Not part of `make test`: five release builds.
 package-check: $(VENV)/package.stamp LICENSE-THIRD-PARTY  ## Build everything that would be published, and try each piece where nothing else is installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/package_check.py
+	$(BIN)/python tools/package_check.py
+
+release-check:  ## Say what prevents a release of this commit
+	$(PYTHON) tools/release_check.py
+
+# The site ----------------------------------------------------------------------------------------
+
+# Warnings are errors, links that lead nowhere among them. `make test` runs the examples of the pages.
+docs: $(VENV)/docs.stamp  ## Build the site into target/docs
+	rm -rf target/docs
+	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir target/doctrees docs target/docs
+	$(BIN)/python tools/site_check.py target/docs
 
 # Another processor, another system --------------------------------------------------------------
 
@@ -248,6 +270,14 @@ fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
 		grep -E 'DONE|^Done' $$log; \
 	done
 
+# Not part of `make test`: installing cargo-deny compiles some 300 packages.
+CARGO_DENY := target/tools/bin/cargo-deny
+deny: $(CARGO_DENY)  ## Check the licences, the sources and the versions of all dependencies of the crates
+	$(CARGO_DENY) --locked --all-features check licenses bans sources
+
+$(CARGO_DENY):
+	cargo install cargo-deny --version 0.20.2 --locked --root target/tools --target-dir target/tools/build
+
 $(CARGO_FUZZ):
 	cargo install cargo-fuzz --version 0.13.2 --locked --root target/tools --target-dir target/tools/build
 
@@ -314,6 +344,11 @@ $(VENV)/test.stamp: $(VENV)/pip.stamp pyproject.toml
 
 $(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/pip install --quiet --group lint
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/docs
+	$(BIN)/pip --python $(VENV)/docs/bin/python install --quiet --group docs
 	@touch $@
 
 # The readers of exports that cordwood is compared with need an old protobuf, which nothing else here can use.

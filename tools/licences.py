@@ -1,29 +1,27 @@
-"""Prints the licences of the crates that are linked into the wheel: `make wheel` adds them to our own.
+"""Prints the licences of the crates that are linked into the wheels: they go into sdist and wheels, beside our own.
 
-They require it: whoever distributes a binary must distribute these texts with it.
+They require it: whoever distributes a binary must distribute these texts with it. The text is the same on each system,
+since the wheels for all systems can be built from one sdist.
 """
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 BINDING = "cordwood-python"
+OWN_APACHE = "LICENSE-APACHE"
+# One for each system that has wheels: their packages differ by system, not by processor.
+TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-pc-windows-msvc"]
 
 
-def metadata() -> dict:
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", host()]
+def metadata(target: str) -> dict:
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def host() -> str:
-    version = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
-    return next(line.removeprefix("host: ") for line in version.splitlines() if line.startswith("host: "))
-
-
-def linked(found: dict) -> Iterator[dict]:
-    """The packages linked into the binding, without build tools, macros and those of this workspace."""
+def linked(found: dict) -> dict[str, dict]:
+    """The packages linked into the binding, by their ids, without build tools, macros and those of this workspace."""
     packages = {package["id"]: package for package in found["packages"]}
     nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
     todo = [package["id"] for package in found["packages"] if package["name"] == BINDING]
@@ -36,8 +34,7 @@ def linked(found: dict) -> Iterator[dict]:
             if is_normal and not is_macro and name not in seen:
                 seen.add(name)
                 todo.append(name)
-    chosen = [packages[name] for name in seen if packages[name]["source"] is not None]
-    return iter(sorted(chosen, key=lambda package: package["name"]))
+    return {name: packages[name] for name in seen if packages[name]["source"] is not None}
 
 
 def texts(package: dict) -> list[Path]:
@@ -50,11 +47,14 @@ def texts(package: dict) -> list[Path]:
 def main() -> None:
     print("cordwood's compiled module contains these packages, under the licences that follow each,")
     print("and Rust's standard library (MIT OR Apache-2.0, https://www.rust-lang.org/policies/licenses).")
-    for package in linked(metadata()):
+    packages = {name: package for target in TARGETS for name, package in linked(metadata(target)).items()}
+    for package in sorted(packages.values(), key=lambda package: (package["name"], package["version"])):
         found = texts(package)
-        if not found:
-            sys.exit(f"{package['name']} has no text of its licence, {package['license']}")
         print(f"\n\n{'=' * 80}\n{package['name']} {package['version']}: {package['license']}")
+        if not found and "Apache-2.0" in package["license"]:
+            print(f"Used under the Apache License 2.0: {OWN_APACHE}, beside this file, is its text.")
+        elif not found:
+            sys.exit(f"{package['name']} has no text of its licence, {package['license']}")
         for path in found:
             print(f"{'-' * 80}\n{path.name}\n{'-' * 80}\n{path.read_text(encoding='utf-8').strip()}")
 

@@ -1,7 +1,8 @@
 """Builds everything that would be published, and tries each piece on its own: `make package-check`.
 
 It checks the names and tags, the contents, the licences, the size, the cost of an import, that the examples in
-README.md run with only the wheel installed, and that the crates' own examples run from the packaged crates.
+README.md run with only the wheel installed, that the sdist can run its tests, and that the crates' own examples run
+from the packaged crates.
 """
 
 import argparse
@@ -17,13 +18,16 @@ import venv
 import zipfile
 from pathlib import Path
 
+import published
+import test_pythons
+import wheels
+
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "target" / "package"
+SOURCE = OUT / "source"
 CRATES = {"cordwood-log": "cordwood", "cordwood-payload": "payload"}
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
 
-# Every Linux distribution since 2014 has it.
-GLIBC = "2_17"
 WHEEL_LEN_MAX = 2 << 20
 CRATE_LEN_MAX = 512 << 10
 # In addition to `python -c pass`. Loose: it is meant to catch an import that loads half the standard library.
@@ -48,28 +52,27 @@ def check(is_right: bool, problem: str) -> None:
 # Built ------------------------------------------------------------------------------------------
 
 
-def build_wheel(*options: str) -> Path:
+def build_wheel(*, abi3: bool = False) -> Path:
     folder = Path(tempfile.mkdtemp(dir=OUT))
-    # Zig links against the symbols of an old glibc, whichever the machine has.
-    target = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
-    target = re.search(r"^host: (.*)$", target, re.MULTILINE)[1]
-    tag = ["--zig", "--compatibility", f"manylinux_{GLIBC}", "--target", target] if sys.platform == "linux" else []
-    run("maturin", "build", "--release", "--locked", "--interpreter", sys.executable, "--out", folder, *tag, *options)
+    version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    host = re.search(r"^host: (.*)$", version, re.MULTILINE)[1]
+    wheels.build(folder, abi3=abi3, target=host, source=SOURCE)
     [wheel] = folder.iterdir()
     return wheel
 
 
 def build_sdist() -> Path:
     folder = Path(tempfile.mkdtemp(dir=OUT))
-    run("maturin", "sdist", "--out", folder)
+    run(sys.executable, "-m", "maturin", "sdist", "--out", folder, cwd=SOURCE)
     [sdist] = folder.iterdir()
     return sdist
 
 
 def build_crates() -> dict[str, Path]:
-    # Uncommitted changes may be checked too.
+    # The copy has no commit.
+    pack = ["cargo", "package", "--locked", "--allow-dirty", "--no-verify", "--target-dir", OUT]
     for name in CRATES:
-        run("cargo", "package", "--package", name, "--locked", "--allow-dirty", "--no-verify", "--target-dir", OUT)
+        run(*pack, "--package", name, cwd=SOURCE)
     return {name: OUT / "package" / f"{name}-{VERSION}.crate" for name in CRATES}
 
 
@@ -78,7 +81,7 @@ def build_crates() -> dict[str, Path]:
 
 def check_wheel(wheel: Path, tag: str) -> None:
     check(wheel.name.startswith(f"cordwood-{VERSION}-{tag}-"), f"{wheel.name} is not for {tag}")
-    check(sys.platform != "linux" or f"manylinux_{GLIBC}_" in wheel.name, f"{wheel.name} needs a newer glibc")
+    check(sys.platform != "linux" or wheels.OLDEST["gnu"] in wheel.name, f"{wheel.name} needs a newer glibc")
     check(wheel.stat().st_size <= WHEEL_LEN_MAX, f"{wheel.name} has {wheel.stat().st_size} bytes")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -93,21 +96,33 @@ def check_wheel(wheel: Path, tag: str) -> None:
         metadata = archive.read(f"{info}/METADATA").decode()
         required = re.findall(r"^Requires-Dist: (?!.*extra ==).*$", metadata, re.MULTILINE)
         check(not required, f"{wheel.name} requires {required}")
+        check("Project-URL: " in metadata, f"{wheel.name} does not say where the project is")
+        check_links(wheel.name, metadata)
+        module = next(name for name in names if "_native" in name and not name.endswith(".pyi"))
+        check(str(Path.home()).encode() not in archive.read(module), f"{wheel.name} has paths of this machine")
+
+
+def check_links(name: str, text: str) -> None:
+    """A README is published where its neighbours are not."""
+    relative = re.findall(r"\]\((?!https?:|#)[^)\s]+\)", text)
+    check(not relative, f"the README in {name} has relative links: {relative}")
 
 
 def check_sdist(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
-    for name in ("PKG-INFO", "LICENSE-MIT", "LICENSE-APACHE", "README.md", "Cargo.lock", "rust/payload/src/lib.rs"):
-        check(name in names, f"{sdist.name} has no {name}")
+    ours = set(published.tracked()) | {"PKG-INFO", "LICENSE-THIRD-PARTY"}
+    check(not ours ^ set(names), f"{sdist.name} has other files than the repository: {sorted(ours ^ set(names))}")
 
 
 def check_crate(crate: Path) -> None:
     check(crate.stat().st_size <= CRATE_LEN_MAX, f"{crate.name} has {crate.stat().st_size} bytes")
     with tarfile.open(crate) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
-    for name in ("LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"):
-        check(name in names, f"{crate.name} has no {name}")
+        for name in ("LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"):
+            check(name in names, f"{crate.name} has no {name}")
+        if "README.md" in names:
+            check_links(crate.name, archive.extractfile(f"{crate.stem}/README.md").read().decode())
 
 
 # Tried ------------------------------------------------------------------------------------------
@@ -136,6 +151,8 @@ def try_page(python: Path, page: Path, folder: str) -> None:
 
 
 def try_python(python: Path) -> None:
+    licences = {path.name for path in python.parents[1].rglob("cordwood-*.dist-info/licenses/*")}
+    check("LICENSE-THIRD-PARTY" in licences, f"installed without LICENSE-THIRD-PARTY, only with {licences}")
     with tempfile.TemporaryDirectory() as folder:
         try_page(python, ROOT / "README.md", folder)
         command = python.with_name("cordwood")
@@ -146,6 +163,16 @@ def try_python(python: Path) -> None:
         check(not strange, f"beside cordwood there are {strange}")
         print(f"import: {import_seconds(python):.3f} s")
         check(import_seconds(python) <= IMPORT_SECONDS_MAX, "an import of cordwood takes too long")
+
+
+def try_tests(python: Path, sdist: Path) -> None:
+    """Runs the tests of the classes from the sdist, on the wheel that pip has built from it."""
+    with tempfile.TemporaryDirectory() as place:
+        with tarfile.open(sdist) as archive:
+            archive.extractall(place, filter="data")
+        [folder] = Path(place).iterdir()
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--group", "classes", cwd=folder)
+        print(run(python, "-m", "pytest", "--quiet", test_pythons.TESTS, cwd=folder).splitlines()[-1])
 
 
 def try_guides(wheel: Path) -> None:
@@ -189,8 +216,9 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
+    published.publish(SOURCE)
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    wheel, stable = build_wheel(), build_wheel("--features", "abi3")
+    wheel, stable = build_wheel(), build_wheel(abi3=True)
     sdist, crates = build_sdist(), build_crates()
 
     check_wheel(wheel, f"{tag}-{tag}")
@@ -203,7 +231,10 @@ def main() -> None:
         print(f"\n{source.name}: {source.stat().st_size:,} bytes")
         # Build tools for the sdist are downloaded; cordwood itself needs no package.
         options = () if source is sdist else ("--no-index",)
-        try_python(environment(name, *options, source))
+        python = environment(name, *options, source)
+        try_python(python)
+        if source is sdist:
+            try_tests(python, sdist)
     try_guides(wheel)
     try_crates(crates)
     print("\npackage-check: all is well")

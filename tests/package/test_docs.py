@@ -3,11 +3,15 @@
 import ast
 import doctest
 import io
+import os
 import re
+import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import pages
 import pytest
+import transcript
 
 import cordwood
 
@@ -32,6 +36,8 @@ PAGES = [
 ]
 # Their examples need a package that `make test-engines` installs.
 NEEDS = {"beam.py": "apache_beam"}
+# Its commands and its examples in Python use each other's files.
+TUTORIAL = "docs/tutorial.md"
 # Whoever tries these examples a second time, in the same folder, gets no error.
 RUN_TWICE = ["README.md", "docs/guides/own-log.md"]
 
@@ -80,8 +86,9 @@ def test_the_rust_example_is_the_one_that_rust_runs():
 
 
 def test_every_page_with_examples_is_among_them():
-    pages = ["README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
-    assert {page for page in pages if "```python\n" in (ROOT / page).read_text(encoding="utf-8")} == set(PAGES)
+    all_pages = ["README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+    with_examples = {page for page in all_pages if "```python\n" in (ROOT / page).read_text(encoding="utf-8")}
+    assert with_examples == {*PAGES, TUTORIAL}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -97,6 +104,13 @@ def test_a_page_prints_its_examples(page, tmp_path, monkeypatch):
         names = {}
         for code, _ in found:
             printed_by(code, names)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the commands are those of a POSIX shell")
+def test_the_tutorial_prints_its_examples_and_commands(tmp_path):
+    transcript.environment(tmp_path / "bin")
+    (tmp_path / "work").mkdir()
+    assert pages.problems(ROOT / TUTORIAL, sys.executable, tmp_path / "work", tmp_path / "bin") == []
 
 
 def printed_by(code, names):

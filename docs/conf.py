@@ -1,0 +1,125 @@
+"""The site: `make docs` builds it into target/docs.
+
+The pages are those of this folder, which can also be read on their own; the reference of the Python package is made
+from its stubs and docstrings. Nothing is loaded from another host.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from published import PACKAGE, absolute  # noqa: E402 - needs the path above
+
+project = "cordwood"
+author = "the cordwood developers"
+release = version = PACKAGE["version"]
+
+extensions = ["myst_parser", "autoapi.extension", "sphinx.ext.napoleon"]
+suppress_warnings = [
+    "ref.python",  # An exception is in cordwood and in cordwood.errors: a link leads to one of them.
+]
+
+myst_heading_anchors = 6
+default_role = "code"
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = "cordwood"
+html_copy_source = False
+html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "source_view_link": PACKAGE["repository"] + "/blob/main/docs/{filename}",
+    "top_of_page_buttons": ["view"],
+}
+pygments_style = "friendly"
+pygments_dark_style = "native"
+
+# The first pages of each section of the sidebar; the others of its folders follow in the order of their names.
+SIDEBAR = {
+    "Start": ["tutorial"],
+    "Guides": [
+        "guides/own-log",
+        "guides/service",
+        "guides/many-logs",
+        "guides/rescue",
+        "guides/forensics",
+        "guides/tables",
+        "guides/databases",
+        "guides/troubleshooting",
+        "guides/which-log",
+    ],
+    "Reference": ["cli/index", "Python <reference/api/cordwood/index>", "reference/rust"],
+    "The format": ["format/implement", "format/reading", "format/writing", "format/following", "format/packed"],
+    "Behind it": ["safety", "performance", "versions", "design", "glossary"],
+}
+FOLDERS = {"Guides": "guides", "Reference": "reference", "The format": "format", "Behind it": "."}
+
+
+def pages_of(folder: str) -> list[str]:
+    """The pages of a folder, by their names."""
+    return sorted(path.relative_to(DOCS).with_suffix("").as_posix() for path in (DOCS / folder).glob("*.md"))
+
+
+def toctree(pages: list[str], *options: str) -> str:
+    """Lines that put pages into the sidebar."""
+    return "\n".join(["", "", "```{toctree}", ":hidden:", *options, "", *pages, "```", ""])
+
+
+def sidebar() -> str:
+    """The lines of all sections."""
+    named = {page for pages in SIDEBAR.values() for page in pages} | {"index"}
+    rest = {caption: [page for page in pages_of(folder) if page not in named] for caption, folder in FOLDERS.items()}
+    return "".join(
+        toctree([*pages, *rest.get(caption, [])], f":caption: {caption}") for caption, pages in SIDEBAR.items()
+    )
+
+
+def prepare(_app, page: str, text: list[str]) -> None:
+    """Adds the sidebar to the front page, and links that lead out of this folder lead to the repository."""
+    if page.startswith("reference/api/"):
+        return
+    folder = (Path("docs") / page).parent.as_posix()
+    text[0] = absolute(text[0], folder, PACKAGE["repository"], PACKAGE["version"], kept="docs")
+    if page == "index":
+        text[0] += sidebar()
+    if page == "cli/index":
+        text[0] += toctree([f"/{verb}" for verb in pages_of("cli") if verb != page])
+
+
+# The Python package ------------------------------------------------------------------------------
+
+# A copy of the sources that autoapi can follow: in it, the stub imports no module that imports the stub, and functions
+# that Python makes of others at run time are those of the stub, which have the signatures.
+SOURCES = ROOT / "target" / "docs-sources" / "cordwood"
+shutil.rmtree(SOURCES, ignore_errors=True)
+shutil.copytree(ROOT / "python" / "cordwood", SOURCES, ignore=shutil.ignore_patterns("cli", "__main__.py", "*.so"))
+
+
+def replace(name: str, pattern: str, by: str) -> None:
+    """Replaces all matches in a file of the copy."""
+    text = (SOURCES / name).read_text(encoding="utf-8")
+    (SOURCES / name).write_text(re.sub(pattern, by, text, flags=re.MULTILINE), encoding="utf-8")
+
+
+replace("_native.pyi", r"^from cordwood[\w.]* import (\([^)]*\)|.*)\n", "")
+replace("__init__.py", r"(?<=many import Results), (.*)$", r"\nfrom cordwood._native import \1")
+
+autoapi_type = "python"
+autoapi_dirs = [str(SOURCES)]
+autoapi_root = "reference/api"
+autoapi_add_toctree_entry = False
+autoapi_options = ["members", "undoc-members", "show-inheritance", "imported-members"]
+autoapi_member_order = "groupwise"
+autoapi_python_class_content = "class"
+
+
+def setup(app) -> None:
+    """Sphinx calls it."""
+    app.connect("source-read", prepare)

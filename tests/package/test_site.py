@@ -1,0 +1,76 @@
+"""The tools that publish: one makes links absolute, one finds those that are broken, and one refuses a release."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
+
+
+def test_a_published_readme_has_absolute_links_and_its_code_is_unchanged():
+    from published import absolute
+
+    links = "[![p](../a/p.svg)](../a/p.md#x) [h](#h) [o](https://o.example) [s](SUB/s.rs)"
+    text = f"{links}\n```text\n[c](c.md)\n```\n[e](e.md)"
+    assert absolute(text, "rust/core", "https://r.example/r", "1.2.3") == (
+        "[![p](https://r.example/r/raw/v1.2.3/rust/a/p.svg)](https://r.example/r/blob/v1.2.3/rust/a/p.md#x) [h](#h)"
+        " [o](https://o.example) [s](https://r.example/r/blob/v1.2.3/rust/core/SUB/s.rs)\n```text\n[c](c.md)\n```\n"
+        "[e](https://r.example/r/blob/v1.2.3/rust/core/e.md)"
+    )
+
+
+def test_a_page_of_the_site_keeps_its_links_to_other_pages():
+    from published import absolute
+
+    text = "[a](../a.md) [b](../../Cargo.toml)"
+    assert absolute(text, "docs/x", "https://r", "1", kept="docs") == "[a](../a.md) [b](https://r/blob/v1/Cargo.toml)"
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ('<a href="other.html#place">', None),
+        ('<a href="https://elsewhere.example/">', None),
+        ('<img src="data:image/png;base64,">', None),
+        ('<a href="none.html">', "a file that does not exist: none.html"),
+        ('<a href="other.html#none">', "a place that does not exist: other.html#none"),
+        ('<a href="#none">', "a place that does not exist: #none"),
+        ('<img src="none.png">', "a file that does not exist: none.png"),
+        ('<script src="https://elsewhere.example/a.js"></script>', "another host: https://elsewhere.example/a.js"),
+        ('<link rel="stylesheet" href="//elsewhere.example/a.css">', "another host: //elsewhere.example/a.css"),
+    ],
+)
+def test_a_broken_link_and_a_file_of_another_host_are_found(body, problem, tmp_path):
+    from site_check import problems
+
+    (tmp_path / "page.html").write_text(body)
+    (tmp_path / "other.html").write_text('<p id="place">')
+    found = problems(tmp_path)
+    assert [text.partition(" links to ")[2] or text.partition(" loads from ")[2] for text in found] == (
+        [problem] if problem else []
+    )
+
+
+def test_a_style_from_another_host_is_found(tmp_path):
+    from site_check import problems
+
+    (tmp_path / "page.html").write_text("")
+    (tmp_path / "style.css").write_text("@font-face { src: url(https://elsewhere.example/f.woff2) }")
+    assert problems(tmp_path) == ["style.css loads from another host: https://elsewhere.example/f.woff2"]
+
+
+def test_a_release_without_the_address_of_the_project_or_of_another_version_is_refused(monkeypatch):
+    import release_check
+
+    monkeypatch.setattr(
+        release_check, "PACKAGE", {"version": "1.2.3", "repository": "https://repository.invalid/cordwood"}
+    )
+    found = release_check.problems("v1.2.2")
+    assert [problem for problem in found if "https://repository.invalid/cordwood" in problem]
+    assert [problem for problem in found if "the tag is v1.2.2" in problem]

@@ -1,0 +1,65 @@
+"""Copies the repository's files to a folder in the form in which they are published: `make sdist`.
+
+A README is also shown where its neighbours are not, on PyPI and on crates.io. So its links to them are made absolute:
+to the repository that Cargo.toml names, at the version that it names.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
+READMES = ["README.md", "rust/cordwood/README.md"]
+PICTURES = (".svg", ".png")
+
+
+def absolute(text: str, folder: str, repository: str, version: str, *, kept: str | None = None) -> str:
+    """A page of `folder`, with absolute links in place of relative ones; not in code, and not those into `kept`."""
+
+    def link(found: re.Match[str]) -> str:
+        target = found[1]
+        if re.match(r"[a-z]+:|#", target):
+            return found[0]
+        name, hash_mark, anchor = target.partition("#")
+        parts: list[str] = []
+        for part in PurePosixPath(folder, name).parts:
+            parts = parts[:-1] if part == ".." else [*parts, part]
+        if kept is not None and parts[0] == kept:
+            return found[0]
+        view = "raw" if name.endswith(PICTURES) else "blob"
+        return f"]({repository}/{view}/v{version}/{'/'.join(parts)}{hash_mark}{anchor})"
+
+    pieces = re.split(r"(```.*?```)", text, flags=re.DOTALL)
+    return "".join(piece if piece.startswith("```") else re.sub(r"\]\(([^)\s]+)\)", link, piece) for piece in pieces)
+
+
+def tracked() -> list[str]:
+    """The files of the repository, and those that will be in its next commit."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    return sorted({name for name in names if name and (ROOT / name).exists()})
+
+
+def publish(folder: Path) -> None:
+    """Copies them, and LICENSE-THIRD-PARTY, which is no file of the repository.
+
+    The copy is a git repository, since maturin asks git for the files of an sdist.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in [*tracked(), "LICENSE-THIRD-PARTY"]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    for name in READMES:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        text = absolute(text, str(PurePosixPath(name).parent), PACKAGE["repository"], PACKAGE["version"])
+        (folder / name).write_text(text, encoding="utf-8")
+    for command in (["init", "--quiet"], ["add", "--all"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+
+
+if __name__ == "__main__":
+    publish(Path(sys.argv[1]))

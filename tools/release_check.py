@@ -1,0 +1,31 @@
+"""Says what prevents a release of this commit, under the tag that is named, if one is: `make release-check`."""
+
+import re
+import sys
+
+from published import PACKAGE, ROOT
+
+
+def problems(tag: str | None) -> list[str]:
+    version, repository = PACKAGE["version"], PACKAGE["repository"]
+    found = []
+    if ".invalid/" in repository:
+        found.append(f"Cargo.toml names no repository of the project, only {repository}, which stands for one")
+    if tag not in {None, f"v{version}"}:
+        found.append(f"the tag is {tag}, but the version in Cargo.toml is {version}")
+    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", text_of("CHANGELOG.md"), re.MULTILINE):
+        found.append(f"CHANGELOG.md has no section `## {version} (YYYY-MM-DD)`")
+    if re.search(r"\bnot released yet\b", text_of("README.md")):
+        found.append("README.md says that cordwood is not released yet, and not how to install it")
+    if "@OWNER" in text_of(".github/CODEOWNERS"):
+        found.append(".github/CODEOWNERS names no account, only @OWNER, which stands for one")
+    return found
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    found = problems(sys.argv[1] if len(sys.argv) > 1 else None)
+    sys.exit("".join(f"release-check: {problem}\n" for problem in found) or 0)
