@@ -1,16 +1,15 @@
 """Logs in pipelines of Apache Beam: `pip install 'cordwood[beam]'`.
 
-`ReadFromLog` reads the logs that a pattern matches, and `ReadAllFromLog` those of a `PCollection`. A log is cut into
-ranges of blocks, which workers read independently, and which a runner may cut again while they are read: each record is
-returned once, by the worker that has the block in which it begins.
+`ReadFromLog` reads the logs that a pattern matches, `ReadAllFromLog` those of a `PCollection`, and `WriteToLog` writes
+new ones. A log is cut into ranges of blocks, which workers read independently, and which a runner may cut again while
+they are read: each record is returned once, by the worker that has the block in which it begins.
 
->>> import apache_beam, cordwood
->>> from cordwood.beam import ReadFromLog
->>> with cordwood.open("example.log", "w") as writer:
-...     writer.extend([b"one", b"two"])
-2
+>>> import apache_beam
+>>> from cordwood.beam import ReadFromLog, WriteToLog
 >>> with apache_beam.Pipeline() as pipeline:
-...     _ = pipeline | ReadFromLog("*.log") | apache_beam.Map(len) | apache_beam.Map(print)
+...     _ = pipeline | apache_beam.Create([b"one", b"two"]) | WriteToLog("example", ".log")
+>>> with apache_beam.Pipeline() as pipeline:
+...     _ = pipeline | ReadFromLog("example-*.log") | apache_beam.Map(len) | apache_beam.Map(print)
 3
 3
 """
@@ -29,19 +28,23 @@ from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import apache_beam as beam
+from apache_beam.coders import BytesCoder
+from apache_beam.io.filebasedsink import FileBasedSink
 from apache_beam.io.filesystem import CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.iobase import Write
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
 from apache_beam.metrics import Metrics
 
 from cordwood._claims import WHOLE_LEN, ClaimedRange
-from cordwood._native import NUMBERED_DIALECTS, Reader, detect
+from cordwood._inputs.destinations import sync_folder
+from cordwood._native import NUMBERED_DIALECTS, Reader, Writer, detect
 from cordwood._remote import RangeFile
 from cordwood.errors import CordwoodError
 from cordwood.types import BLOCK_LEN, LogFormat
-from cordwood.typing import DialectName
+from cordwood.typing import CompressionName, DialectName
 
-__all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog"]
+__all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog", "WriteToLog"]
 
 Policy: TypeAlias = Literal["raise", "skip", "salvage"]
 """The treatment of damage. Under `"stop"` of `cordwood.Reader`, each range of a log would end at its own damage."""
@@ -144,16 +147,23 @@ def _matches(pattern: str) -> list[Any]:
     Raises:
         FileNotFoundError: There is no such file.
     """
-    if not (FileSystems.get_scheme(pattern) or os.path.dirname(pattern)):
+    if _is_local(pattern) and not os.path.dirname(pattern):
         # Beam finds no file in the current folder without it.
         pattern = os.path.join(os.curdir, pattern)
-    has_magic = not frozenset("*?[").isdisjoint(pattern)
-    if has_magic and FileSystems.exists(pattern):
+    if (has_magic := _has_magic(pattern)) and FileSystems.exists(pattern):
         return [FileSystems.get_filesystem(pattern).metadata(pattern)]
     files: list[Any] = FileSystems.match([pattern])[0].metadata_list
     if not (files or has_magic):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), pattern)
     return files
+
+
+def _is_local(path: str) -> bool:
+    return FileSystems.get_scheme(path) is None
+
+
+def _has_magic(path: str) -> bool:
+    return not frozenset("*?[").isdisjoint(path)
 
 
 _TRACKER = beam.DoFn.RestrictionParam()
@@ -341,3 +351,112 @@ class ReadFromLog(beam.PTransform):
             As for `ReadAllFromLog`.
         """
         return pbegin | beam.Create([self._file_pattern]) | self._read_all
+
+
+class _Sink(FileBasedSink):
+    """Writes each bundle, or each shard, to a file of its own, which gets its name once all of them are complete."""
+
+    def __init__(self, prefix: str, suffix: str, num_shards: int, template: str | None, **options: Any) -> None:
+        super().__init__(
+            prefix,
+            BytesCoder(),
+            file_name_suffix=suffix,
+            num_shards=num_shards,
+            shard_name_template=template,
+            compression_type=CompressionTypes.UNCOMPRESSED,
+        )
+        self._prefix = prefix
+        self._options = options
+
+    def open(self, temp_path: str) -> tuple[Any, Writer]:
+        file = super().open(temp_path)
+        return file, Writer(file, "w", **self._options)
+
+    def write_record(self, file_handle: tuple[Any, Writer], value: bytes) -> None:
+        file_handle[1].append(value)
+
+    def close(self, file_handle: tuple[Any, Writer]) -> None:
+        file, writer = file_handle
+        with file, writer:
+            if _is_local(self._prefix):
+                writer.sync()
+
+    def initialize_write(self) -> str:
+        folder = os.path.dirname(os.path.abspath(self._prefix + "-"))
+        new: list[str] = []
+        while _is_local(self._prefix) and not os.path.exists(folder):
+            new.append(folder)
+            folder = os.path.dirname(folder)
+        temporary: str = super().initialize_write()
+        for folder in new:
+            sync_folder(folder)
+        return temporary
+
+    def finalize_windowed_write(self, *results: Any) -> Iterator[str]:
+        yield from super().finalize_windowed_write(*results)
+        if _is_local(self._prefix):
+            # The renamed files.
+            sync_folder(self._prefix + "-")
+
+
+class WriteToLog(beam.PTransform):
+    """Writes the records of a bounded `PCollection` to new logs, one for each shard. Its result is their paths.
+
+    The logs have their names once all of them are complete: a bundle that fails and is tried again leaves no record
+    twice, and no part of a log. On a local file system, they are then on the disk, and so are their names. Logs that
+    have such names already are removed first. A `PCollection` without a record makes an empty log.
+
+    Args:
+        file_path_prefix: The beginning of the paths, on one of Beam's file systems.
+        file_name_suffix: Their end, such as `".log"`. Default: `""`.
+        num_shards: How many logs there are. Default: 0: the runner decides.
+        shard_name_template: The middle of the paths, in which `S` stands for a digit of the number of the shard, and
+            `N` for one of their count. With `""`, there is one log. Default: `None`: `"-SSSSS-of-NNNNN"`.
+        dialect: As for `cordwood.Writer`. Default: `None`: `"leveldb"`.
+        compression: As for `cordwood.Writer`. Default: `None`.
+
+    Raises:
+        TypeError: A path is not text; when the pipeline runs, a record is not `bytes`.
+        ValueError: `file_path_prefix` contains `*`, `?` or `[`, which Beam does not find again; the template has no
+            `S`; or an option has an invalid value.
+
+    >>> import apache_beam, cordwood
+    >>> from cordwood.beam import WriteToLog
+    >>> with apache_beam.Pipeline() as pipeline:
+    ...     _ = pipeline | apache_beam.Create([b"one", b"two"]) | WriteToLog("new", ".log", num_shards=1)
+    >>> list(cordwood.open("new-00000-of-00001.log"))
+    [b'one', b'two']
+    """
+
+    def __init__(
+        self,
+        file_path_prefix: str,
+        file_name_suffix: str = "",
+        num_shards: int = 0,
+        shard_name_template: str | None = None,
+        *,
+        dialect: DialectName | None = None,
+        compression: CompressionName | None = None,
+    ) -> None:
+        super().__init__()
+        if _has_magic(file_path_prefix):
+            raise ValueError(f"file_path_prefix has a character of a pattern, *, ? or [: {file_path_prefix}")
+        self._sink = _Sink(
+            file_path_prefix,
+            file_name_suffix,
+            num_shards,
+            shard_name_template,
+            dialect=dialect,
+            compression=compression,
+        )
+
+    def expand(self, pcoll: Any) -> Any:
+        """Applies the transform. Beam calls it.
+
+        Args:
+            pcoll: The `PCollection` before the `|`.
+
+        Returns:
+            A `PCollection` of paths.
+        """
+        return pcoll | Write(self._sink)

@@ -94,18 +94,18 @@ def test_reading_continues_where_a_checkpoint_has_ended_it(no_log):
 
 
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
-def test_a_log_that_cannot_be_read_in_parts_is_one_place_which_is_never_cut(dialect):
+def test_a_log_that_cannot_be_read_in_parts_is_one_place_which_is_not_cut(dialect):
     data = random_log(seeded(dialect), dialect, log_number=7)
     tracker = Tracker(0, 1)
-    splitting = Splitting(seeded("never"), tracker, [])
-    open_range = opens(data, dialect=dialect, log_number=7, on_corruption="skip")
-    claimed = ClaimedRange(open_range, 0, 1, WHOLE_LEN)
-    records = [record for batch, count in claimed.batches(splitting.try_claim) for record in batch[:count]]
+    claimed = ClaimedRange(opens(data, dialect=dialect, log_number=7, on_corruption="skip"), 0, 1, WHOLE_LEN)
+    records = []
+    for batch, count in claimed.batches(tracker.try_claim):
+        records += batch[:count]
+        assert tracker.try_split(0) is None
     tracker.check_done()
     with cordwood.Reader(data, dialect=dialect, log_number=7, on_corruption="skip") as reader:
         assert records == list(reader)
     assert claimed.findings(1).skipped == reader.skipped
-    assert splitting.rests == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,13 @@ import gzip
 import hashlib
 import io
 import logging
+import os
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from shortened_ranges import DIALECTS, Splitting, merged, random_log, seeded
@@ -14,7 +20,7 @@ pytest.importorskip("apache_beam", reason="make test-engines installs it")
 import apache_beam as beam
 from apache_beam.io import iobase, source_test_utils
 from apache_beam.io.fileio import MatchFiles
-from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystem import CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.range_trackers import OffsetRangeTracker
 from apache_beam.io.restriction_trackers import OffsetRange
 from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
@@ -23,7 +29,7 @@ from apache_beam.testing.util import assert_that, equal_to
 import cordwood
 from cordwood import BLOCK_LEN
 from cordwood._claims import ClaimedRange
-from cordwood.beam import ReadAllFromLog, ReadFromLog, _Log, _Read
+from cordwood.beam import ReadAllFromLog, ReadFromLog, WriteToLog, _Log, _Match, _Read, _Sink
 
 pytestmark = pytest.mark.filterwarnings("default")  # Beam's own.
 
@@ -61,7 +67,8 @@ def folder(tmp_path_factory):
     for dialect in ("wandb", "swanlab", "packed"):
         write(folder / f"{dialect}.other", random_records(100), dialect=dialect)
     write(folder / "000012.log", random_records(100), dialect="rocksdb", log_number=12)
-    (folder / "whole.log.gz").write_bytes(gzip.compress((folder / "whole.log").read_bytes(), 1))
+    path = write(folder / "zeros.log", [bytes(1_000)] * 1_000)
+    (folder / "zeros.log.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
     return folder
 
 
@@ -153,12 +160,21 @@ def test_a_pattern_in_the_current_folder_is_relative(tmp_path, monkeypatch):
     assert elements_of(ReadFromLog("*.log"), tmp_path) == [b"one"]
 
 
-def test_a_compressed_file_is_read_from_its_beginning_to_its_end(folder):
-    count, total, _ = summary_of([folder / "whole.log"], "raise")
-    with beam.Pipeline() as pipeline:
-        numbers = pipeline | ReadFromLog(str(folder / "*.gz"), desired_bundle_size=1) | beam.Map(number_of)
-        assert_that(numbers | beam.combiners.Count.Globally(), equal_to([count]), label="count")
-        assert_that(numbers | beam.CombineGlobally(sum), equal_to([total]), label="sum")
+@pytest.mark.parametrize("name", ["000012.log", "zeros.log.gz"])
+def test_a_log_that_cannot_be_read_in_parts_is_one_restriction(folder, name):
+    path = str(folder / name)
+    (log,) = _Match(CompressionTypes.AUTO, None).process(path)
+    read = _Read(bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
+    (restriction,) = read.split(log, read.initial_restriction(log))
+    assert read.restriction_size(log, restriction) == Path(path).stat().st_size
+    tracker = read.create_tracker(restriction)
+    records = []
+    for batch in read.process(log, tracker):
+        records += batch
+        assert tracker.try_split(0) is None
+    tracker.check_done()
+    with cordwood.open(path.removesuffix(".gz")) as reader:
+        assert records == list(reader)
 
 
 def test_an_empty_file_has_no_record(tmp_path):
@@ -198,6 +214,275 @@ def test_a_log_number_is_that_of_the_name(tmp_path):
     assert path
     assert list(cordwood.open(tmp_path / "000012.log")) == []
     assert elements_of(ReadFromLog(str(tmp_path / "*.log")), tmp_path) == [b"one"]
+
+
+# Writing -----------------------------------------------------------------------------------------------------------
+
+
+def records_in(folder):
+    """The records of all files in a folder, sorted."""
+    return sorted(record for path in folder.iterdir() for record in cordwood.open(path))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"dialect": "packed", "compression": "zstd"}, {"dialect": "wandb"}],
+    ids=["leveldb", "packed", "wandb"],
+)
+def test_each_shard_is_a_log(options, tmp_path):
+    records = random_records(300, 1_000)
+    with beam.Pipeline() as pipeline:
+        paths = pipeline | beam.Create(records) | WriteToLog(f"{tmp_path}/out/a", ".log", num_shards=3, **options)
+        assert_that(paths, equal_to([f"{tmp_path}/out/a-0000{number}-of-00003.log" for number in range(3)]))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        f"a-0000{number}-of-00003.log" for number in range(3)
+    ]
+    assert records_in(tmp_path / "out") == sorted(records)
+    assert {cordwood.open(path).dialect for path in (tmp_path / "out").iterdir()} == {options.get("dialect", "leveldb")}
+
+
+def test_a_pcollection_without_a_record_makes_an_empty_log(tmp_path):
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create([]) | WriteToLog(str(tmp_path / "a"), ".log")
+    assert [path.name for path in tmp_path.iterdir()] == ["a-00000-of-00001.log"]
+    assert records_in(tmp_path) == []
+
+
+def test_a_record_that_is_text_is_an_error_of_the_step(tmp_path):
+    message = "must be bytes-like, not str.*while running 'WriteToLog"
+    with pytest.raises(Exception, match=message), beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create(["one"]) | WriteToLog(str(tmp_path / "a"))
+    assert not list(tmp_path.glob("a*"))
+
+
+def test_a_prefix_that_beam_would_take_for_a_pattern_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="file_path_prefix has a character of a pattern"):
+        WriteToLog(str(tmp_path / "a[1]"))
+
+
+def test_a_bundle_that_is_tried_again_leaves_no_record_twice(tmp_path, monkeypatch):
+    records = random_records(100, 1_000)
+    write_record = _Sink.write_record
+    written = []
+
+    def fails_once(self, handle, value):
+        write_record(self, handle, value)
+        written.append(value)
+        if len(written) == 50:
+            raise OSError
+
+    monkeypatch.setattr(_Sink, "write_record", fails_once)
+    # The runner that tries a bundle again.
+    with beam.Pipeline("BundleBasedDirectRunner") as pipeline:
+        _ = pipeline | beam.Create(records) | WriteToLog(str(tmp_path / "a"), ".log")
+    assert len(written) > 100
+    assert records_in(tmp_path) == sorted(records)
+
+
+KILLED = """
+import os, signal, sys
+from cordwood.beam import _Sink
+sink = _Sink(sys.argv[1], ".log", 0, None)
+kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2] == "write":
+    writer = sink.open_writer(sys.argv[3], "killed")
+    for number in range(100_000):
+        writer.write(b"%d" % number)
+    writer.temp_handle[1].flush()
+    kill()
+rename = os.rename
+def rename_then_kill(*paths):
+    rename(*paths)
+    kill()
+os.rename = rename_then_kill
+list(sink.finalize_write(sys.argv[3], sys.argv[4:], None))
+"""
+
+
+def test_a_worker_that_is_killed_leaves_no_record_twice_and_no_part_of_a_log(tmp_path):
+    """While it writes a bundle, and after it has renamed the first file. What Beam does then is done by hand."""
+    prefix = str(tmp_path / "a")
+
+    def killed(*args):
+        ended = subprocess.run([sys.executable, "-c", KILLED, prefix, *args], check=False)
+        assert ended.returncode == -signal.SIGKILL
+
+    sink = _Sink(prefix, ".log", 0, None)
+    temporary = sink.initialize_write()
+    killed("write", temporary)
+    assert [path.stat().st_size > 100_000 for path in Path(temporary).iterdir()] == [True]
+    results = []
+    for shard in (range(100), range(100, 250)):
+        writer = sink.open_writer(temporary, f"{shard}")
+        for number in shard:
+            writer.write(b"%d" % number)
+        results.append(writer.close())
+    killed("finalize", temporary, *results)
+    assert len(list(tmp_path.glob("a-*"))) == 1
+    list(sink.finalize_write(temporary, results, None))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-00000-of-00002.log", "a-00001-of-00002.log"]
+    assert records_in(tmp_path) == sorted(b"%d" % number for number in range(250))
+
+
+def test_a_log_is_on_the_disk_before_it_gets_its_name_and_then_the_name_is(tmp_path, monkeypatch):
+    calls = []
+    rename, sync_folder = os.rename, cordwood.beam.sync_folder
+
+    class NotedWriter:
+        def __init__(self, file, mode, **options):
+            self._writer = cordwood.Writer(file, mode, **options)
+
+        def __getattr__(self, name):
+            return getattr(self._writer, name)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            assert self._writer.durable_offset == self._writer.tell() > 0
+            calls.append("sync")
+            self._writer.close()
+
+    def noted_rename(*paths):
+        calls.append("rename")
+        rename(*paths)
+
+    def noted_sync_folder(path):
+        calls.append(str(Path(path).parent))
+        sync_folder(path)
+
+    monkeypatch.setattr(cordwood.beam, "Writer", NotedWriter)
+    monkeypatch.setattr(os, "rename", noted_rename)
+    monkeypatch.setattr(cordwood.beam, "sync_folder", noted_sync_folder)
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create([b"one"]) | WriteToLog(f"{tmp_path}/new/folder/a", num_shards=1)
+    assert calls == [f"{tmp_path}/new", str(tmp_path), "sync", "rename", f"{tmp_path}/new/folder"]
+
+
+# Another file system ------------------------------------------------------------------------------------------------
+
+
+class InMemory(FileSystem):
+    """A file system in memory, which notes how its files are read."""
+
+    files: ClassVar[dict] = {}
+    calls: ClassVar[list] = []
+
+    @classmethod
+    def scheme(cls):
+        return "memory"
+
+    def join(self, basepath, *paths):
+        return "/".join([basepath.rstrip("/"), *paths])
+
+    def split(self, path):
+        return path.rsplit("/", 1)
+
+    def mkdirs(self, path):
+        pass
+
+    def has_dirs(self):
+        return False
+
+    def _list(self, dir_or_prefix):
+        return [self.metadata(path) for path in self.files if path.startswith(dir_or_prefix)]
+
+    def open(self, path, mime_type=None, compression_type=None):
+        self.calls.append("open")
+        return NotedFile(self.files[path])
+
+    def create(self, path, mime_type=None, compression_type=None):
+        return NewFile(self.files, path)
+
+    def copy(self, source_file_names, destination_file_names):
+        raise NotImplementedError
+
+    def rename(self, source_file_names, destination_file_names):
+        for old, new in zip(source_file_names, destination_file_names, strict=True):
+            self.files[new] = self.files.pop(old)
+
+    def exists(self, path):
+        return path in self.files
+
+    def size(self, path):
+        return len(self.files[path])
+
+    def last_updated(self, path):
+        raise NotImplementedError
+
+    def metadata(self, path):
+        return FileMetadata(path, len(self.files[path]))
+
+    def delete(self, paths):
+        pass
+
+
+class NotedFile(io.BytesIO):
+    def read(self, size=-1):
+        InMemory.calls.append(size)
+        return super().read(size)
+
+
+class NewFile(io.BytesIO):
+    def __init__(self, files, path):
+        super().__init__()
+        self._files, self._path = files, path
+
+    def fileno(self):
+        raise io.UnsupportedOperation
+
+    def close(self):
+        if not self.closed:
+            self._files[self._path] = self.getvalue()
+        super().close()
+
+
+@pytest.fixture
+def in_memory():
+    InMemory.files.clear()
+    InMemory.calls.clear()
+    return InMemory
+
+
+def test_logs_are_written_to_and_read_from_any_of_beams_file_systems(in_memory):
+    records = random_records(100, 3_000)
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create(records) | WriteToLog("memory://bucket/a", ".log", num_shards=2)
+    assert sorted(in_memory.files) == [f"memory://bucket/a-0000{number}-of-00002.log" for number in range(2)]
+    with beam.Pipeline() as pipeline:
+        assert_that(pipeline | ReadFromLog("memory://bucket/*.log"), equal_to(records))
+
+
+def test_a_range_of_a_file_costs_the_bytes_of_the_range_and_a_block(in_memory):
+    log = random_records(2_000, 3_000)
+    with cordwood.Writer(file := io.BytesIO()) as writer:
+        writer.extend(log)
+    in_memory.files["memory://bucket/a"] = file.getvalue()
+    with beam.Pipeline() as pipeline:
+        read = ReadFromLog("memory://bucket/a", desired_bundle_size=8 * BLOCK_LEN)
+        assert_that(pipeline | read | beam.combiners.Count.Globally(), equal_to([len(log)]))
+    range_count = -(-len(file.getvalue()) // (8 * BLOCK_LEN))
+    assert range_count > 5
+    # The first is for the dialect.
+    assert in_memory.calls.count("open") == 1 + range_count
+    assert sum(size for size in in_memory.calls if size != "open") < len(file.getvalue()) + 3 * range_count * BLOCK_LEN
+
+
+def test_the_number_of_a_log_is_in_its_name_on_any_file_system(in_memory):
+    with cordwood.Writer(file := io.BytesIO(), dialect="rocksdb", log_number=7) as writer:
+        writer.append(b"left over from another log")
+    in_memory.files["memory://bucket/000012.log"] = file.getvalue()
+    in_memory.files["memory://bucket/000007.log"] = file.getvalue()
+    with beam.Pipeline() as pipeline:
+        assert_that(pipeline | ReadFromLog("memory://bucket/*.log") | beam.Map(len), equal_to([26]))
+
+
+def test_an_error_names_a_file_on_any_file_system(in_memory):
+    with cordwood.Writer(file := io.BytesIO()) as writer:
+        writer.append(b"one")
+    in_memory.files["memory://bucket/a"] = file.getvalue()[:-1] + b"X"
+    with pytest.raises(cordwood.CorruptionError, match="memory://bucket/a: "), beam.Pipeline() as pipeline:
+        _ = pipeline | ReadFromLog("memory://bucket/a")
 
 
 # Splits while a range is read -------------------------------------------------------------------------------------

@@ -90,3 +90,17 @@ def new_folders() -> Generator[Callable[[str, str], None]]:
             # It is not empty.
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
+
+
+def sync_folder(path: str) -> None:
+    """Syncs the name of a file, whose content is already on the disk."""
+    # On Windows, a folder cannot be opened.
+    if os.name == "posix":
+        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        except OSError as error:
+            error.filename = path
+            raise
+        finally:
+            os.close(folder)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import cordwood
-from cordwood._inputs.destinations import destinations, new_folders
+from cordwood._inputs.destinations import destinations, new_folders, sync_folder
 from cordwood._inputs.files import Input, identity_of, len_on_disk
 from cordwood._inputs.kind import may_be_log
 from cordwood.cli._messages import SourceFailure, Status
@@ -88,7 +88,7 @@ class NewLogs:
             self._make_folder(os.path.dirname(destination), name)
         with unfinished(destination, overwrite=overwrite) as new, ProgressBar(name) as progress:
             report = copy(new, progress)
-        _sync_folder(destination)
+        sync_folder(destination)
         self._written[place] = name
         return destination, report
 
@@ -116,20 +116,6 @@ def _check_replaced(destination: str) -> None:
     raise SourceFailure(
         f"{destination} is not a log{what}, and --overwrite replaces only logs: choose another name, or remove it first"
     )
-
-
-def _sync_folder(path: str) -> None:
-    """Syncs the name of a file, whose content is already on the disk."""
-    # On Windows, a folder cannot be opened.
-    if os.name == "posix":
-        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        except OSError as error:
-            error.filename = path
-            raise
-        finally:
-            os.close(folder)
 
 
 def _check_no_source(files: Sequence[Input], new: Iterable[str]) -> None:
