@@ -291,7 +291,7 @@ impl Encoder {
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {
             let record_offset = self.offset;
-            self.plain(Kind::Full, record, out);
+            self.plain(Kind::Full as u8, record, out);
             return record_offset;
         }
         match self.add_to_container(record) {
@@ -428,21 +428,17 @@ impl Encoder {
     }
 
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], out: &mut Vec<u8>) {
-        if self.is_leveldb {
-            return self.plain(kind, payload, out);
+        // The headers of a packed log are LevelDB's, too.
+        if self.is_leveldb || self.packs() {
+            return self.plain(form.kind_byte(kind), payload, out);
         }
         self.write(form.kind_byte(kind), form, payload, out);
     }
 
     /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
     #[inline]
-    fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
-        run(Plain {
-            kind: kind as u8,
-            state: PLAIN_STATES[kind as usize],
-            payload: [payload],
-            out,
-        });
+    fn plain(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) {
+        run(Plain { kind, payload, out });
         self.advance(HEADER_LEN + payload.len());
     }
 
@@ -473,20 +469,26 @@ pub(crate) enum NotEncoded {
 }
 
 /// The state of a checksum after the byte of each kind, which it covers before the payload.
-const PLAIN_STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
+const STATES: [u32; 0x80] = {
+    let mut states = [0; 0x80];
+    let mut kind = 0;
+    while kind < states.len() {
+        states[kind] = state_after(kind as u8);
+        kind += 1;
+    }
+    states
+};
 
 /// The job of appending a fragment with a LevelDB header, compiled with the instructions of the
 /// checksum's kernel.
-struct Plain<'a, const N: usize> {
+struct Plain<'a> {
+    /// Less than 0x80.
     kind: u8,
-    /// That of the checksum after this kind.
-    state: u32,
-    /// Together, the payload.
-    payload: [&'a [u8]; N],
+    payload: &'a [u8],
     out: &'a mut Vec<u8>,
 }
 
-impl<const N: usize> Job for Plain<'_, N> {
+impl Job for Plain<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -495,38 +497,18 @@ impl<const N: usize> Job for Plain<'_, N> {
     }
 }
 
-/// Appends a FULL fragment with a LevelDB header, and returns its length.
-fn append_full<const N: usize>(form: Form, payload: [&[u8]; N], out: &mut Vec<u8>) -> usize {
-    let (kind, len_before) = (form.kind_byte(Kind::Full), out.len());
-    run(Plain {
-        kind,
-        state: state_after(kind),
-        payload,
-        out,
-    });
-    out.len() - len_before
-}
-
 /// Appends a fragment with a LevelDB header. Its payload is at most [`FRAGMENT_LEN_MAX`] bytes.
 #[inline(always)]
-fn append_plain<K: Kernel, const N: usize>(kernel: K, fragment: Plain<'_, N>) {
-    let Plain {
-        kind,
-        mut state,
-        payload,
-        out,
-    } = fragment;
-    let payload_len: usize = payload.iter().map(|part| part.len()).sum();
-    out.reserve(HEADER_LEN + payload_len);
+fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
+    let Plain { kind, payload, out } = fragment;
+    out.reserve(HEADER_LEN + payload.len());
     // The checksum is known once the payload has been copied.
     let begin = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
-    for part in &payload {
-        state = kernel.append(state, part, out);
-    }
+    let state = kernel.append(STATES[usize::from(kind)], payload, out);
     let header = Header {
         masked_crc: mask(!state),
-        len: payload_len as u16,
+        len: payload.len() as u16,
         kind,
     };
     out[begin..begin + HEADER_LEN].copy_from_slice(&header.encode());
@@ -579,8 +561,7 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
                 kernel,
                 Plain {
                     kind: Kind::Full as u8,
-                    state: PLAIN_STATES[Kind::Full as usize],
-                    payload: [bytes],
+                    payload: bytes,
                     out: &mut taken.out,
                 },
             );

@@ -3,7 +3,7 @@
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 
-use super::{Encoder, Stopped, append_full};
+use super::{Encoder, Stopped};
 use crate::compression::{Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STATED_MAX, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
@@ -11,36 +11,83 @@ use crate::copy::copy_short;
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The open container, or the parts needed for the next one.
+/// Where the data of a container begins in its bytes: after the most that its lengths need. A record has
+/// at least one byte there, and of those with a length of two bytes, a container has few.
+const DATA_BEGIN: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
+
+/// The greatest length whose varint is one byte.
+const SHORT_LEN_MAX: usize = 0x7f;
+
+/// The open container, or the memory for the next one.
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     codec: Codec,
-    count: usize,
-    /// The lengths of the records. If the container is to be compressed, their data follows when it
-    /// is closed.
-    body: Vec<u8>,
-    /// The data of the records, and room for more, so that nothing grows when one is added.
-    data: Vec<u8>,
-    data_len: usize,
+    /// At the beginning the lengths of the records; from [`DATA_BEGIN`] on their data, and room for
+    /// more. When the container is closed, its head and the lengths are moved to before the data.
+    bytes: Vec<u8>,
+    filled: Filled,
     /// The bytes of the block in which it begins, from its beginning on.
     room: usize,
     limits: Limits,
     compressor: Compressor,
-    /// The written part of the last container: its codec and count; after them, if it was to be
-    /// compressed, its frame or body.
-    closed: Vec<u8>,
+    /// The last container that was to be compressed: its codec, its count and its frame.
+    compressed: Vec<u8>,
+    /// The body of the last one with a single long record.
+    long_body: Vec<u8>,
+}
+
+/// How much the open container has. All are 0 if no container is open.
+#[derive(Debug, Clone, Copy, Default)]
+struct Filled {
+    count: usize,
+    /// The lengths of the records, in bytes.
+    lens_len: usize,
+    data_len: usize,
+}
+
+impl Filled {
+    /// Adds a record that [shares a container](Encoder::shares_container): its length is one or two
+    /// bytes.
+    #[inline(always)]
+    fn add(&mut self, record: &[u8], bytes: &mut [u8]) {
+        let len = record.len();
+        if len > SHORT_LEN_MAX {
+            bytes[self.lens_len] = len as u8 | 0x80;
+            self.lens_len += 1;
+            bytes[self.lens_len] = (len >> 7) as u8;
+        } else {
+            bytes[self.lens_len] = len as u8;
+        }
+        self.lens_len += 1;
+        copy_short(&mut bytes[DATA_BEGIN + self.data_len..], record);
+        self.data_len += len;
+        self.count += 1;
+    }
 }
 
 /// The first check of a record: within these limits, it belongs to the open container,
 /// and leaves it open.
 #[derive(Debug, Clone, Copy, Default)]
 struct Limits {
-    /// The data is shorter than this. 0 if no container is open.
+    /// The record is shorter than this. 0 if no container is open.
+    record_len: usize,
+    /// The data is shorter than this.
     data_len: usize,
     /// The lengths without the new one, and the data, are not longer than this.
     body_len: usize,
     /// There are fewer records than this.
     count: usize,
+}
+
+impl Limits {
+    #[inline(always)]
+    fn allow(self, filled: Filled, record_len: usize) -> bool {
+        let data_len = filled.data_len + record_len;
+        record_len < self.record_len
+            && data_len < self.data_len
+            && filled.lens_len + data_len <= self.body_len
+            && filled.count < self.count
+    }
 }
 
 impl Packing {
@@ -49,14 +96,13 @@ impl Packing {
         format.dialect.is_packed().then(|| {
             Box::new(Packing {
                 codec: if format.is_zstd() { Codec::Zstd } else { Codec::Stored },
-                count: 0,
-                body: Vec::new(),
-                data: Vec::new(),
-                data_len: 0,
+                bytes: Vec::new(),
+                filled: Filled::default(),
                 room: 0,
                 limits: Limits::default(),
                 compressor: Compressor::for_containers(format.is_zstd()),
-                closed: Vec::new(),
+                compressed: Vec::new(),
+                long_body: Vec::new(),
             })
         })
     }
@@ -64,20 +110,20 @@ impl Packing {
     /// How many records it has.
     #[inline]
     pub(super) fn count(&self) -> usize {
-        self.count
+        self.filled.count
     }
 
     /// How many bytes of data it has.
     pub(super) fn data_len(&self) -> usize {
-        if self.count == 0 { 0 } else { self.data_len }
+        self.filled.data_len
     }
 
     /// The most bytes that it needs in the file.
     pub(super) fn bound(&self) -> usize {
-        if self.count == 0 {
+        if self.filled.count == 0 {
             return 0;
         }
-        let len = HEAD_LEN_MAX + self.body.len() + self.data_len;
+        let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
         // One that is not compressed after all may be cut: at the end of the block in which it
         // begins, and of each block that it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
@@ -88,10 +134,10 @@ impl Packing {
     pub(super) fn try_reserve(&mut self, record_len: usize) -> Result<(), TryReserveError> {
         if self.codec == Codec::Zstd {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
-            self.body.try_reserve(body_len)?;
-            self.closed.clear();
+            self.long_body.clear();
+            self.long_body.try_reserve(body_len)?;
             self.compressor
-                .try_reserve(body_len.saturating_add(HEAD_LEN_MAX), &mut self.closed)?;
+                .try_reserve(body_len.saturating_add(HEAD_LEN_MAX), &mut self.compressed)?;
         }
         Ok(())
     }
@@ -99,10 +145,8 @@ impl Packing {
     /// Prepares for a container in a block that has `room` bytes left.
     fn begin(&mut self, room: usize) {
         self.room = room;
-        self.body.clear();
-        self.data_len = 0;
         // The last record is added when the data is still shorter than the limit.
-        self.data.resize(self.data_len_max() + STORED_LEN_MAX, 0);
+        self.bytes.resize(DATA_BEGIN + self.data_len_max() + STORED_LEN_MAX, 0);
     }
 
     /// A container is closed at this length of data, in bytes.
@@ -116,17 +160,21 @@ impl Packing {
     /// Adds the first record, which [fits](Self::has_room).
     fn open(&mut self, record: &[u8]) {
         self.add(record);
+        let unlimited = Limits {
+            record_len: STORED_LEN_MAX,
+            data_len: self.data_len_max(),
+            body_len: usize::MAX,
+            count: usize::MAX,
+        };
         self.limits = match self.codec {
             Codec::Stored => Limits {
-                data_len: self.data_len_max(),
                 body_len: self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
-                count: usize::MAX,
+                ..unlimited
             },
             Codec::Zstd => Limits {
-                data_len: self.data_len_max(),
-                body_len: usize::MAX,
                 // The offset of each record is in the block in which the container begins.
                 count: self.room - 1,
+                ..unlimited
             },
         };
     }
@@ -134,16 +182,7 @@ impl Packing {
     /// Adds a record if the container is open, and certainly stays so. Most records are added here.
     #[inline(always)]
     pub(super) fn add_within_limits(&mut self, record: &[u8]) -> bool {
-        let Limits {
-            data_len,
-            body_len,
-            count,
-        } = self.limits;
-        let end = self.data_len + record.len();
-        let is_within = Encoder::shares_container(record.len())
-            && end < data_len
-            && self.body.len() + end <= body_len
-            && self.count < count;
+        let is_within = self.limits.allow(self.filled, record.len());
         if is_within {
             self.add(record);
         }
@@ -152,10 +191,39 @@ impl Packing {
 
     #[inline(always)]
     fn add(&mut self, record: &[u8]) {
-        push_varint(record.len() as u64, &mut self.body);
-        copy_short(&mut self.data[self.data_len..], record);
-        self.data_len += record.len();
-        self.count += 1;
+        self.filled.add(record, &mut self.bytes);
+    }
+
+    /// Adds `records` for as long as they are [within the limits](Self::add_within_limits) and not longer
+    /// than `record_len_max`, and counts them. Returns the first one that is not.
+    fn add_all<R: AsRef<[u8]>>(
+        &mut self,
+        records: &mut impl Iterator<Item = R>,
+        record_len_max: u64,
+        added: &mut u64,
+    ) -> Option<R> {
+        let mut limits = self.limits;
+        if record_len_max < limits.record_len as u64 {
+            limits.record_len = record_len_max as usize + 1;
+        }
+        let mut filling = Filling {
+            filled: self.filled,
+            packing: self,
+        };
+        let count_before = filling.filled.count;
+        let stopped = loop {
+            let Some(record) = records.next() else {
+                break None;
+            };
+            // Called only once: a second call could return other bytes.
+            let bytes = record.as_ref();
+            if !limits.allow(filling.filled, bytes.len()) {
+                break Some(record);
+            }
+            filling.filled.add(bytes, &mut filling.packing.bytes);
+        };
+        *added += (filling.filled.count - count_before) as u64;
+        stopped
     }
 
     /// Whether a record of this length can be added.
@@ -163,108 +231,55 @@ impl Packing {
         if self.codec == Codec::Zstd {
             return true;
         }
-        if self.count == 0 {
+        let Filled {
+            count,
+            lens_len,
+            data_len,
+        } = self.filled;
+        if count == 0 {
             // Alone, it is an ordinary record.
             return HEADER_LEN + record_len <= self.room;
         }
-        let head_len = HEADER_LEN + 1 + varint_len(self.count as u64 + 1);
-        let body_len = self.body.len() + varint_len(record_len as u64) + self.data_len + record_len;
+        let head_len = HEADER_LEN + 1 + varint_len(count as u64 + 1);
+        let body_len = lens_len + varint_len(record_len as u64) + data_len + record_len;
         head_len + body_len <= self.room
     }
 
     /// Whether it is closed before any further record. A stored one is not longer than its block.
     fn is_full(&self) -> bool {
-        self.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.count >= self.room)
+        self.filled.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.filled.count >= self.room)
     }
 
-    /// Compresses `body`, `count` records with `data_len` bytes of data, into `closed`, which becomes
-    /// long enough for an offset for each record. Returns whether that is to be written: if it is
-    /// shorter than the stored form.
-    fn compress(&mut self, count: usize, begin: u64, data_len: usize) -> bool {
-        self.closed.clear();
-        Head::encode(Codec::Zstd, count, &mut self.closed);
-        let len_before = match count {
-            1 => data_len,
-            _ => self.closed.len() + self.body.len(),
-        };
-        let frame_begin = self.closed.len();
-        if self.codec != Codec::Zstd || !self.compressor.append(&self.body, &mut self.closed) {
+    /// Compresses the body of `count` records, which begins at the file offset `begin`, into
+    /// `compressed`, which becomes long enough for an offset for each record. Returns whether that is
+    /// to be written: if it is shorter than the stored form, of `stored_len` bytes.
+    fn compress(&mut self, body: &[u8], count: usize, begin: u64, stored_len: usize) -> bool {
+        let compressed = &mut self.compressed;
+        compressed.clear();
+        Head::encode(Codec::Zstd, count, compressed);
+        let frame_begin = compressed.len();
+        if !self.compressor.append(body, compressed) {
             return false;
         }
-        let file_len = encoded_len(begin, self.closed.len() as u64);
+        let file_len = encoded_len(begin, compressed.len() as u64);
         if file_len < count as u64 {
-            lengthen(&mut self.closed, frame_begin, count - file_len as usize);
+            lengthen(compressed, frame_begin, count - file_len as usize);
         }
-        self.closed.len() < len_before
-    }
-
-    /// Adds `records` for as long as their lengths are one byte each and they are
-    /// [within the limits](Self::add_within_limits). Returns the first one that is not.
-    fn add_all<R: AsRef<[u8]>>(
-        &mut self,
-        records: &mut impl Iterator<Item = R>,
-        record_len_max: u64,
-        added: &mut u64,
-    ) -> Option<R> {
-        let limits = self.limits;
-        let mut taken = Taken::new(self);
-        let count_before = taken.count;
-        let stopped = loop {
-            let Some(record) = records.next() else {
-                break None;
-            };
-            // Called only once: a second call could return other bytes.
-            let bytes = record.as_ref();
-            let end = taken.data_len + bytes.len();
-            let is_within = bytes.len() as u64 <= record_len_max.min(SHORT_LEN_MAX)
-                && end < limits.data_len
-                && taken.body.len() + end <= limits.body_len
-                && taken.count < limits.count
-                // Shows the compiler that nothing is allocated in the loop.
-                && taken.body.len() < taken.body.capacity();
-            if !is_within {
-                break Some(record);
-            }
-            taken.body.push(bytes.len() as u8);
-            copy_short(&mut taken.packing.data[taken.data_len..], bytes);
-            taken.data_len = end;
-            taken.count += 1;
-        };
-        *added += (taken.count - count_before) as u64;
-        stopped
+        compressed.len() < stored_len
     }
 }
 
-/// The greatest length whose varint is one byte.
-const SHORT_LEN_MAX: u64 = 0x7f;
-
-/// What grows with each record of an open container, taken out of its place so that the compiler can
-/// keep it in registers. It is put back, also if `as_ref` panics.
-struct Taken<'a> {
-    body: Vec<u8>,
-    data_len: usize,
-    count: usize,
+/// The open container while records are added in a loop: apart from it, so that the compiler can keep
+/// what changes in registers. It is put back, also if `as_ref` panics.
+struct Filling<'a> {
+    filled: Filled,
     packing: &'a mut Packing,
 }
 
-impl<'a> Taken<'a> {
-    #[inline(always)]
-    fn new(packing: &'a mut Packing) -> Self {
-        Taken {
-            body: std::mem::take(&mut packing.body),
-            data_len: packing.data_len,
-            count: packing.count,
-            packing,
-        }
-    }
-}
-
-impl Drop for Taken<'_> {
+impl Drop for Filling<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.packing.body = std::mem::take(&mut self.body);
-        self.packing.data_len = self.data_len;
-        self.packing.count = self.count;
+        self.packing.filled = self.filled;
     }
 }
 
@@ -285,18 +300,34 @@ impl Encoder {
         self.end_container(out);
         let offset = self.begin_container(out);
         let packing = self.packing.as_mut().expect(PACKS);
-        let may_be_compressed = packing.codec == Codec::Zstd && record.len() as u64 <= STATED_MAX;
-        if may_be_compressed {
-            push_varint(record.len() as u64, &mut packing.body);
-            packing.body.extend_from_slice(record);
+        let mut body = std::mem::take(&mut packing.long_body);
+        body.clear();
+        let mut is_compressed = packing.codec == Codec::Zstd && record.len() as u64 <= STATED_MAX;
+        if is_compressed {
+            push_varint(record.len() as u64, &mut body);
+            body.extend_from_slice(record);
+            is_compressed = packing.compress(&body, 1, offset, record.len());
         }
-        if !(may_be_compressed && packing.compress(1, offset, record.len())) {
-            return self.fragments(Form::Plain, record, out, take).map(|()| offset);
-        }
-        let closed = std::mem::take(&mut packing.closed);
-        let written = self.fragments(Form::Packed, &closed, out, take);
-        self.packing.as_mut().expect(PACKS).closed = closed;
+        packing.long_body = body;
+        let written = self.container(is_compressed, (Form::Plain, record), out, take);
         written.map(|()| offset)
+    }
+
+    /// Appends the container that was compressed last or, if it is not to be written, this.
+    fn container<E>(
+        &mut self,
+        is_compressed: bool,
+        otherwise: (Form, &[u8]),
+        out: &mut Vec<u8>,
+        take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !is_compressed {
+            return self.fragments(otherwise.0, otherwise.1, out, take);
+        }
+        let compressed = std::mem::take(&mut self.packing.as_mut().expect(PACKS).compressed);
+        let written = self.fragments(Form::Packed, &compressed, out, take);
+        self.packing.as_mut().expect(PACKS).compressed = compressed;
+        written
     }
 
     /// Adds the short ones of `records` to containers: see [`encode_all`](Self::encode_all).
@@ -329,7 +360,7 @@ impl Encoder {
     #[inline(always)]
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
         let packing = self.packing.as_mut()?;
-        let offset = self.offset.wrapping_add(packing.count as u64);
+        let offset = self.offset.wrapping_add(packing.count() as u64);
         packing.add_within_limits(record).then_some(offset)
     }
 
@@ -339,8 +370,8 @@ impl Encoder {
             return offset;
         }
         let packing = self.packing.as_mut().expect(PACKS);
-        if packing.count > 0 && packing.has_room(record.len()) {
-            let offset = self.offset.wrapping_add(packing.count as u64);
+        if packing.count() > 0 && packing.has_room(record.len()) {
+            let offset = self.offset.wrapping_add(packing.count() as u64);
             packing.add(record);
             if packing.is_full() {
                 self.close_container(out);
@@ -389,56 +420,37 @@ impl Encoder {
     /// If there is no memory, this aborts the process or panics as [`encode`](Self::encode) does.
     #[inline]
     pub fn end_container(&mut self, out: &mut Vec<u8>) {
-        if self.packing.as_ref().is_some_and(|packing| packing.count > 0) {
+        if self.packing.as_ref().is_some_and(|packing| packing.count() > 0) {
             self.close_container(out);
         }
     }
 
     #[inline(never)]
     fn close_container(&mut self, out: &mut Vec<u8>) {
+        let begin = self.offset;
         let packing = self.packing.as_mut().expect(PACKS);
-        let count = std::mem::take(&mut packing.count);
         packing.limits = Limits::default();
-        if packing.codec == Codec::Stored {
-            let Packing {
-                body,
-                data,
-                data_len,
-                closed,
-                ..
-            } = &mut **packing;
-            let data = &data[..*data_len];
-            // It does not leave its block, so it is not cut.
-            let len = if count == 1 {
-                append_full(Form::Plain, [data], out)
-            } else {
-                closed.clear();
-                Head::encode(Codec::Stored, count, closed);
-                append_full(Form::Packed, [closed, body, data], out)
-            };
-            return self.advance(len);
-        }
-        let data_len = packing.data_len;
-        packing.body.extend_from_slice(&packing.data[..data_len]);
-        let is_compressed = packing.compress(count, self.offset, data_len);
-        if !is_compressed && count > 1 {
-            packing.closed.clear();
-            Head::encode(Codec::Stored, count, &mut packing.closed);
-            packing.closed.extend_from_slice(&packing.body);
-        }
-        let (form, payload, len) = match is_compressed || count > 1 {
-            true => (Form::Packed, &mut packing.closed, None),
-            false => (Form::Plain, &mut packing.data, Some(data_len)),
-        };
+        let Filled {
+            count,
+            lens_len,
+            data_len,
+        } = std::mem::take(&mut packing.filled);
         // Taken out while it is read, and put back to reuse its memory.
-        let bytes = std::mem::take(payload);
-        let Ok(()) = self.fragments(form, &bytes[..len.unwrap_or(bytes.len())], out, |_| {
-            Ok::<(), Infallible>(())
-        });
-        let packing = self.packing.as_mut().expect(PACKS);
-        match form {
-            Form::Packed => packing.closed = bytes,
-            _ => packing.data = bytes,
-        }
+        let mut bytes = std::mem::take(&mut packing.bytes);
+        let (body_begin, end) = (DATA_BEGIN - lens_len, DATA_BEGIN + data_len);
+        bytes.copy_within(..lens_len, body_begin);
+        let head = &mut packing.compressed;
+        head.clear();
+        Head::encode(Codec::Stored, count, head);
+        let container_begin = body_begin - head.len();
+        bytes[container_begin..body_begin].copy_from_slice(head);
+        let stored = match count {
+            1 => (Form::Plain, &bytes[DATA_BEGIN..end]),
+            _ => (Form::Packed, &bytes[container_begin..end]),
+        };
+        let is_compressed =
+            packing.codec == Codec::Zstd && packing.compress(&bytes[body_begin..end], count, begin, stored.1.len());
+        let Ok(()) = self.container(is_compressed, stored, out, |_| Ok::<(), Infallible>(()));
+        self.packing.as_mut().expect(PACKS).bytes = bytes;
     }
 }
