@@ -10,7 +10,8 @@
 
 `open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` are for whole logs, `info` also for databases and exports;
-`scan` makes a table of many logs, for everything that reads Arrow, and `evidence` a page. The package
+`scan` makes a table of many logs, for everything that reads Arrow, and `evidence` a page; `index` returns records
+by their numbers. The package
 `cordwood.payload` decodes the data that programs keep in records, and `cordwood.compat` replaces the readers of
 other packages.
 
@@ -29,12 +30,14 @@ from cordwood._native import (
     Reader,
     Record,
     RecordBatch,
+    RecordIndex,
     Scan,
     Writer,
     __version__,
     crc32c,
     detect,
     fragments,
+    index,
     mask_crc,
     pack,
     scan,
@@ -48,6 +51,7 @@ from cordwood.errors import (
     CordwoodError,
     CorruptionError,
     DialectError,
+    LogChangedError,
     LogRotatedError,
     LogTruncatedError,
     OtherLogError,
@@ -101,6 +105,7 @@ __all__ = [
     "Info",
     "KeyChange",
     "KeyChanges",
+    "LogChangedError",
     "LogEvidence",
     "LogFormat",
     "LogMap",
@@ -117,6 +122,7 @@ __all__ = [
     "Reason",
     "Record",
     "RecordBatch",
+    "RecordIndex",
     "RecordTooLargeError",
     "RegionEvidence",
     "Report",
@@ -137,6 +143,7 @@ __all__ = [
     "follow",
     "fragments",
     "group_splits",
+    "index",
     "info",
     "map",
     "mask_crc",

@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, final, overload
+from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final, overload
 
 from _typeshed import ReadableBuffer
 
@@ -36,6 +36,7 @@ __all__ = [
     "Reader",
     "Record",
     "RecordBatch",
+    "RecordIndex",
     "Runs",
     "Scan",
     "TableBuilder",
@@ -51,12 +52,14 @@ __all__ = [
     "decode_wandb",
     "detect",
     "fragments",
+    "index",
     "is_log_name",
     "leave_out_salvaged",
     "left_out_count",
     "mask_crc",
     "pack",
     "reason_in_words",
+    "restored_index",
     "runs",
     "salvage",
     "scan",
@@ -1433,6 +1436,101 @@ class Scan:
         has not reached. Empty if none has started.
         """
 
+@final
+class RecordIndex:
+    """The records of logs by their indices, from 0: the result of `index`.
+
+    `index[i]` is a record, also with a negative index, and `index[i:j]` a list of records. Any
+    number of threads may use it at a time, and so may a forked process. It can be pickled: the
+    files are opened again where it is used, and a file that has changed is an error.
+    """
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def read(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
+        """Returns many records, faster than one by one.
+
+        Records that are near each other are read together.
+
+        Args:
+            indices: Their indices, in any order, also negative, also more than once.
+
+        Returns:
+            The records, in the order of `indices`.
+
+        Raises:
+            ClosedError: The index is closed.
+            CorruptionError: A record has been damaged since, and `on_corruption` is `"raise"`.
+            IndexError: There is no record with one of the indices.
+            LogChangedError: A log has changed since it was indexed.
+            OSError: A file cannot be opened or read.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two", b"three"])
+        3
+        >>> cordwood.index("example.log").read([2, 0, -1])
+        [b'three', b'one', b'three']
+        """
+
+    def close(self) -> None:
+        """Closes the files.
+
+        A call in another thread still returns its records; later calls raise `ClosedError`. Closing
+        again has no effect.
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+def index(
+    sources: str | PathLike[str] | Iterable[str | PathLike[str]],
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
+) -> RecordIndex:
+    """Indexes the records of one or more logs, so that each can be read by its number.
+
+    The logs are read once. The index keeps 8 bytes for every 32 records, and opens files when they
+    are needed: at most 64 stay open, each with 264 KiB of memory. To return a record, it reads the 32
+    among which the record is, or, in a packed log, a block of 32 KiB or more, and checks them.
+
+    To read all records in order, a `Reader` is faster.
+
+    Args:
+        sources: A path, also that of a log in segments; a folder, for all logs in it and in its
+            subfolders; a pattern, such as `"*.log"`; or an iterable of these. The records are
+            numbered in this order. URLs, bytes and objects with `read` are not accepted.
+        dialect: As for `Reader`.
+        log_number: As for `Reader`.
+        compression: As for `Reader`.
+        on_corruption: As for `Reader`. Under all but `"raise"`, the records that are lost have no
+            index. Default: `"raise"`.
+
+    Returns:
+        A `RecordIndex`, for any number of threads. It can be pickled.
+
+    Raises:
+        CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
+        DialectError: A file is not a log.
+        OSError: A file cannot be opened or read, or is not a regular file.
+        TypeError: A source is none of the above.
+        ValueError: A source is a URL, or an option has an invalid value.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend(b"record %d" % number for number in range(1000))
+    1000
+    >>> index = cordwood.index("example.log")
+    >>> len(index), index[500], index[-1], index[10:12]
+    (1000, b'record 500', b'record 999', [b'record 10', b'record 11'])
+    """
+
 @overload
 def scan(
     sources: Source | Split | Iterable[Source | Split],
@@ -2015,6 +2113,26 @@ def left_out_count(reader: Reader, /) -> int:
 
     Returns:
         Their number so far.
+    """
+
+def restored_index(
+    logs: Sequence[tuple[str | PathLike[str], int, int, bytes]],
+    dialect: DialectName | None,
+    log_number: int | None,
+    compression: CompressionName | None,
+    on_corruption: str,
+) -> RecordIndex:
+    """Returns the index that was pickled.
+
+    Args:
+        logs: The path, the length, the number of records and the offsets of each log.
+        dialect: As for `index`.
+        log_number: As for `index`.
+        compression: As for `index`.
+        on_corruption: As for `index`.
+
+    Returns:
+        The index.
     """
 
 def reason_in_words(

@@ -1,9 +1,10 @@
 """The exceptions.
 
     CordwoodError
-    ├── ClosedError            a reader, a writer or a follower was used after `close`; also a `ValueError`
+    ├── ClosedError            a reader, a writer, a follower or an index was used after `close`; also a `ValueError`
     ├── CorruptionError        damage, where the policy is to raise
     ├── DialectError           a file that is not a log, or a log that cannot be appended to or packed
+    ├── LogChangedError        a log is not as it was when it was indexed
     ├── LogRotatedError        the path of a followed log names another file
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
     ├── OtherLogError          a file to be salvaged belongs entirely to a different log from the one its name states
@@ -62,7 +63,7 @@ class CordwoodError(Exception):
 
 
 class ClosedError(CordwoodError, ValueError):
-    """A reader, a writer or a follower was used after `close`. Open the log again.
+    """A reader, a writer, a follower or an index was used after `close`. Open the log again.
 
     Attributes:
         path: The file, or `None` if the source or sink has no path.
@@ -248,6 +249,29 @@ class LogTruncatedError(_ChangedError):
     """
 
     first_offset: int | None = None
+
+
+class LogChangedError(_ChangedError):
+    """A log is not as it was when it was indexed. Index it again.
+
+    Its length is another one, or the records are not where they were.
+
+    Attributes:
+        path: The path of the log.
+        offset: The file offset before which the records are not the same; 0 if only the length is known.
+        file_len: The length of the file now, in bytes; `None` if it is not known.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> index = cordwood.index("example.log")
+    >>> with cordwood.open("example.log", "a") as writer:
+    ...     _ = writer.append(b"two")
+    >>> try:
+    ...     index[0]
+    ... except cordwood.LogChangedError as error:
+    ...     print(error)
+    example.log: the log has changed since it was indexed: it had 10 bytes, and has 20
+    """
 
 
 class LogRotatedError(_ChangedError):

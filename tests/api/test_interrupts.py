@@ -26,6 +26,7 @@ CALLS = {
     "stat, 2 threads": "cordwood.stat(path, threads=2)",
     "salvage": "cordwood.salvage(path, path + '.salvaged')",
     "pack": "cordwood.pack(path, path + '.packed')",
+    "index": "cordwood.index(path)",
     "iterate": "list(cordwood.Reader(path))",
     "record_batches": "list(cordwood.Reader(path).record_batches())",
     "record_batches, 2 threads": "list(cordwood.Reader(path).record_batches(threads=2))",

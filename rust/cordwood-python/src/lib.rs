@@ -17,6 +17,7 @@ mod values;
 // The classes and functions.
 mod checksum;
 mod follower;
+mod index;
 mod ops;
 mod payload;
 mod reader;
@@ -42,6 +43,8 @@ mod native {
     use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
     use crate::follower::{Follower, FollowerRecords};
+    #[pymodule_export]
+    use crate::index::{RecordIndex, index, restored_index};
     #[pymodule_export]
     use crate::ops::detect::{detect, is_log_name};
     #[pymodule_export]

@@ -104,7 +104,7 @@ impl RecordIndex {
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
         let ends = logs.iter().map(|log| {
-            end += log.record_count;
+            end = log.record_count.saturating_add(end);
             end
         });
         RecordIndex {
@@ -140,7 +140,10 @@ impl RecordIndex {
         let mut found = None;
         if index < self.len() {
             self.read(&[index], |_, record| {
-                found = Some(record.to_vec());
+                let mut bytes = Vec::new();
+                bytes.try_reserve_exact(record.len()).map_err(no_memory)?;
+                bytes.extend_from_slice(record);
+                found = Some(bytes);
                 Ok::<(), Error>(())
             })?;
         }
@@ -162,7 +165,9 @@ impl RecordIndex {
         indices: &[u64],
         mut each: impl FnMut(usize, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut places: Vec<usize> = (0..indices.len()).collect();
+        let mut places = Vec::new();
+        places.try_reserve_exact(indices.len()).map_err(no_memory)?;
+        places.extend(0..indices.len());
         places.sort_unstable_by_key(|&place| indices[place]);
         let mut places = &places[..];
         while let Some(&first) = places.first() {
@@ -288,7 +293,6 @@ impl IndexedLog {
             return Err(Error::io(error, path.as_deref()));
         };
         let (mut record_count, mut offsets, mut end) = (0, Vec::new(), None);
-        let no_memory = |error: TryReserveError| Error::io(error.into(), Some(&path));
         reader.without_data(|reader| {
             loop {
                 match reader.step()? {
@@ -330,6 +334,10 @@ impl IndexedLog {
         };
         Error::new(kind, Some(&self.path))
     }
+}
+
+fn no_memory(error: TryReserveError) -> Error {
+    Error::io(error.into(), None)
 }
 
 /// The next record that a reader is going to return.

@@ -3,7 +3,7 @@
 pub(crate) mod detect;
 pub(crate) mod fragments;
 mod manifest;
-mod watched;
+pub(crate) mod watched;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -27,6 +27,7 @@ mod classes {
     import_exception!(cordwood.errors, ClosedError);
     import_exception!(cordwood.errors, CorruptionError);
     import_exception!(cordwood.errors, DialectError);
+    import_exception!(cordwood.errors, LogChangedError);
     import_exception!(cordwood.errors, LogRotatedError);
     import_exception!(cordwood.errors, LogTruncatedError);
     import_exception!(cordwood.errors, OtherLogError);
@@ -125,6 +126,10 @@ fn of_log<'py>(attributes: &Bound<'py, PyDict>, kind: &ErrorKind, offset: Option
             attributes.set_item("offset", offset)?;
             attributes.set_item("first_offset", first_offset)?;
             classes::LogTruncatedError::type_object(py)
+        }
+        ErrorKind::Changed { file_len, .. } => {
+            attributes.set_item("file_len", file_len)?;
+            classes::LogChangedError::type_object(py)
         }
         ErrorKind::OtherLog {
             log_number,

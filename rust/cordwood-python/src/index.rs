@@ -1,0 +1,376 @@
+//! `index` and the class `RecordIndex`.
+
+use std::collections::TryReserveError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cordwood::read::IndexedLog;
+use cordwood::{Compression, Dialect, ReadOptions};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
+
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
+use crate::io::source::open_path;
+use crate::memory::buffer::{no_memory, try_bytes, vec_for};
+use crate::ops::watched::{Watch, watched};
+use crate::values::arguments::{refuse_url, required_path};
+use crate::values::error::{call_python, check_signals, closed, to_python};
+use crate::values::options::{compression_of, dialect_name, dialect_of, named};
+use crate::values::pickle::handle_repr;
+
+/// The records of logs by their indices, from 0: the result of `index`.
+///
+/// `index[i]` is a record, also with a negative index, and `index[i:j]` a list of records. Any
+/// number of threads may use it at a time, and so may a forked process. It can be pickled: the
+/// files are opened again where it is used, and a file that has changed is an error.
+#[pyclass(frozen, weakref, module = "cordwood")]
+pub(crate) struct RecordIndex {
+    index: cordwood::RecordIndex,
+    options: ReadOptions,
+    is_closed: AtomicBool,
+}
+
+/// Records that have been read, and are still to become `bytes`.
+#[derive(Default)]
+struct Gathered {
+    data: Vec<u8>,
+    /// The place of each in the list, and where it ends in `data`.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Gathered {
+    fn add(&mut self, place: usize, record: &[u8]) -> Result<(), TryReserveError> {
+        self.data.try_reserve(record.len())?;
+        self.data.extend_from_slice(record);
+        self.ends.push((place, self.data.len()));
+        Ok(())
+    }
+
+    /// Whether there are so many that they should become `bytes`.
+    fn is_full(&self) -> bool {
+        self.data.len() >= 1 << 20 || self.ends.len() >= 1 << 14
+    }
+
+    /// Moves them to their places in the list.
+    fn make(&mut self, py: Python<'_>, records: &mut [Option<Py<PyBytes>>]) -> PyResult<()> {
+        check_signals(py)?;
+        let mut begin = 0;
+        for (place, end) in self.ends.drain(..) {
+            records[place] = Some(try_bytes(py, &self.data[begin..end])?.unbind());
+            begin = end;
+        }
+        self.data.clear();
+        Ok(())
+    }
+}
+
+impl RecordIndex {
+    fn new(index: cordwood::RecordIndex, options: ReadOptions) -> PyResult<Self> {
+        isize::try_from(index.len()).map_err(|_| PyOverflowError::new_err("the logs have too many records"))?;
+        Ok(RecordIndex {
+            index,
+            options,
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    /// The path, if there is one log.
+    fn path(&self) -> Option<&Path> {
+        match self.index.logs() {
+            [log] => Some(&log.path),
+            _ => None,
+        }
+    }
+
+    /// Runs `work`, which reads, with the interpreter released.
+    fn reading<T: Send, E: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> Result<T, E> + Send,
+    ) -> PyResult<Result<T, E>> {
+        self.check_open(py)?;
+        let done = py.detach(work);
+        if self.is_closed() {
+            self.index.close_files();
+        }
+        Ok(done)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_closed() {
+            return Err(closed(py, "index", self.path()));
+        }
+        Ok(())
+    }
+
+    /// The index from 0 of an index that may be negative.
+    fn place_of(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let len = self.index.len();
+        let of_record = match index.extract::<i64>() {
+            Ok(index) if index < 0 => len.checked_sub(index.unsigned_abs()),
+            Ok(index) => Some(index.unsigned_abs()).filter(|&index| index < len),
+            Err(error) if error.is_instance_of::<PyOverflowError>(index.py()) => None,
+            Err(error) => return Err(error),
+        };
+        of_record.ok_or_else(|| {
+            let shown = index.str().map(|shown| shown.to_string()).unwrap_or_default();
+            PyIndexError::new_err(format!("the index {shown} is out of range: there are {len} records"))
+        })
+    }
+
+    fn list<'py>(&self, py: Python<'py>, indices: &[u64]) -> PyResult<Bound<'py, PyList>> {
+        let mut records: Vec<Option<Py<PyBytes>>> = vec_for(indices.len())?;
+        records.resize_with(indices.len(), || None);
+        let mut gathered = Gathered::default();
+        let read = self.reading(py, || {
+            self.index.read(indices, |place, record| {
+                gathered.add(place, record).map_err(io::Error::from)?;
+                if gathered.is_full() {
+                    call_python(|py| gathered.make(py, &mut records))?;
+                }
+                Ok(())
+            })
+        })?;
+        read.map_err(|error: cordwood::Error| to_python(py, error, None))?;
+        gathered.make(py, &mut records)?;
+        PyList::new(py, records)
+    }
+}
+
+#[pymethods]
+impl RecordIndex {
+    /// The number of records.
+    fn __len__(&self) -> usize {
+        self.index.len() as usize
+    }
+
+    /// The record with this index, or a list of those in a slice.
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let slice = slice.indices(self.index.len() as isize)?;
+            let mut indices = vec_for(slice.slicelength)?;
+            indices.extend((0..slice.slicelength).map(|nth| (slice.start + nth as isize * slice.step) as u64));
+            return Ok(self.list(py, &indices)?.into_any());
+        }
+        let at = self.place_of(index)?;
+        let record = self.reading(py, || self.index.get(at))?;
+        let record = record.map_err(|error| to_python(py, error, None))?;
+        Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
+    }
+
+    /// Returns many records, faster than one by one.
+    ///
+    /// Records that are near each other are read together.
+    ///
+    /// Args:
+    ///     indices: Their indices, in any order, also negative, also more than once.
+    ///
+    /// Returns:
+    ///     The records, in the order of `indices`.
+    ///
+    /// Raises:
+    ///     ClosedError: The index is closed.
+    ///     CorruptionError: A record has been damaged since, and `on_corruption` is `"raise"`.
+    ///     IndexError: There is no record with one of the indices.
+    ///     LogChangedError: A log has changed since it was indexed.
+    ///     OSError: A file cannot be opened or read.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two", b"three"])
+    /// 3
+    /// >>> cordwood.index("example.log").read([2, 0, -1])
+    /// [b'three', b'one', b'three']
+    fn read<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let mut places = Vec::new();
+        for index in indices.try_iter()? {
+            places.try_reserve(1).map_err(|_| no_memory())?;
+            places.push(self.place_of(&index?)?);
+        }
+        self.list(py, &places)
+    }
+
+    /// Closes the files.
+    ///
+    /// A call in another thread still returns its records; later calls raise `ClosedError`. Closing
+    /// again has no effect.
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.index.close_files();
+    }
+
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().check_open(py)?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (_exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
+    fn __exit__(&self, _exc_type: &Bound<'_, PyAny>, _exc: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
+        self.close();
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let logs = self.index.logs().iter().map(|log| {
+            let offsets: Vec<u8> = log.offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+            Ok((
+                log.path.clone(),
+                log.file_len,
+                log.record_count,
+                try_bytes(py, &offsets)?,
+            ))
+        });
+        let dialect = self
+            .options
+            .dialect
+            .map(|dialect| dialect_name(py, dialect))
+            .transpose()?;
+        let state = (
+            logs.collect::<PyResult<_>>()?,
+            dialect,
+            self.options.log_number,
+            self.options.compression.map(Compression::name),
+            self.options.on_corruption.to_string(),
+        );
+        Ok((imported!(py, "cordwood._native", "restored_index")?.clone(), state))
+    }
+
+    fn __repr__(&self) -> String {
+        handle_repr("RecordIndex", self.path(), self.is_closed())
+    }
+}
+
+/// A log, as it is pickled: its path, its length, the number of its records and the offsets of some of
+/// them, in little-endian order.
+type PickledLog<'py> = (PathBuf, u64, u64, Bound<'py, PyBytes>);
+
+/// The arguments of [`restored_index`].
+type Pickled<'py> = (
+    Vec<PickledLog<'py>>,
+    Option<Bound<'py, PyAny>>,
+    Option<u32>,
+    Option<&'static str>,
+    String,
+);
+
+/// Returns the index that was pickled.
+///
+/// Args:
+///     logs: The path, the length, the number of records and the offsets of each log.
+///     dialect: As for `index`.
+///     log_number: As for `index`.
+///     compression: As for `index`.
+///     on_corruption: As for `index`.
+///
+/// Returns:
+///     The index.
+#[pyfunction]
+pub(crate) fn restored_index(
+    logs: Vec<PickledLog<'_>>,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    on_corruption: &str,
+) -> PyResult<RecordIndex> {
+    let options = options_of(dialect, log_number, compression, on_corruption)?;
+    let logs = logs.into_iter().map(|(path, file_len, record_count, offsets)| {
+        let (offsets, rest) = offsets.as_bytes().as_chunks();
+        if !rest.is_empty() {
+            return Err(PyValueError::new_err("an offset has 8 bytes"));
+        }
+        Ok(IndexedLog {
+            path,
+            file_len,
+            record_count,
+            offsets: offsets.iter().copied().map(u64::from_le_bytes).collect(),
+        })
+    });
+    let index = cordwood::RecordIndex::of_logs(logs.collect::<PyResult<_>>()?, options.clone());
+    RecordIndex::new(index, options)
+}
+
+/// A source, and its `Split` or `None`.
+type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+fn options_of(
+    dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    compression: Option<Compression>,
+    on_corruption: &str,
+) -> PyResult<ReadOptions> {
+    Ok(ReadOptions::default()
+        .with_dialect(dialect)
+        .with_log_number(log_number)
+        .with_compression(compression)
+        .with_on_corruption(named("on_corruption", on_corruption)?))
+}
+
+/// Indexes the records of one or more logs, so that each can be read by its number.
+///
+/// The logs are read once. The index keeps 8 bytes for every 32 records, and opens files when they
+/// are needed: at most 64 stay open, each with 264 KiB of memory. To return a record, it reads the 32
+/// among which the record is, or, in a packed log, a block of 32 KiB or more, and checks them.
+///
+/// To read all records in order, a `Reader` is faster.
+///
+/// Args:
+///     sources: A path, also that of a log in segments; a folder, for all logs in it and in its
+///         subfolders; a pattern, such as `"*.log"`; or an iterable of these. The records are
+///         numbered in this order. URLs, bytes and objects with `read` are not accepted.
+///     dialect: As for `Reader`.
+///     log_number: As for `Reader`.
+///     compression: As for `Reader`.
+///     on_corruption: As for `Reader`. Under all but `"raise"`, the records that are lost have no
+///         index. Default: `"raise"`.
+///
+/// Returns:
+///     A `RecordIndex`, for any number of threads. It can be pickled.
+///
+/// Raises:
+///     CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
+///     DialectError: A file is not a log.
+///     OSError: A file cannot be opened or read, or is not a regular file.
+///     TypeError: A source is none of the above.
+///     ValueError: A source is a URL, or an option has an invalid value.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend(b"record %d" % number for number in range(1000))
+/// 1000
+/// >>> index = cordwood.index("example.log")
+/// >>> len(index), index[500], index[-1], index[10:12]
+/// (1000, b'record 500', b'record 999', [b'record 10', b'record 11'])
+#[pyfunction]
+#[pyo3(signature = (sources, *, dialect = None, log_number = None, compression = None, on_corruption = "raise"))]
+pub(crate) fn index(
+    sources: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    on_corruption: &str,
+) -> PyResult<RecordIndex> {
+    let py = sources.py();
+    let options = options_of(dialect, log_number, compression, on_corruption)?;
+    options.check().map_err(|error| to_python(py, error, None))?;
+    let logs_of = imported!(py, "cordwood._inputs.many", "logs_of")?;
+    let (sources, _): (Vec<WithSplit<'_>>, bool) = logs_of.run((sources, py.None(), PyDict::new(py)))?.extract()?;
+    let mut logs = Vec::new();
+    for (source, split) in sources {
+        if !split.is_none() {
+            return Err(PyTypeError::new_err("a Split is a part of a log: pass its path"));
+        }
+        refuse_url(&source, "an index reads files: copy it to a file first")?;
+        let path = required_path("a source", &source)?;
+        let failed = |error| to_python(py, error, Some(&path));
+        let opened = py.detach(|| open_path(&path, options.clone())).map_err(failed)?;
+        let watch = Watch::new(None);
+        let source = watched(opened.reader.into_inner(), &watch, None);
+        let mut reader = cordwood::Reader::with_source(source, options.clone());
+        logs.push(watch.run(py, 1, || IndexedLog::of(&mut reader))?.map_err(failed)?);
+    }
+    RecordIndex::new(cordwood::RecordIndex::of_logs(logs, options.clone()), options)
+}
