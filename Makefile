@@ -129,6 +129,10 @@ test-engines: $(VENV)/beam.stamp install  ## Read and write in pipelines of Apac
 	$(VENV)/beam/bin/python -m pytest tests/pipelines/test_beam.py tests/package/test_help.py
 	$(VENV)/beam/bin/python -m pytest tests/package/test_docs.py -k beam
 
+# Not part of `make test`: it fetches packages of Debian, and takes some minutes.
+conformance: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp  ## Ask the readers of other projects for the conformance cases, and write conformance/engines.md
+	PYTHONPATH=$(VENV)/peers $(BIN)/python conformance/engines.py
+
 # Not part of `make test`, which does a tenth of it or less: it takes a quarter of an hour.
 survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 6,500 times, read in threads 1,600 times, look at 20,000 recycled and 30,000 packed logs, flip each bit of a log; judge 2,000 states of databases; check for losses
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival tests/format/test_packed.py tests/engines/test_databases.py

@@ -1,0 +1,180 @@
+"""Asks the readers of other projects for the cases, and writes what each does to engines.md.
+
+    make conformance
+
+The Python packages are those of the dependency groups `test`, `peers` and `appengine`. The others are packages of
+Debian, which are unpacked into target/conformance: Go's compiler and two readers in Go, LevelDB, leveldb-java (which
+needs a JDK). An engine that is missing is named, and not run.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+
+from suite import HERE, SEVERITY, Runner, all_cases, tasks_of
+
+ROOT = HERE.parent
+BUILD = ROOT / "target" / "conformance"
+UNPACKED = BUILD / "root"
+PEERS = ROOT / ".venv" / "peers"
+DEBIAN = {
+    "golang-1.19-go": "Go",
+    "golang-1.19-src": "Go",
+    "golang-github-golang-leveldb-dev": "golang/leveldb",
+    "golang-github-golang-snappy-dev": "",
+    "golang-github-syndtr-goleveldb-dev": "goleveldb",
+    "libguava-java": "",
+    "libleveldb-dev": "LevelDB",
+    "libleveldb-api-java": "",
+    "libleveldb-java": "leveldb-java",
+    "libsnappy-dev": "",
+}
+OUTCOMES = ("skip", "stop", "salvage", "fewer", "wrong", "fails")
+OPTIONS = ("start", "end", "record_len_max", "verify_checksums")
+
+
+def unpack():
+    """Fetches the packages of Debian, unless they are there."""
+    debs = BUILD / "debs"
+    if not debs.exists():
+        debs.mkdir(parents=True)
+        subprocess.run(["apt-get", "download", *DEBIAN], cwd=debs, check=True)
+        for deb in debs.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", deb, UNPACKED], check=True)
+    names = [deb.name.split("_") for deb in debs.glob("*.deb")]
+    return {DEBIAN[name]: release.replace("%3a", ":") for name, release, _ in names}
+
+
+def built():
+    """The command of each compiled reader."""
+    usr, sources = UNPACKED / "usr", HERE / "engines"
+    libraries = [usr / "lib/x86_64-linux-gnu" / name for name in ("libleveldb.a", "libsnappy.a")]
+    run(
+        [
+            "g++",
+            "-std=c++17",
+            f"-I{usr}/include",
+            sources / "leveldb.cc",
+            *libraries,
+            "-lpthread",
+            "-o",
+            BUILD / "leveldb",
+        ]
+    )
+    go = usr / "lib/go-1.19"
+    settings = {"GOROOT": go, "GOPATH": usr / "share/gocode", "GO111MODULE": "off", "GOCACHE": BUILD / "go"}
+    for name in ("goleveldb", "golang_leveldb"):
+        run([go / "bin/go", "build", "-o", BUILD / name, sources / f"{name}.go"], settings)
+    jars = ":".join(str(usr / "share/java" / f"{name}.jar") for name in ("leveldb", "leveldb-api", "guava"))
+    run(["javac", "-cp", jars, "-d", BUILD / "java", sources / "LeveldbJava.java"])
+    return {
+        "LevelDB": [BUILD / "leveldb"],
+        "goleveldb": [BUILD / "goleveldb", "lenient"],
+        "goleveldb, strict": [BUILD / "goleveldb", "strict"],
+        "golang/leveldb": [BUILD / "golang_leveldb"],
+        "leveldb-java": ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{BUILD / 'java'}:{jars}", "LeveldbJava"],
+    }
+
+
+def run(arguments, settings=None):
+    """Runs a compiler."""
+    environment = os.environ | {name: str(value) for name, value in (settings or {}).items()}
+    subprocess.run(list(map(str, arguments)), check=True, env=environment)
+
+
+def engines():
+    """Each engine: its name, its version, and the command of its runner."""
+    releases = unpack()
+    foreign = str(HERE / "runners" / "foreign.py")
+    for name, arguments in built().items():
+        yield name, releases[name.split(",")[0]], [sys.executable, foreign, name, *map(str, arguments)]
+    for name, python in {
+        "wandb": sys.executable,
+        "swanlab": sys.executable,
+        "dfindexeddb": sys.executable,
+        "chromium-reader": sys.executable,
+        "leveldb-export": str(ROOT / ".venv/appengine/bin/python"),
+    }.items():
+        yield name, release_of(name), [python, foreign, name]
+
+
+def release_of(name):
+    """The version of a Python package."""
+    folders = sorted(PEERS.glob(f"{name.replace('-', '_')}-*.dist-info"))
+    return folders[0].name.removesuffix(".dist-info").rpartition("-")[2] if folders else version(name)
+
+
+def outcome(case, answer):
+    """The policy by which the records are those of the case; or how they differ from it, and whether silently."""
+    expected = case["expected"]
+    if "error" in answer:
+        return "fails"
+    records = [record[2:] for record in answer["records"]]
+    known = {policy: lengths_of(found["records"]) for policy, found in expected.items() if policy in OUTCOMES}
+    same = [policy for policy in ("skip", "stop", "salvage") if known.get(policy) in (records, len(records))]
+    if not same:
+        possible = known.get("salvage", known["skip"])
+        is_part = isinstance(possible, list) and not Counter(map(tuple, records)) - Counter(map(tuple, possible))
+        return ("fewer" if is_part else "wrong") + ("" if "reported" in answer else ", silent")
+    damage = any(SEVERITY[region[0]] == "corruption" for region in expected["skip"].get("regions", []))
+    return same[0] + (", silent" if damage and "reported" not in answer else "")
+
+
+def lengths_of(records):
+    """Each record as an engine returns it; of many records, only their number."""
+    return records["count"] if isinstance(records, dict) else [record[2:] for record in records]
+
+
+def cases_for_engines(parent):
+    """The cases that any reader can be asked, each with its request."""
+    for number, case in enumerate(all_cases()):
+        if "segments" in case or set(OPTIONS) & case.keys() or "skip" not in case.get("expected", {}):
+            continue
+        folder = Path(parent, str(number))
+        folder.mkdir()
+        yield case, next(task.request for task in tasks_of(case, folder) if task.policy == "skip")
+
+
+def table(head, rows):
+    """The lines of a table."""
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def main():
+    """Runs the engines, and writes the page."""
+    found, counts, names = {}, [], []
+    with tempfile.TemporaryDirectory() as parent:
+        asked = list(cases_for_engines(parent))
+        for name, release, command in engines():
+            runner, outcomes = Runner(command), Counter()
+            for case, request in asked:
+                answer = runner.answer(request)
+                if "unsupported" not in answer:
+                    result = outcome(case, answer)
+                    found.setdefault(case["name"], {})[name] = result
+                    outcomes[result.split(",")[0]] += 1
+                    outcomes["silent"] += result.endswith("silent")
+            runner.stop()
+            names.append(name)
+            counts.append(
+                [name, release, outcomes.total() - outcomes["silent"], *map(outcomes.get, [*OUTCOMES, "silent"])]
+            )
+            print(*counts[-1], flush=True)
+    rows = [[case, *(results.get(name, "") for name in names)] for case, results in found.items()]
+    rows = [row for row in rows if set(row[1:]) - {"", "skip"}]
+    head = (HERE / "engines.md").read_text(encoding="utf-8").partition("\n| engine")[0]
+    counted = table(
+        ["engine", "version", "cases", *OUTCOMES, "silent"],
+        [[0 if cell is None else cell for cell in row] for row in counts],
+    )
+    by_case = table(["case", *names], rows)
+    page = f"{head}\n{counted}\n\n## Cases in which an engine differs from `skip`\n\n{by_case}\n"
+    (HERE / "engines.md").write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
