@@ -51,6 +51,7 @@ __all__ = [
     "decode_swanlab",
     "decode_wandb",
     "detect",
+    "entity_kinds",
     "fragments",
     "index",
     "is_log_name",
@@ -1878,10 +1879,13 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 
 @final
 class TableLearner:
-    """Learns the columns of a table, as `cordwood._tables.learner.Columns` does with rows.
+    """Learns the columns of a table.
 
     Args:
-        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
+        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
+            rows of Python.
+        columns: The columns that are wanted of each row; `None` for all. `a.b` is the field `b` of
+            the column `a`.
         column_count_max: The maximum number of columns, including fields in columns.
         field_count_max: The maximum number of fields in a column.
         level_count_max: The maximum number of levels of lists and structures in a column.
@@ -1889,28 +1893,30 @@ class TableLearner:
 
     def __new__(
         cls,
-        payload: str,
+        payload: str | None,
+        columns: Sequence[str] | None = None,
         *,
         column_count_max: int,
         field_count_max: int,
         level_count_max: int,
     ) -> TableLearner: ...
     def learn(
-        self, batch: RecordBatch, begin: int, origin: str | None, /
-    ) -> tuple[int, list[int], Literal["columns", "origin"] | None]:
-        """Learns from records.
+        self, source: RecordBatch | Sequence[Record | dict[str, Any]], begin: int, first: Sequence[str], /
+    ) -> tuple[int, list[int], str | None, int]:
+        """Learns from records, or from rows.
 
         It stops at a record after which there are too many columns, and at one whose row has a
-        column `origin`.
+        column that is in `first`.
 
         Args:
-            batch: The records.
+            source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
             begin: The index of the first record to use.
-            origin: The name of the table's other column, if it has one.
+            first: The names of the table's other columns.
 
         Returns:
             The index of the record to continue with; the indices of the records that cannot be
-            read, or not completely; and `"columns"` or `"origin"` if one of these made it stop.
+            read, or not completely; `"columns"` or `"first"` if one of these made it stop; and the
+            number of rows.
         """
 
     def columns(self) -> tuple[list[tuple[str, Any]], list[tuple[str, list[str]]], list[str]]:
@@ -1924,60 +1930,77 @@ class TableLearner:
 
 @final
 class TableBuilder:
-    """Turns records into columns, as `cordwood._tables.arrow.Batches` does with rows.
+    """Turns records, or rows, into columns.
 
     Args:
-        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
+        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
+            rows of Python.
         columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
             column that is not wanted.
+        are_chosen: Whether rows may have other columns, and `a.b` is the field `b` of the column `a`.
         row_count_max: The maximum number of rows in a batch.
         cell_count_max: The maximum number of cells in a batch. One row may have more.
     """
 
     def __new__(
-        cls, payload: str, columns: Sequence[tuple[str, object]], *, row_count_max: int, cell_count_max: int
+        cls,
+        payload: str | None,
+        columns: Sequence[tuple[str, object]],
+        *,
+        are_chosen: bool,
+        row_count_max: int,
+        cell_count_max: int,
     ) -> TableBuilder: ...
     def build(
-        self, batch: RecordBatch, begin: int, learner: TableLearner | None = None, origin: str | None = None, /
-    ) -> tuple[
-        int,
-        list[int],
-        Literal["misfit", "columns", "origin", "grown"] | None,
-        list[str],
-        int,
-        tuple[object, object],
-    ]:
-        """Makes rows from records, as many as one Arrow batch may contain.
+        self,
+        source: RecordBatch | Sequence[Record | dict[str, Any]],
+        begin: int,
+        learner: TableLearner | None = None,
+        first: Sequence[str] = ...,
+        /,
+    ) -> tuple[int, list[int], str | None, list[int], int, tuple[object, object]]:
+        """Makes as many rows as one Arrow batch may contain.
 
-        It stops at a record with a value that does not fit its column or is in none; with a learner,
-        also where that stops, and at a record that makes a column another than it has learned
-        before.
+        It stops at a row with a value that does not fit its column or is in none; with a learner,
+        also where that stops, and at a row that makes a column another than it has learned before.
 
         Args:
-            batch: The records.
+            source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
             begin: The index of the first record to use.
-            learner: Learns from the records, if it is not `None`.
-            origin: The name of the table's other column, for the learner.
+            learner: Learns from the rows, if it is not `None`.
+            first: The names of the table's other columns, for the learner.
 
         Returns:
             The index of the record to continue with; the indices of the records that cannot be
-            read, or not completely; `"misfit"`, `"columns"`, `"origin"` or `"grown"` if one of these
-            made it stop: there may then be no rows; the names of the columns that have values; the
-            number of rows; and capsules of the Arrow C data interface that contain the rows.
+            read, or not completely; `"columns"`, `"first"` or `"grown"`, or the message about a
+            value that does not fit, if one of these made it stop: there may then be no rows; the
+            indices of the columns that have values; the number of rows; and capsules of the Arrow
+            C data interface that contain the rows.
 
         Raises:
             MemoryError: There is not enough memory for the rows.
         """
 
-def batch_crc(batch: RecordBatch, crc: int, /) -> int:
+def batch_crc(source: RecordBatch | Sequence[Record], crc: int, /) -> int:
     """The CRC-32C of the offsets and the data of records, continued from `crc`.
 
     Args:
-        batch: The records.
+        source: A `RecordBatch`, or a list of `Record`.
         crc: The CRC-32C of the records before them.
 
     Returns:
         An unsigned 32-bit integer.
+    """
+
+def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[str | None, list[int]]], list[int]]:
+    """The kinds of the entities in records.
+
+    Args:
+        source: A `RecordBatch`, or a list of `Record`.
+
+    Returns:
+        Each kind, and the indices of its records; `None` is the kind of entities without a key. And
+        the indices of the records that cannot be read.
     """
 
 def decode_swanlab(record: ReadableBuffer, /) -> tuple[str, int, int | None, float] | None:

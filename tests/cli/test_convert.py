@@ -18,7 +18,7 @@ import reference
 from support import HELPERS
 
 import cordwood
-from cordwood._tables.learner import Columns
+from cordwood._tables.columns import Columns, Records
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ListOf, StructOf, TooManyColumnsError
 from cordwood.cli import main
@@ -228,13 +228,12 @@ def test_columns_have_the_type_of_their_values():
         "object": ([{"a": 1}, {"b": True, "a": None}], StructOf((("a", "int"), ("b", "bool")))),
         "listed": ([1, [1]], "json"),
     }
-    columns = Columns()
+    columns = Columns(PAYLOADS["raw"])
     for name, (values, _) in cases.items():
-        for value in values:
-            columns.add({name: value})
+        columns.learn(Records([{name: value} for value in values]))
     assert columns.types() == {name: kind for name, (_, kind) in cases.items()}
     with pytest.raises(TooManyColumnsError, match="columns"):
-        columns.add({str(index): None for index in range(10_000)})
+        columns.learn(Records([{str(index): None for index in range(10_000)}]))
 
 
 def test_a_table_that_fails_is_removed(tmp_path):

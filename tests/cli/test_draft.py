@@ -59,7 +59,7 @@ def tables(tmp_path, *sources):
 
 
 def learn_only(draft, records):
-    draft.columns.learn(records)
+    return draft.columns.learn(records)
 
 
 ROWS = [{"n": number, "text": f"row {number}"} for number in range(100)]
@@ -182,7 +182,7 @@ def test_a_failing_disk_is_the_fault_of_the_table(tmp_path, capfd):
 def test_a_fault_of_the_table_hides_no_fault_of_a_record(tmp_path, capfd, monkeypatch):
     """The batch in which the table fails is read again: faults that were reported are not repeated, and others are."""
     monkeypatch.setattr(log_rows, "BATCH_LEN", 4000)
-    monkeypatch.setattr("cordwood._tables.native.ROW_COUNT_MAX", 20)
+    monkeypatch.setattr("cordwood._tables.columns.ROW_COUNT_MAX", 20)
     values = [*ROWS, *(value for row in ROWS for value in (row, b"no JSON"))]
     log = write(tmp_path / "log", values)
     original, calls = pq.ParquetWriter.write_batch, 0

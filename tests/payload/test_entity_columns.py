@@ -12,18 +12,15 @@ from hypothesis import strategies as st
 from support import written
 
 import cordwood
-from cordwood._tables import arrow, learner
-from cordwood._tables import native as native_tables
-from cordwood._tables.arrow import Batches
+from cordwood._tables import columns as tables
+from cordwood._tables.columns import Batches, Columns, Records
 from cordwood._tables.decoders import Log
-from cordwood._tables.entities import SHAPES
-from cordwood._tables.learner import Columns
-from cordwood._tables.native import NativeColumns, Records
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ListOf, MisfitError, StructOf, TooManyColumnsError
 from cordwood.errors import PayloadError
 
 pa = pytest.importorskip("pyarrow")
+naive_tables = pytest.importorskip("naive_tables")
 
 ENTITY = PAYLOADS["entity"]
 
@@ -150,15 +147,15 @@ def by_rows(log):
             rows.extend(of_record(record))
         except PayloadError as error:
             left(record, error)
-    found = Columns(SHAPES)
+    found = naive_tables.Columns()
     for row in rows:
         found.add(row)
     columns = ENTITY.all_columns(found.types())
-    return found, columns, left.found, Batches(ENTITY, columns), rows
+    return found, columns, left.found, naive_tables.table_of(rows, columns, ENTITY.to_json())
 
 
 def by_records(log, target_len):
-    found = NativeColumns(ENTITY, None)
+    found = Columns(ENTITY)
     left = [Left(), Left()]
     for batch in cordwood.Reader(log).record_batches(target_len=target_len):
         found.learn(Records(batch, {}, left[0], left[0]))
@@ -172,8 +169,7 @@ def by_records(log, target_len):
 def limited(fields, columns, levels, cells):
     """Patches the limits to lower values."""
     limits = {"FIELD_COUNT_MAX": fields, "COLUMN_COUNT_MAX": columns, "LEVEL_COUNT_MAX": levels}
-    stack = mock.patch.multiple(learner, **limits), mock.patch.multiple(native_tables, **limits)
-    return *stack, mock.patch.multiple(arrow, _CELL_COUNT_MAX=cells)
+    return mock.patch.multiple(tables, **limits, CELL_COUNT_MAX=cells)
 
 
 @given(
@@ -184,10 +180,9 @@ def limited(fields, columns, levels, cells):
 @example([entities.entity([("", 0), ("", "x")], {"a": {"b": [1, {"c": None}]}, "d": EMPTY})], 1, (9, 99, 9, 99))
 def test_both_ways_make_the_same_table(records, target_len, limits):
     log = io.BytesIO(written(records)).getvalue()
-    first, second, third = limited(*limits)
-    with first, second, third:
+    with limited(*limits):
         try:
-            found, columns, left, batches, rows = by_rows(log)
+            found, columns, left, expected = by_rows(log)
         except TooManyColumnsError as error:
             with pytest.raises(TooManyColumnsError, match=str(error)):
                 by_records(log, target_len)
@@ -198,7 +193,6 @@ def test_both_ways_make_the_same_table(records, target_len, limits):
         assert native_found.conflicts() == found.conflicts()
         assert native_found.overfull == found.overfull
         assert native_left[0].found == left
-        expected = pa.Table.from_batches(batches.of(rows), batches.schema)
         made = [batch for chunk in chunks for batch in native_batches.of(chunk)]
     assert native_left[1].found == left
     table = pa.Table.from_batches(made, native_batches.schema)
@@ -214,18 +208,17 @@ def test_names_of_every_length_are_distinguished():
     for length in range(1, 40):
         alike = ["n" * at + "m" + "n" * (length - at - 1) for at in range(length)]
         log = written([entities.entity([("T", 1)], {name: name}) for name in ["n" * length, *alike, "n" * length]])
-        _, _, _, batches, rows = by_rows(log)
+        *_, expected = by_rows(log)
         *_, native, chunks = by_records(log, 1 << 20)
         made = pa.Table.from_batches([batch for chunk in chunks for batch in native.of(chunk)])
-        assert made.equals(pa.Table.from_batches(batches.of(rows)))
+        assert made.equals(expected)
         assert [made[name].null_count for name in alike] == [length + 1] * length
 
 
 def test_a_batch_has_few_cells():
     """A column that is in any row of a batch takes room in each row."""
     records = [entities.entity([("T", n + 1)], {f"p{n % 10}{m}": m for m in range(10)}) for n in range(100)]
-    first, second, third = limited(1_000, 10_000, 20, 300)
-    with first, second, third:
+    with limited(1_000, 10_000, 20, 300):
         *_, batches, chunks = by_records(written(records), 1 << 20)
         made = [batch for chunk in chunks for batch in batches.of(chunk)]
     assert sum(batch.num_rows for batch in made) == 100

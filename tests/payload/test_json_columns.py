@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from support import written
 
 import cordwood
-from cordwood._tables.arrow import Batches
+from cordwood._tables.columns import Batches, Columns, Records
 from cordwood._tables.decoders import Log
-from cordwood._tables.learner import Columns
-from cordwood._tables.native import NativeColumns, Records
 from cordwood._tables.payloads import PAYLOADS
 from cordwood.errors import PayloadError
 
 pa = pytest.importorskip("pyarrow")
+naive_tables = pytest.importorskip("naive_tables")
 
 
 class Left:
@@ -36,16 +35,15 @@ def by_rows(payload, log):
             rows.extend(maker.of_record(record))
         except PayloadError as error:
             left(record, error)
-    found = Columns()
+    found = naive_tables.Columns()
     for row in rows:
         found.add(row)
-    batches = Batches(payload, found.types())
-    table = pa.Table.from_batches(batches.of(rows), batches.schema) if found.types() else len(rows)
+    table = naive_tables.table_of(rows, found.types(), payload.to_json()) if found.types() else len(rows)
     return found.types(), found.conflicts(), table, left.found
 
 
 def by_records(payload, log):
-    found = NativeColumns(payload, None)
+    found = Columns(payload)
     left = [Left(), Left()]
     for batch in cordwood.Reader(log).record_batches():
         found.learn(Records(batch, {}, left[0], left[0]))

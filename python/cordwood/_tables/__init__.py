@@ -3,10 +3,9 @@
 * `payloads` lists the kinds of records,
 * `decoders` turns records into rows,
 * `schema` defines the types that a column can have,
-* `learner` learns the columns of rows, where they are not known beforehand,
-* `arrow` turns rows into Arrow batches, with pyarrow, and `arrays` makes the array of each column,
+* `columns` learns the columns of records or rows, and makes Arrow batches of them, in the native module,
+* `given` makes batches of rows with the columns of a schema that was given,
 * `entities` turns the values of entities into those that columns have,
-* `native` turns records into Arrow batches without rows, in the native module,
 * `json_text` writes values as JSON on one line,
 * `scan` has what `scan(decode=)` returns.
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import cordwood
-from cordwood._tables.schema import ColumnType, Shapes, ToJson
+from cordwood._tables.schema import ColumnType, FieldsOf, ToJson
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -437,11 +437,11 @@ def entity_json() -> ToJson:
     return to_json
 
 
-def entity_shapes() -> Shapes:
-    """Which values of entities are structures."""
-    from cordwood._tables.entities import SHAPES
+def entity_fields_of() -> FieldsOf:
+    """The function that returns the fields of values of entities."""
+    from cordwood._tables.entities import fields_of
 
-    return SHAPES
+    return fields_of
 
 
 def entity_rows() -> RowsOf:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf
+from cordwood._tables.schema import ColumnType, ListOf, StructOf
 from cordwood.errors import PayloadError
 from cordwood.payload._error import payload_error
 from cordwood.payload.entity import Entity, GeoPoint, Key, User
@@ -27,8 +27,6 @@ KEY = StructOf(
         ("path", ListOf(StructOf((("kind", "text"), ("id", "int"), ("name", "text"))))),
     )
 )
-_GEO_POINT = StructOf((("latitude", "float"), ("longitude", "float")))
-_USER = StructOf(tuple((name, "int" if name == "gaia_id" else "text") for name in User._fields))
 
 
 def key_columns(key: Key | None) -> dict[str, Any]:
@@ -52,7 +50,8 @@ def _id_or_name(last: int | str | None, around: str = "") -> dict[str, int | str
     return {f"{around}{'name' if isinstance(last, str) else 'id'}{around}": last}
 
 
-def _fields_of(value: object) -> Mapping[str, Any] | None:
+def fields_of(value: object) -> Mapping[str, Any] | None:
+    """The fields of a value: keys, places and users always have the same, maps those that are in them."""
     if isinstance(value, Entity):
         # Firestore's maps have a key without a meaning.
         return value.properties if value.key in (None, Key("", ())) else {"__key__": value.key, **value.properties}
@@ -61,7 +60,3 @@ def _fields_of(value: object) -> Mapping[str, Any] | None:
     if isinstance(value, GeoPoint | User):
         return value._asdict()
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-SHAPES = Shapes(_fields_of, {Key: ("key", KEY), GeoPoint: ("place", _GEO_POINT), User: ("user", _USER)})
-"""Keys, places and users always have the same fields; maps have those that are in them."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cordwood._native import Reader
 from cordwood._tables import decoders
-from cordwood._tables.schema import ColumnType, ListOf, Shapes, ToJson
+from cordwood._tables.schema import ColumnType, FieldsOf, ListOf, ToJson, fields_of_object
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ class Payload(NamedTuple):
     origin: str = "path"
     """The column that says which of several logs a row is from."""
     is_native: bool = False
-    """Whether the native module makes columns from records, without rows."""
+    """Whether the native module decodes the records for a table."""
     is_part: bool = False
     """Whether records of its kind that have no values for it are skipped."""
     to_json: Callable[[], ToJson] = decoders.json_values
     """Returns the function that turns a value of a row into JSON."""
-    shapes: Callable[[], Shapes] = Shapes
-    """Which values of a row are structures."""
+    fields_of: Callable[[], FieldsOf] = lambda: fields_of_object
+    """Returns the function that returns the fields of those values of a row that are structures."""
 
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
         """The columns, if they are known before a log is read.
@@ -209,7 +209,7 @@ _ALL = (
         origin="__file__",
         is_native=True,
         to_json=decoders.entity_json,
-        shapes=decoders.entity_shapes,
+        fields_of=decoders.entity_fields_of,
     ),
     Payload(
         "json",

@@ -15,10 +15,9 @@ from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 
 if TYPE_CHECKING:
-    from cordwood._tables.arrow import Batches
+    from cordwood._tables.columns import Batches, Columns, Records
     from cordwood._tables.decoders import Row, Rows
-    from cordwood._tables.learner import Columns
-    from cordwood._tables.native import Records
+    from cordwood._tables.given import GivenBatches
     from cordwood._tables.payloads import Payload
     from cordwood._tables.schema import ColumnType
 
@@ -56,14 +55,16 @@ class DecodedScan:
         self._origin = origin
         self._columns = columns
         self._options = options
-        # All columns, where they were inferred.
-        self._known: Mapping[str, ColumnType] | None = None
         self._advice = (
             "give the column another type in schema="
             if schema is not None
             else "the file has changed: make a new scan, or pass schema="
         )
-        self._batches: Batches | None = None if schema is None else self._batches_of(schema)
+        self._batches: Batches | GivenBatches | None = None
+        if schema is not None:
+            from cordwood._tables.given import GivenBatches
+
+            self._batches = GivenBatches(payload, schema)
         self._lock = Lock()
         self._latest: list[_Log] = []
 
@@ -141,22 +142,14 @@ class DecodedScan:
         policy = self._options["on_corruption"]
         return f"<cordwood.DecodedScan of {sources}: {self._payload.name}; on_corruption={policy!r}>"
 
-    def _inferred(self) -> Batches:
+    def _inferred(self) -> Batches | GivenBatches:
+        from cordwood._tables.columns import Batches
+
         with self._lock:
             if self._batches is None:
-                self._known = self._all_columns()
-                self._batches = self._batches_of(self._chosen(self._known))
+                known = self._all_columns()
+                self._batches = Batches(self._payload, self._chosen(known), known)
             return self._batches
-
-    def _batches_of(self, columns: Any) -> Batches:
-        from cordwood._tables.arrow import Batches
-
-        return Batches(self._payload, columns, self._known)
-
-    @property
-    def _is_native(self) -> bool:
-        """Whether the native module makes the columns."""
-        return self._payload.is_native and self._known is not None
 
     def _all_columns(self) -> dict[str, ColumnType]:
         origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
@@ -168,30 +161,22 @@ class DecodedScan:
 
     def _learned(self) -> Columns:
         """The columns of all logs."""
-        from cordwood._tables.learner import Columns
+        from cordwood._tables.columns import Columns, HasFirstError
 
-        if self._payload.is_native:
-            from cordwood._tables.native import HasOriginError, NativeColumns
-
-            learned = NativeColumns(self._payload, self._origin)
-            for log in self._logs():
-                for records in log.records():
-                    try:
-                        learned.learn(records)
-                    except HasOriginError:
-                        raise _has_column(log, self._origin) from None
-            return learned
-        found = Columns(self._payload.shapes())
+        first = [self._origin] if self._origin and self._payload.is_native else []
+        learned = Columns(self._payload, first)
         for log in self._logs():
-            for rows, _ in log.rows():
-                for row in rows:
-                    found.add(row)
-        return found
+            for records in log.records():
+                try:
+                    learned.learn(records)
+                except HasFirstError:
+                    raise _has_column(log, self._origin) from None
+        return learned
 
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if self._columns is None:
             return known
-        from cordwood._tables.arrays import arrow_name
+        from cordwood._tables.schema import arrow_name
 
         # A column may also be named as in Arrow, which is how `columns` names it.
         names = {arrow_name(name): name for name in known} | {name: name for name in known}
@@ -199,15 +184,15 @@ class DecodedScan:
         _check_names(wanted, names)
         return {names[name]: known[names[name]] for name in wanted}
 
-    def _stream(self, batches: Batches) -> Iterator[Any]:
+    def _stream(self, batches: Batches | GivenBatches) -> Iterator[Any]:
+        from cordwood._tables.columns import Batches
         from cordwood._tables.schema import MisfitError
 
         logs = self._logs()
         self._latest = logs
-        is_native = self._is_native
         for log in logs:
             try:
-                if is_native:
+                if isinstance(batches, Batches):
                     for records in log.records():
                         yield from batches.of(records)
                 else:
@@ -303,8 +288,14 @@ class _Log:
         yield from self._each(self._rows_of)
 
     def records(self) -> Iterator[Records]:
-        """The records, many at a time."""
-        yield from self._each(self._records_of)
+        """The records, or their rows if they are decoded in Python, many at a time."""
+        from cordwood._tables.columns import Records
+
+        if self._payload.is_native:
+            yield from self._each(self._records_of)
+        else:
+            for rows, offsets in self.rows():
+                yield Records(rows, offsets=offsets)
 
     def _each(self, parts_of: Callable[[Reader], Iterator[_Part]]) -> Iterator[_Part]:
         with self._source.open(self._options) as reader:
@@ -372,7 +363,7 @@ class _Log:
         yield reader.tell(), 0, maker.at_end()
 
     def _records_of(self, reader: Reader) -> Iterator[Records]:
-        from cordwood._tables.native import Records
+        from cordwood._tables.columns import Records
 
         first = self._first(reader)
         for batch in reader.record_batches(target_len=_BATCH_LEN):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class ListOf(NamedTuple):
@@ -25,15 +28,13 @@ ColumnType: TypeAlias = str | ListOf | StructOf
 """
 
 
-class Shapes(NamedTuple):
-    """Which values of a table are structures."""
+FieldsOf: TypeAlias = Callable[[object], Mapping[str, Any] | None]
+"""Returns the fields of a value, or `None` if it is not a structure."""
 
-    fields_of: Callable[[object], Mapping[str, Any] | None] = lambda value: (
-        cast("dict[str, Any]", value) if isinstance(value, dict) else None
-    )
-    """The fields of a value, or `None` if it is not a structure."""
-    fixed: Mapping[type, tuple[str, StructOf]] = {}
-    """Classes whose values always have the same fields, with a name for messages and the type."""
+
+def fields_of_object(value: object) -> Mapping[str, Any] | None:
+    """The fields of a JSON object; `None` for any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 ToJson: TypeAlias = Callable[[Any], object]
@@ -58,13 +59,36 @@ class SameNamesError(ValueError):
     """Two columns of a table, or two fields of a structure in it, would have the same name."""
 
 
-def leaf_count(kind: ColumnType) -> int:
-    """How many Parquet columns a column of this type becomes."""
-    if isinstance(kind, ListOf):
-        return leaf_count(kind.item)
-    return sum(leaf_count(inside) for _, inside in kind.fields) if isinstance(kind, StructOf) else 1
-
-
 def new_column(path: str) -> MisfitError:
     """The error for a column, or a field of one, that was not found."""
     return MisfitError(f"the column {path!r} was not there when the columns were found")
+
+
+def utf8(text: str) -> str:
+    """Escapes lone surrogates, which JSON can contain and UTF-8 cannot."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def arrow_name(name: str) -> str:
+    r"""The name of a column or a field in Arrow, whose interface ends a name at a NUL: that is `\x00`."""
+    return utf8(name.replace("\0", r"\x00"))
+
+
+def check_names(names: Iterable[str], what: str) -> None:
+    """Checks the names of columns or fields as they are in Arrow.
+
+    Raises:
+        SameNamesError: Two are the same.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SameNamesError(f"two {what} have the name {name!r}")
+        seen.add(name)
+
+
+def microseconds(time: datetime) -> int:
+    """Microseconds since 1970 in UTC."""
+    from datetime import UTC, datetime, timedelta
+
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice, repeat
-from typing import Any, cast
+from typing import Any
 
+from cordwood._tables.schema import FieldsOf, fields_of_object
 from cordwood._text import escaped, quantity
 from cordwood.cli._messages import complain, display_name, guess
 
@@ -49,11 +50,6 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def fields_of_object(value: object) -> Mapping[str, Any] | None:
-    """The fields of a JSON object; `None` for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
 class Selection:
     """Counts the rows that are wanted, and chooses their columns.
 
@@ -69,7 +65,7 @@ class Selection:
         nested: Collection[str] = (),
         *,
         always: Collection[str] = (),
-        fields_of: Callable[[object], Mapping[str, Any] | None] = fields_of_object,
+        fields_of: FieldsOf = fields_of_object,
     ) -> None:
         """Begins before the first row.
 
@@ -109,7 +105,7 @@ class Selection:
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
         """The wanted part of a row, which then counts; `None` if `held_back` will return it."""
         if self._wanted:
-            self._learn(row)
+            self.look_for_names(row)
         self._count += 1
         wanted = self.in_columns(row)
         if self._wanted and not wanted:
@@ -132,7 +128,28 @@ class Selection:
         found = ((name, value_in(row, name, self._fields_of)) for name in self.columns)
         return {name: value for name, value in found if value is not _MISSING}
 
-    def _learn(self, row: dict[str, Any]) -> None:
+    @property
+    def has_limit(self) -> bool:
+        """Whether it counts rows."""
+        return self._limit is not None
+
+    @property
+    def row_count_left(self) -> int:
+        """How many more rows are wanted, if there is a limit."""
+        return (self._limit or 0) - self._count
+
+    def count_rows(self, count: int) -> bool:
+        """Counts rows that `take` does not see. Returns whether the limit is reached."""
+        self._count += count
+        return self.is_full
+
+    @property
+    def lacks_names(self) -> bool:
+        """Whether a requested column was in no row yet."""
+        return bool(self._wanted)
+
+    def look_for_names(self, row: dict[str, Any]) -> None:
+        """Looks for the requested columns in a row."""
         # Names within values are missing only where there are such values.
         self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
         self._see(row)
@@ -180,9 +197,7 @@ class Selection:
         self._is_reported = True
 
 
-def value_in(
-    row: Mapping[str, Any], name: str, fields_of: Callable[[object], Mapping[str, Any] | None] = fields_of_object
-) -> Any:
+def value_in(row: Mapping[str, Any], name: str, fields_of: FieldsOf = fields_of_object) -> Any:
     """The value of this name, or, if its part before a dot names a value with fields, of the field that the rest names.
 
     `_MISSING` if there is none.

@@ -56,7 +56,7 @@ mod native {
     #[pymodule_export]
     use crate::payload::swanlab::decode_swanlab;
     #[pymodule_export]
-    use crate::payload::table::{TableBuilder, TableLearner, batch_crc};
+    use crate::payload::table::{TableBuilder, TableLearner, batch_crc, entity_kinds};
     #[pymodule_export]
     use crate::payload::version_edit::VersionEdit;
     #[pymodule_export]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use cordwood_payload::table::{Array, Builder, Decoded, Learner, Limits, NotAdded, Rows, Type, Values};
+use cordwood_payload::table::{
+    Array, Builder, Decoded, Item, Learner, Limits, Row, Rows, Selection, Type, Value, Values,
+};
 
 const CELL_COUNT_MAX: usize = 1 << 22;
 
@@ -135,12 +137,77 @@ fn a_row_that_does_not_fit_is_refused_and_the_builder_can_still_be_used() {
     let mut builder = Builder::new([("a", Some(Type::Int)), ("b", None)], CELL_COUNT_MAX);
     let mut add = |record: &str| Rows::Json.of(record.as_bytes(), |row| builder.add(row)).row;
     assert_eq!(add(r#"{"a": 1, "b": "not wanted"}"#), Some(Ok(true)));
-    assert_eq!(add(r#"{"a": 1.5}"#), Some(Err(NotAdded::Misfit)));
-    assert_eq!(add(r#"{"c": 1}"#), Some(Err(NotAdded::Misfit)));
+    let mut misfit = |record: &str| add(record).unwrap().unwrap_err().to_string();
+    assert_eq!(
+        misfit(r#"{"a": 1.5}"#),
+        "the column 'a' is int64, and cannot have a value of type float"
+    );
+    assert_eq!(
+        misfit(r#"{"c": 1}"#),
+        "the column 'c' was not there when the columns were found"
+    );
     assert_eq!(add(r#"{"a": 2}"#), Some(Ok(true)));
     let batch = builder.take().unwrap();
     assert_eq!(batch.row_count, 1);
     assert!(matches!(&batch.columns[..], [(0, Array { values: Values::I64(values), .. })] if values[..] == [2]));
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_named_by_its_place() {
+    let kind = structure([("b", Type::List(Box::new(Type::Int)))]);
+    let mut builder = Builder::new([("a", Some(kind)), ("u", Some(Type::UInt))], CELL_COUNT_MAX);
+    let mut refused = |record: &str| {
+        let added = Rows::Json.of(record.as_bytes(), |row| builder.add(row)).row;
+        added.unwrap().unwrap_err().to_string()
+    };
+    let message = "the column 'a.b[]' is int64, and cannot have a value of type text";
+    assert_eq!(refused(r#"{"a": {"b": [1, "x"]}}"#), message);
+    let message = "the column 'a' is struct<b: list<item: int64>>, and cannot have a value of type list";
+    assert_eq!(refused(r#"{"a": []}"#), message);
+    let message = "the column 'a.c' was not there when the columns were found";
+    assert_eq!(refused(r#"{"a": {"c": 1}}"#), message);
+    let message = "the column 'u' is uint64, and cannot have a value of type int";
+    assert_eq!(refused(r#"{"u": -1}"#), message);
+    let message = "the column 'u' is uint64, and cannot have a value of type int of more than 64 bits";
+    assert_eq!(refused(r#"{"u": 18446744073709551616}"#), message);
+}
+
+#[test]
+fn values_of_rows_that_no_record_has_are_columns_too() {
+    let items: [Item<'_>; 3] = [
+        ("n".into(), Value::Huge("18446744073709551615".into())),
+        ("b".into(), Value::Bytes(b"\xff".into())),
+        ("t".into(), Value::Time(5)),
+    ];
+    let mut learner = Learner::new(Limits::default());
+    assert!(learner.add(&Row::of_items(&items)));
+    assert_eq!(
+        learner.types().into_iter().map(|(_, kind)| kind).collect::<Vec<_>>(),
+        [Type::Json, Type::Bytes, Type::Time]
+    );
+    let columns = [("n", Type::UInt), ("b", Type::Bytes), ("t", Type::Time)];
+    let mut builder = Builder::new(columns.map(|(name, kind)| (name, Some(kind))), CELL_COUNT_MAX);
+    assert_eq!(builder.add(&Row::of_items(&items)), Ok(true));
+    let columns = builder.take().unwrap().columns;
+    assert!(matches!(&columns[0].1.values, Values::U64(values) if values[..] == [u64::MAX]));
+    assert!(matches!(&columns[1].1.values, Values::Bytes { data, .. } if data == b"\xff"));
+    assert!(matches!(&columns[2].1.values, Values::I64(values) if values[..] == [5]));
+}
+
+#[test]
+fn a_selection_chooses_columns_and_fields_in_its_order() {
+    let record = r#"{"a": {"b": {"c": 1, "d.e": 2}}, "a.b": {"c": 3}, "x.y": 4, "z": null}"#;
+    let names = ["z", "x.y", "a.b.c", "a.b.d.e", "a.b", "missing", "x.z"];
+    let selection: Selection = names.into_iter().collect();
+    let mut learner = Learner::new(Limits::default());
+    Rows::Json.of(record.as_bytes(), |row| learner.add(&row.select(&selection)));
+    let found: Vec<String> = learner.types().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(found, ["z", "x.y", "a.b.c", "a.b.d.e", "a.b"]);
+    let mut builder = Builder::new([("a.b.c", Some(Type::Int))], CELL_COUNT_MAX);
+    let selection: Selection = ["a.b.c"].into_iter().collect();
+    Rows::Json.of(record.as_bytes(), |row| builder.add(&row.select(&selection)));
+    // The longest name of a column counts.
+    assert!(matches!(&builder.take().unwrap().columns[0].1.values, Values::I64(values) if values[..] == [3]));
 }
 
 #[test]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Generator, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cordwood._tables.arrow import Batches
+from cordwood._tables.columns import Batches, Records
 from cordwood._tables.schema import ColumnType, SameNamesError
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
+    from cordwood._tables.columns import Columns
     from cordwood._tables.decoders import Row
-    from cordwood._tables.native import NativeColumns, Records
     from cordwood._tables.payloads import Payload
     from cordwood.cli._output import Output
 
@@ -24,8 +25,6 @@ class ArrowTable:
     both. A stream is written in the main thread, since Ctrl-C ends no other one that waits for the reader of a pipe.
     """
 
-    takes_records = True
-
     def __init__(
         self,
         form: str,
@@ -34,25 +33,29 @@ class ArrowTable:
         columns: dict[str, ColumnType],
         *,
         is_stream: bool,
+        are_chosen: bool = False,
     ) -> None:
-        try:
-            self._batches = Batches(payload, columns)
-        except SameNamesError as error:
-            raise Failure(f"{error}; --to ndjson keeps them apart") from error
+        self.takes_records: bool = payload.is_native
+        with _without_same_names():
+            self._batches = Batches(payload, columns, are_chosen=are_chosen)
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
         self._pending: Any = None
         self._form = "stream" if form == "arrow" and is_stream else form
         self._file = file
         self._writer: Any = None
 
-    def write(self, rows: list[Row] | Records, found: NativeColumns | None = None) -> int:
+    def write(self, rows: list[Row] | Records, found: Columns | None = None) -> int:
         """Writes some rows. Returns how many there are. If `found` is given, it learns from the records.
 
         Raises:
             GrownError: With `found`: the table needs other columns than it has.
         """
+        with _without_same_names():
+            return self._write(rows if isinstance(rows, Records) else Records(rows), found)
+
+    def _write(self, records: Records, found: Columns | None) -> int:
         count = 0
-        for batch in self._batches.of(rows, found=found):
+        for batch in self._batches.of(records, found):
             self._wait()
             if self._writer is None:
                 self._writer = self._open(batch)
@@ -90,6 +93,14 @@ class ArrowTable:
             if self._writer is None:
                 self._writer = self._open()
             self._writer.close()
+
+
+@contextlib.contextmanager
+def _without_same_names() -> Generator[None]:
+    try:
+        yield
+    except SameNamesError as error:
+        raise Failure(f"{error}; --to ndjson keeps them apart") from error
 
 
 _ROWS_MIN = 1_000

@@ -7,11 +7,12 @@ import contextlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 from cordwood._inputs.destinations import check_new_folder, make_folder
-from cordwood._tables.learner import Columns
+from cordwood._native import entity_kinds
+from cordwood._tables.columns import Columns, Records, leave_out
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import MisfitError
 from cordwood._text import quantity
@@ -21,9 +22,10 @@ from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.columns import columns_found
 from cordwood.cli.convert.draft import Draft
 from cordwood.cli.convert.many_logs import Logs
-from cordwood.cli.convert.writers import SUFFIXES, Table, open_table
+from cordwood.cli.convert.writers import BINARY_FORMATS, SUFFIXES, Table, open_table
 
 if TYPE_CHECKING:
+    from cordwood import Record, RecordBatch
     from cordwood._tables.decoders import Row
 
 
@@ -43,7 +45,8 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     check_new_folder(folder, options.sources)
     if stream := first_stream(options.files):
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")
-    logs, found = Logs(options, form), _KindColumns()
+    logs = Logs(options, form)
+    found = _KindColumns(logs.origins)
     status = logs.find(Draft(found))
     if not logs.firsts:
         return status
@@ -58,7 +61,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
             file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
             types = {logs.origin: "text", **columns_found(options.payload, columns, form)}
             tables[kind] = stack.enter_context(contextlib.closing(open_table(options, form, file, types)))
-        logs.write_to(_KindTables(tables))
+        logs.write_to(_KindTables(tables, takes_records=form in BINARY_FORMATS))
     return status
 
 
@@ -122,35 +125,49 @@ _OTHER_FILES = 64
 class _KindColumns(Columns):
     """Learns the columns of each kind."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, first: Sequence[str]) -> None:
+        super().__init__(PAYLOADS["entity"])
         self.kinds: dict[str | None, Columns] = {}
+        self._first_columns = first
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        kind = row.get("__kind__")
-        if kind not in self.kinds:
-            self.kinds[kind] = Columns(PAYLOADS["entity"].shapes())
-        self.kinds[kind].add(row)
+    def learn(self, records: Records) -> int:
+        row_count = 0
+        for kind, some in _by_kind(records):
+            if kind not in self.kinds:
+                self.kinds[kind] = Columns(PAYLOADS["entity"], self._first_columns)
+            row_count += self.kinds[kind].learn(some)
+        return row_count
+
+
+def _by_kind(records: Records) -> Iterator[tuple[str | None, Records]]:
+    """The records of each kind. Those that cannot be read are left out."""
+    kinds, left_out = entity_kinds(cast("RecordBatch | list[Record]", records.source))
+    for index in left_out:
+        leave_out(PAYLOADS["entity"], records, index)
+    for kind, indices in kinds:
+        yield kind, records._replace(source=[records.record(index) for index in indices])
 
 
 class _KindTables:
     """Writes each row to the table of its kind."""
 
-    takes_records = False
-
-    def __init__(self, tables: dict[str | None, Table]) -> None:
+    def __init__(self, tables: dict[str | None, Table], *, takes_records: bool) -> None:
+        self.takes_records: bool = takes_records
         self._tables = tables
 
-    def write(self, rows: list[Row]) -> int:
+    def write(self, rows: list[Row] | Records) -> int:
         """Writes some rows. Returns how many there are."""
         by_kind: dict[str | None, list[Row]] = {}
+        if isinstance(rows, Records):
+            return sum(self._table(kind).write(some) for kind, some in _by_kind(rows))
         for row in rows:
             by_kind.setdefault(row.get("__kind__"), []).append(row)
-        for kind, some in by_kind.items():
-            if kind not in self._tables:
-                raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
-            self._tables[kind].write(some)
-        return len(rows)
+        return sum(self._table(kind).write(some) for kind, some in by_kind.items())
+
+    def _table(self, kind: str | None) -> Table:
+        if kind not in self._tables:
+            raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
+        return self._tables[kind]
 
     def close(self) -> None:
         """Whoever opened the tables closes them."""

@@ -14,7 +14,7 @@ from cordwood.cli._selection import Selection
 from cordwood.cli.convert.writers import BINARY_FORMATS
 
 if TYPE_CHECKING:
-    from cordwood._tables.learner import Columns
+    from cordwood._tables.columns import Columns
 
 
 def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:
@@ -26,7 +26,7 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
     return Selection(
         options,
         always=[*first, *payload.first()],
-        fields_of=payload.shapes().fields_of,
+        fields_of=payload.fields_of(),
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
-from cordwood._tables.payloads import PAYLOADS
+from cordwood._tables.payloads import ENTITY, PAYLOADS
 from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood.cli._messages import Failure
 from cordwood.cli._new_files import new_file
@@ -18,9 +18,8 @@ from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
 
 if TYPE_CHECKING:
     from cordwood import Record
+    from cordwood._tables.columns import Columns, Records
     from cordwood._tables.decoders import LeaveOut
-    from cordwood._tables.learner import Columns
-    from cordwood._tables.native import NativeColumns, Records
     from cordwood.errors import PayloadError
 
 
@@ -61,20 +60,19 @@ class Draft:
     def __exit__(self, *_: object) -> None:
         self.give_up()
 
-    def learn(self, records: Records) -> None:
-        """Takes records into account, if the columns are learned from records.
+    def learn(self, records: Records) -> int:
+        """Takes records into account. Returns the number of their rows.
 
         Raises:
-            HasOriginError: A row has a column with the name of the table's further column.
+            HasFirstError: A row has a column with the name of one that the table begins with.
             TooManyColumnsError: There are too many columns.
         """
-        from cordwood._tables.native import GrownError
+        from cordwood._tables.columns import GrownError
 
-        columns = cast("NativeColumns", self.columns)
         if self._table is not None:
             faults = _Faults()
             try:
-                self._table.write(faults.counted(records), columns)
+                row_count: int = self._table.write(faults.counted(records), self.columns)
             except GrownError as error:
                 self.give_up()
                 records = records._replace(begin=error.index)
@@ -83,15 +81,16 @@ class Draft:
                 # All of them are read again, and have the same faults in the same order.
                 records = faults.after_counted(records)
             else:
-                return
-        columns.learn(records)
+                return row_count
+        row_count = self.columns.learn(records)
         new_table, self._new_table = self._new_table, None
-        if new_table and (found := columns.types()):
+        if new_table and (found := self.columns.types()):
             try:
                 self._table = self._open.enter_context(new_table(found))
                 self._table.write(_in_silence(records))
             except _FAULTS:
                 self.give_up()
+        return row_count
 
     def give_up(self) -> None:
         """Removes the unfinished table."""
@@ -160,21 +159,19 @@ def _ignore(_record: object, _error: object) -> None:
     pass
 
 
-def draft_of(options: argparse.Namespace, selection: Selection, form: str, origin: str | None = None) -> Draft:
-    """The first reading for a table; `origin` is a further column of it, the first.
+def draft_of(options: argparse.Namespace, selection: Selection, form: str, first: Sequence[str] = ()) -> Draft:
+    """The first reading for a table, which begins with the columns `first`."""
+    from cordwood._tables.columns import Columns
 
-    A table that is written from rows has the names of rows, which the native module would escape.
-    """
     payload = PAYLOADS[options.payload]
-    if form not in BINARY_FORMATS or not payload.is_native or selection.is_active:
-        from cordwood._tables.learner import Columns
-
-        return Draft(Columns(payload.shapes()))
-    from cordwood._tables.native import NativeColumns
-
-    first: dict[str, ColumnType] = {} if origin is None else {origin: "text"}
-    columns = NativeColumns(payload, origin)
+    # CSV has the names of rows, of which the native module escapes those that are not UTF-8, as in JSON.
+    are_rows = form not in BINARY_FORMATS and payload.kind is not ENTITY
+    if are_rows or not payload.is_native:
+        return Draft(Columns(payload, are_rows=are_rows))
+    columns = Columns(payload, first, chosen=selection.columns)
     # A pipe cannot be removed.
-    if (os.path.exists(options.destination) and not os.path.isfile(options.destination)) or options.destination == "-":
+    is_pipe = os.path.exists(options.destination) and not os.path.isfile(options.destination)
+    if form not in BINARY_FORMATS or selection.is_active or is_pipe or options.destination == "-":
         return Draft(columns)
-    return Draft(columns, lambda found: new_table(options, form, {**first, **payload.all_columns(found)}))
+    types: dict[str, ColumnType] = dict.fromkeys(first, "text")
+    return Draft(columns, lambda found: new_table(options, form, {**types, **payload.all_columns(found)}))

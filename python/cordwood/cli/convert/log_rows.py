@@ -6,10 +6,13 @@ import argparse
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
+from cordwood._native import batch_crc
 from cordwood._summary import LogSummary, summary_of_reader
+from cordwood._tables.columns import HasFirstError, Records
 from cordwood._tables.decoders import Log, Row
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import TooManyColumnsError
@@ -22,7 +25,6 @@ from cordwood.cli._sources import ProgressBar
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
-    from cordwood._tables.native import Records
     from cordwood.cli.convert.draft import Draft
     from cordwood.cli.convert.writers import Table
 
@@ -69,11 +71,12 @@ class LogRows:
         draft: Draft | None = None,
         table: Table | None = None,
         first: Row | None = None,
-        is_first: bool = True,
+        earlier: Read | None = None,
     ) -> None:
         """In a first reading, `draft` learns the columns of all rows; otherwise the rows are for `table`.
 
-        Each row begins with `first`. Only the first reading of a log, which may be the only one, reports its faults.
+        Each row begins with `first`. Only the first reading of a log, which may be the only one, reports its faults;
+        `earlier` are its results in the second.
         """
         self.source = source
         self._name = display_name(source)
@@ -96,12 +99,12 @@ class LogRows:
         self._progress = progress
         self._position: int = options.start
         self._draft = draft
-        # A selection needs rows.
         user = draft.columns if draft else table
-        self._is_native = bool(user and user.takes_records and self._payload.is_native and not selection.is_active)
-        self._is_reporting = is_first
+        self._takes_records = bool(user and user.takes_records)
+        self._earlier = earlier
+        self._is_reporting = earlier is None
         # Otherwise, rows are passed on unchanged.
-        self._is_selecting = bool(self._first or draft or selection.is_active)
+        self._is_selecting = bool(self._first or selection.is_active)
         self._left_out = dict.fromkeys(_IN_ALL, 0)
         self.is_other_kind: bool = False
         self._reported_max = dict.fromkeys(_IN_ALL, REPORTED_MAX)
@@ -117,37 +120,57 @@ class LogRows:
 
     def __iter__(self) -> Iterator[Any]:
         """Lists of rows, or `Records`."""
-        for rows in self._records() if self._is_native else self._lists():
-            if not isinstance(rows, list) and self._draft:
-                self._learn(self._draft, rows)
+        for rows in self._records() if self._takes_records else self._lists():
+            if self._draft:
+                count = self._learn(self._draft, rows if isinstance(rows, Records) else Records(rows))
+                if isinstance(rows, Records) and self.selection.count_rows(count):
+                    self.end = rows.record(len(rows.source) - 1).end_offset
             yield rows
             position, self._position = self._position, self.reader.tell()
             self._progress(self._position - position)
         if self._is_reporting:
             self._report_end()
 
-    def _learn(self, draft: Draft, records: Records) -> None:
-        from cordwood._tables.native import HasOriginError
-
+    def _learn(self, draft: Draft, records: Records) -> int:
         try:
-            draft.learn(records)
-        except HasOriginError:
+            return draft.learn(records)
+        except HasFirstError:
             raise _has_column(*self._first) from None
         except TooManyColumnsError as error:
             raise _no_columns(error) from error
 
     def _records(self) -> Iterator[Records]:
-        from cordwood._native import batch_crc
-        from cordwood._tables.native import Records, record_at
-
-        for batch in self.reader.record_batches(target_len=BATCH_LEN):
-            if len(batch) and not self.read.record_count and self._payload.is_part:
-                first = record_at(batch, 0)
+        for source in self._sources():
+            if len(source) and not self.read.record_count and self._payload.is_part:
+                first = Records(source).record(0)
                 with contextlib.suppress(PayloadError):
                     self._payload.rows(Log(self.reader.dialect)).of_record(first)
                     self._report_other_kind(first)
-            self.read = Read(self.read.record_count + len(batch), batch_crc(batch, self.read.crc))
-            yield Records(batch, self._first, self._leave_out, self._leave_out_value)
+            self.read = Read(self.read.record_count + len(source), batch_crc(source, self.read.crc))
+            records = Records(source, self._first, self._leave_out, self._leave_out_value)
+            self._look_for_names(records)
+            yield records
+
+    def _sources(self) -> Iterator[cordwood.RecordBatch | list[cordwood.Record]]:
+        """The records, many at a time; with a limit, no more of them than are needed."""
+        if not self.selection.has_limit:
+            yield from self.reader.record_batches(target_len=BATCH_LEN)
+            return
+        records = self.reader.records()
+        if self._earlier:
+            records = islice(records, self._earlier.record_count)
+        while some := list(islice(records, min(self.selection.row_count_left, BATCH_COUNT))):
+            yield some
+
+    def _look_for_names(self, records: Records) -> None:
+        """Looks for the wanted columns in rows, as long as one was in no row."""
+        if self._draft and self.selection.lacks_names:
+            for index in range(len(records.source)):
+                with contextlib.suppress(PayloadError):
+                    for row in self._payload.rows(Log(None)).of_record(records.record(index)):
+                        self.selection.look_for_names({**self._first, **row})
+                if not self.selection.lacks_names:
+                    break
 
     def _lists(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
@@ -193,18 +216,12 @@ class LogRows:
     def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The wanted rows, up to the limit."""
         selection, first = self.selection, self._first
-        found = self._draft.columns if self._draft else None
         for row in rows:
             if first:
                 for name in first:
                     if name in row:
                         raise _has_column(name)
                 row = {**first, **row}  # noqa: PLW2901 - the same, with its first columns
-            if found is not None:
-                try:
-                    found.add(selection.in_columns(row))
-                except TooManyColumnsError as error:
-                    raise _no_columns(error) from error
             wanted = selection.take(row) if selection.is_active else row
             if wanted is not None:
                 yield from selection.held_back()

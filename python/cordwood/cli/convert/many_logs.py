@@ -38,7 +38,7 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
         )
-    with draft_of(options, logs.selection, form, logs.origin) as draft:
+    with draft_of(options, logs.selection, form, logs.origins) as draft:
         status = logs.find(draft)
         if not logs.firsts:
             return status
@@ -63,6 +63,7 @@ class Logs:
 
     Attributes:
         origin: The column that says which log a row is from.
+        origins: That column, and the column of the file if it is wanted: the first of each row.
         selection: Which rows and columns are wanted.
         firsts: The findings of a first reading, by the names of the logs that could be read.
     """
@@ -73,8 +74,8 @@ class Logs:
         self._options = options
         self._form = form
         names_file = FILE in (options.columns or ())
-        self._origins = [self.origin, FILE] if self.origin == "run_id" and names_file else [self.origin]
-        self.selection: Selection = selection_of(options, self._origins)
+        self.origins = [self.origin, FILE] if self.origin == "run_id" and names_file else [self.origin]
+        self.selection: Selection = selection_of(options, self.origins)
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
         # The logs that were read.
@@ -91,8 +92,8 @@ class Logs:
     def write(self, form: str, columns: dict[str, ColumnType]) -> Status:
         """Writes the table, limited to the findings of a first reading, if there was one."""
         options = self._options
-        self.selection = selection_of(options, self._origins)
-        columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
+        self.selection = selection_of(options, self.origins)
+        columns = self.selection.of_columns({**dict.fromkeys(self.origins, "text"), **columns}, "text")
         with new_table(options, form, columns) as table:
             status = self.write_to(table)
             write_held_back(table, self.selection, options.sources[-1])
@@ -124,7 +125,7 @@ class Logs:
             if draft:
                 # The rows of a log that cannot be read to its end stay out of the table.
                 failing.callback(draft.give_up)
-            origins: Row = {column: origin_value(name, column, self._form) for column in self._origins}
+            origins: Row = {column: origin_value(name, column, self._form) for column in self.origins}
             log_rows = LogRows(
                 self._options,
                 name,
@@ -134,7 +135,7 @@ class Logs:
                 draft=draft,
                 table=table,
                 first=origins,
-                is_first=first is None,
+                earlier=first and first.read,
             )
             for rows in log_rows:
                 if table:
@@ -154,7 +155,7 @@ class Logs:
 
     def report_run_ids(self) -> None:
         """Reports files whose rows have the `run_id` of another file, unless a column says which file a row is from."""
-        if self._origins != ["run_id"]:
+        if self.origins != ["run_id"]:
             return
         # The first file of each run.
         files: dict[str, str] = {}

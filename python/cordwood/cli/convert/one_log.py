@@ -63,7 +63,7 @@ def _write_table(
     selection = selection_of(options)
     columns = selection.of_columns(columns, "text")
     with _progress_bar(options) as progress, new_table(options, form, columns) as table:
-        log_rows = LogRows(options, options.source, reader, selection, progress, table=table, is_first=first is None)
+        log_rows = LogRows(options, options.source, reader, selection, progress, table=table, earlier=first)
         row_count = sum(write_rows(table, rows, options.source) for rows in log_rows)
         selection.check_names()
         write_held_back(table, selection, options.source)

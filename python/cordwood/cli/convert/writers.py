@@ -91,7 +91,8 @@ def open_table(options: argparse.Namespace, form: str, file: Output, columns: di
     from cordwood.cli.convert.arrow_table import ArrowTable
 
     is_stream = options.destination == "-"
-    return ArrowTable(form, file, payload, columns, is_stream=is_stream)
+    are_chosen = options.columns is not None
+    return ArrowTable(form, file, payload, columns, is_stream=is_stream, are_chosen=are_chosen)
 
 
 class _Ndjson:

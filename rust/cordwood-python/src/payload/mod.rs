@@ -4,6 +4,7 @@ pub(crate) mod entity;
 pub(crate) mod operation;
 pub(crate) mod swanlab;
 pub(crate) mod table;
+mod table_source;
 pub(crate) mod version_edit;
 pub(crate) mod wandb;
 pub(crate) mod write_batch;

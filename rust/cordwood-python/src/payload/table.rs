@@ -1,49 +1,61 @@
 //! The classes that turn records into columns: `cordwood_payload::table` for Python.
 
+use std::collections::HashMap;
 use std::ffi::CString;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cordwood_payload::table::{self, Builder, Learner, Limits, NotAdded, Row, Rows, Type, Values};
+use cordwood_payload::table::{self, Builder, Learner, Limits, NotAdded, Row, Rows, Selection, Type, Values};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::{PyCapsule, PyList, PyString};
 
+use super::table_source::{Records, Source, column_name, given_name};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
 use crate::memory::buffer::no_memory;
-use crate::reader::record_batch::RecordBatch;
 
-/// The maximum number of records left out at a time: each becomes a Python object.
-const LEFT_OUT_MAX: usize = 1_000;
-
+/// The contents of the records that are decoded here.
 fn rows_of(payload: &str) -> PyResult<Rows> {
     Ok(match payload {
         "entity" => Rows::Entity,
         "json" => Rows::Json,
         "wandb-history" => Rows::History,
-        _ => return Err(PyValueError::new_err(format!("there is no table of {payload}"))),
+        _ => return Err(PyValueError::new_err(format!("{payload} is not decoded here"))),
     })
 }
 
-/// Learns the columns of a table, as `cordwood._tables.learner.Columns` does with rows.
+/// Learns the columns of a table.
 ///
 /// Args:
-///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
+///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
+///         rows of Python.
+///     columns: The columns that are wanted of each row; `None` for all. `a.b` is the field `b` of
+///         the column `a`.
 ///     column_count_max: The maximum number of columns, including fields in columns.
 ///     field_count_max: The maximum number of fields in a column.
 ///     level_count_max: The maximum number of levels of lists and structures in a column.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct TableLearner {
-    rows: Rows,
+    rows: Option<Rows>,
+    selection: Option<Selection>,
     learner: Mutex<Learner>,
 }
 
 #[pymethods]
 impl TableLearner {
     #[new]
-    #[pyo3(signature = (payload, *, column_count_max, field_count_max, level_count_max))]
-    fn new(payload: &str, column_count_max: usize, field_count_max: usize, level_count_max: usize) -> PyResult<Self> {
+    #[pyo3(signature = (payload, columns = None, *, column_count_max, field_count_max, level_count_max))]
+    fn new(
+        payload: Option<&str>,
+        columns: Option<Vec<String>>,
+        column_count_max: usize,
+        field_count_max: usize,
+        level_count_max: usize,
+    ) -> PyResult<Self> {
         Ok(TableLearner {
-            rows: rows_of(payload)?,
+            rows: payload.map(rows_of).transpose()?,
+            selection: columns.map(Selection::from_iter),
             learner: Mutex::new(Learner::new(Limits {
                 columns: column_count_max,
                 fields: field_count_max,
@@ -52,35 +64,37 @@ impl TableLearner {
         })
     }
 
-    /// Learns from records.
+    /// Learns from records, or from rows.
     ///
     /// It stops at a record after which there are too many columns, and at one whose row has a
-    /// column `origin`.
+    /// column that is in `first`.
     ///
     /// Args:
-    ///     batch: The records.
+    ///     source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
     ///     begin: The index of the first record to use.
-    ///     origin: The name of the table's other column, if it has one.
+    ///     first: The names of the table's other columns.
     ///
     /// Returns:
     ///     The index of the record to continue with; the indices of the records that cannot be
-    ///     read, or not completely; and `"columns"` or `"origin"` if one of these made it stop.
-    #[pyo3(signature = (batch, begin, origin, /))]
+    ///     read, or not completely; `"columns"` or `"first"` if one of these made it stop; and the
+    ///     number of rows.
+    #[pyo3(signature = (source, begin, first, /))]
     fn learn(
         &self,
         py: Python<'_>,
-        batch: &Bound<'_, RecordBatch>,
+        source: &Bound<'_, PyAny>,
         begin: usize,
-        origin: Option<&str>,
-    ) -> (usize, Vec<usize>, Option<&'static str>) {
-        let batch = batch.get().shared();
-        let took = py.detach(|| {
-            let mut learner = self.learner();
-            take_rows(self.rows, batch.records(), begin, |row| {
-                learn(&mut learner, row, origin)
-            })
-        });
-        (took.next, took.left_out, took.stop)
+        first: Vec<String>,
+    ) -> PyResult<(usize, Vec<usize>, Option<String>, usize)> {
+        let source = Source::of(source, self.rows)?;
+        let mut row_count = 0;
+        let took = source.take(py, begin, |row| {
+            learn(&mut self.learner(), row, &first, self.selection.as_ref())?;
+            row_count += 1;
+            Ok(true)
+        })?;
+        let stop = took.stop.map(|stop: Stop| stop.to_string());
+        Ok((took.next, took.left_out, stop, row_count))
     }
 
     /// The learned columns.
@@ -94,9 +108,9 @@ impl TableLearner {
         &self,
         py: Python<'py>,
     ) -> PyResult<(
-        Vec<(String, Bound<'py, PyAny>)>,
-        Vec<(String, Vec<String>)>,
-        Vec<String>,
+        Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+        Vec<(Bound<'py, PyAny>, Vec<String>)>,
+        Vec<Bound<'py, PyAny>>,
     )> {
         // Copied first: creating an object may run Python code, which may call this method.
         let (types, conflicts, overfull) = py.detach(|| {
@@ -104,13 +118,23 @@ impl TableLearner {
             let overfull: Vec<String> = learner.overfull().into_iter().map(str::to_owned).collect();
             (learner.types(), learner.conflicts(), overfull)
         });
+        // Names in records are UTF-8 already.
+        let name_object = |name: &str| match self.rows {
+            Some(_) => Ok(PyString::new(py, name).into_any()),
+            None => given_name(py, name),
+        };
         let types = types
             .iter()
-            .map(|(name, kind)| Ok((name.clone(), type_object(py, kind)?)));
+            .map(|(name, kind)| Ok((name_object(name)?, type_object(py, kind)?)));
         let conflicts = conflicts
             .into_iter()
-            .map(|(name, kinds)| (name, kinds.into_iter().collect()));
-        Ok((types.collect::<PyResult<_>>()?, conflicts.collect(), overfull))
+            .map(|(name, kinds)| Ok((name_object(&name)?, kinds.into_iter().collect())));
+        let overfull = overfull.iter().map(|name| name_object(name));
+        Ok((
+            types.collect::<PyResult<_>>()?,
+            conflicts.collect::<PyResult<_>>()?,
+            overfull.collect::<PyResult<_>>()?,
+        ))
     }
 }
 
@@ -120,19 +144,22 @@ impl TableLearner {
     }
 }
 
-/// Turns records into columns, as `cordwood._tables.arrow.Batches` does with rows.
+/// Turns records, or rows, into columns.
 ///
 /// Args:
-///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`.
+///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
+///         rows of Python.
 ///     columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
 ///         column that is not wanted.
+///     are_chosen: Whether rows may have other columns, and `a.b` is the field `b` of the column `a`.
 ///     row_count_max: The maximum number of rows in a batch.
 ///     cell_count_max: The maximum number of cells in a batch. One row may have more.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct TableBuilder {
-    rows: Rows,
-    /// The names and the types in Arrow of the columns; `None` for a column that is not wanted.
-    columns: Vec<(String, Option<Field>)>,
+    rows: Option<Rows>,
+    selection: Option<Selection>,
+    /// The types in Arrow of the columns; `None` for a column that is not wanted.
+    columns: Vec<Option<Field>>,
     builder: Mutex<Builder>,
     row_count_max: usize,
 }
@@ -140,153 +167,152 @@ pub(crate) struct TableBuilder {
 #[pymethods]
 impl TableBuilder {
     #[new]
-    #[pyo3(signature = (payload, columns, *, row_count_max, cell_count_max))]
+    #[pyo3(signature = (payload, columns, *, are_chosen, row_count_max, cell_count_max))]
     fn new(
-        payload: &str,
-        columns: Vec<(String, Option<Bound<'_, PyAny>>)>,
+        payload: Option<&str>,
+        columns: Vec<(Bound<'_, PyString>, Option<Bound<'_, PyAny>>)>,
+        are_chosen: bool,
         row_count_max: usize,
         cell_count_max: usize,
     ) -> PyResult<Self> {
+        let rows = payload.map(rows_of).transpose()?;
         let types = columns.into_iter().map(|(name, kind)| {
-            let kind = kind.as_ref().map(type_of).transpose()?;
-            Ok((name, kind))
+            let name = match rows {
+                Some(_) => name.to_str()?.to_owned(),
+                None => column_name(&name)?,
+            };
+            Ok((name, kind.as_ref().map(type_of).transpose()?))
         });
         let types: Vec<(String, Option<Type>)> = types.collect::<PyResult<_>>()?;
-        let columns = types.iter().map(|(name, kind)| {
-            let field = kind.as_ref().map(|kind| field_of(name, kind));
-            (name.clone(), field)
-        });
+        let columns = types.iter().map(|(name, kind)| Some(field_of(name, kind.as_ref()?)));
         Ok(TableBuilder {
-            rows: rows_of(payload)?,
+            rows,
+            selection: are_chosen.then(|| types.iter().map(|(name, _)| name).collect()),
             columns: columns.collect(),
             builder: Mutex::new(Builder::new(types, cell_count_max)),
             row_count_max,
         })
     }
 
-    /// Makes rows from records, as many as one Arrow batch may contain.
+    /// Makes as many rows as one Arrow batch may contain.
     ///
-    /// It stops at a record with a value that does not fit its column or is in none; with a learner,
-    /// also where that stops, and at a record that makes a column another than it has learned
-    /// before.
+    /// It stops at a row with a value that does not fit its column or is in none; with a learner,
+    /// also where that stops, and at a row that makes a column another than it has learned before.
     ///
     /// Args:
-    ///     batch: The records.
+    ///     source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
     ///     begin: The index of the first record to use.
-    ///     learner: Learns from the records, if it is not `None`.
-    ///     origin: The name of the table's other column, for the learner.
+    ///     learner: Learns from the rows, if it is not `None`.
+    ///     first: The names of the table's other columns, for the learner.
     ///
     /// Returns:
     ///     The index of the record to continue with; the indices of the records that cannot be
-    ///     read, or not completely; `"misfit"`, `"columns"`, `"origin"` or `"grown"` if one of these
-    ///     made it stop: there may then be no rows; the names of the columns that have values; the
-    ///     number of rows; and capsules of the Arrow C data interface that contain the rows.
+    ///     read, or not completely; `"columns"`, `"first"` or `"grown"`, or the message about a
+    ///     value that does not fit, if one of these made it stop: there may then be no rows; the
+    ///     indices of the columns that have values; the number of rows; and capsules of the Arrow
+    ///     C data interface that contain the rows.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory for the rows.
-    #[pyo3(signature = (batch, begin, learner = None, origin = None, /))]
+    #[pyo3(signature = (source, begin, learner = None, first = Vec::new(), /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
         &self,
         py: Python<'py>,
-        batch: &Bound<'py, RecordBatch>,
+        source: &Bound<'py, PyAny>,
         begin: usize,
         learner: Option<&Bound<'_, TableLearner>>,
-        origin: Option<&str>,
+        first: Vec<String>,
     ) -> PyResult<(
         usize,
         Vec<usize>,
-        Option<&'static str>,
-        Vec<&str>,
+        Option<String>,
+        Vec<usize>,
         usize,
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
     )> {
-        let batch = batch.get().shared();
+        let source = Source::of(source, self.rows)?;
         let learner = learner.map(Bound::get);
-        let (took, rows) = py.detach(|| {
-            let mut learner = learner.map(TableLearner::learner);
-            let mut builder = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
-            let took = take_rows(self.rows, batch.records(), begin, |row| {
-                if let Some(learner) = &mut learner {
-                    learn(learner, row, origin)?;
-                    if learner.take_has_changed() && !builder.has_all(&learner.types()) {
-                        return Err("grown");
-                    }
+        let took = source.take(py, begin, |row| {
+            let mut builder = self.builder();
+            if let Some(learner) = learner {
+                let mut learned = learner.learner();
+                learn(&mut learned, row, &first, learner.selection.as_ref())?;
+                if learned.take_has_changed() && !builder.has_all(&learned.types()) {
+                    return Err(Stop::Grown);
                 }
-                Ok(builder.row_count() < self.row_count_max
-                    && builder.add(row).map_err(|error| match error {
-                        NotAdded::Misfit => "misfit",
-                        NotAdded::NoMemory => "memory",
-                    })?)
-            });
-            (took, builder.take())
+            }
+            Ok(builder.row_count() < self.row_count_max
+                && chosen(row, self.selection.as_ref(), |row| builder.add(row))?)
         });
-        let rows = rows.map_err(|_| no_memory())?;
-        if took.stop == Some("memory") {
-            return Err(no_memory());
-        }
-        let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+        let rows = py.detach(|| self.builder().take());
+        let (took, rows) = (took?, rows.map_err(|_| no_memory())?);
+        let stop = match took.stop {
+            Some(Stop::NotAdded(NotAdded::NoMemory)) => return Err(no_memory()),
+            stop => stop.map(|stop| stop.to_string()),
+        };
+        let (mut numbers, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
         for (number, array) in rows.columns {
-            if let (name, Some(field)) = &self.columns[number] {
-                names.push(name.as_str());
+            if let Some(field) = &self.columns[number] {
+                numbers.push(number);
                 fields.push(field.clone());
                 arrays.push(Array::from(array));
             }
         }
         let capsules = array_capsules(py, &fields, Array::table(rows.row_count, arrays))?;
-        Ok((took.next, took.left_out, took.stop, names, rows.row_count, capsules))
+        Ok((took.next, took.left_out, stop, numbers, rows.row_count, capsules))
     }
 }
 
-/// How far some records were taken.
-struct Took {
-    /// The index of the record to continue with.
-    next: usize,
-    /// The indices of the records that cannot be read, or not completely.
-    left_out: Vec<usize>,
-    /// Why the next record was not taken; `None` also if there was no room for it.
-    stop: Option<&'static str>,
+impl TableBuilder {
+    fn builder(&self) -> MutexGuard<'_, Builder> {
+        self.builder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Calls `take` with the rows of records, until it returns that there is no room for one, or why it
-/// cannot take one.
-fn take_rows(
-    rows: Rows,
-    records: &cordwood::read::RecordBatch,
-    begin: usize,
-    mut take: impl FnMut(&Row<'_>) -> Result<bool, &'static str>,
-) -> Took {
-    let mut took = Took {
-        next: begin,
-        left_out: Vec::new(),
-        stop: None,
-    };
-    while let Some(record) = records.get(took.next)
-        && took.left_out.len() < LEFT_OUT_MAX
-    {
-        let decoded = rows.of(record, &mut take);
-        match decoded.row {
-            Some(Ok(false)) => break,
-            Some(Err(stop)) => {
-                took.stop = Some(stop);
-                break;
-            }
-            Some(Ok(true)) | None => {}
+/// Why a row was not taken.
+enum Stop {
+    Columns,
+    First,
+    Grown,
+    NotAdded(NotAdded),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Columns => f.write_str("columns"),
+            Stop::First => f.write_str("first"),
+            Stop::Grown => f.write_str("grown"),
+            Stop::NotAdded(error) => error.fmt(f),
         }
-        if decoded.has_fault {
-            took.left_out.push(took.next);
-        }
-        took.next += 1;
     }
-    took
 }
 
-/// Learns from a row, which must have no column `origin`.
-fn learn(learner: &mut Learner, row: &Row<'_>, origin: Option<&str>) -> Result<bool, &'static str> {
-    if origin.is_some_and(|name| row.has(name)) {
-        return Err("origin");
+impl From<NotAdded> for Stop {
+    fn from(error: NotAdded) -> Self {
+        Stop::NotAdded(error)
     }
-    if learner.add(row) { Ok(true) } else { Err("columns") }
+}
+
+/// The result of `take` for the columns that are wanted of a row.
+fn chosen<T>(row: &Row<'_>, selection: Option<&Selection>, take: impl FnOnce(&Row<'_>) -> T) -> T {
+    match selection {
+        Some(selection) => take(&row.select(selection)),
+        None => take(row),
+    }
+}
+
+/// Learns from a row, which must have no column in `first`.
+fn learn(learner: &mut Learner, row: &Row<'_>, first: &[String], selection: Option<&Selection>) -> Result<(), Stop> {
+    if first.iter().any(|name| row.has(name)) {
+        return Err(Stop::First);
+    }
+    if chosen(row, selection, |row| learner.add(row)) {
+        Ok(())
+    } else {
+        Err(Stop::Columns)
+    }
 }
 
 /// Converts a `ColumnType` of `cordwood._tables.schema`.
@@ -295,6 +321,7 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
         return Ok(match name.to_str()? {
             "bool" => Type::Bool,
             "int" => Type::Int,
+            "uint" => Type::UInt,
             "float" => Type::Float,
             "text" => Type::Text,
             "bytes" => Type::Bytes,
@@ -319,6 +346,7 @@ fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>>
     let name = match kind {
         Type::Bool => "bool",
         Type::Int => "int",
+        Type::UInt => "uint",
         Type::Float => "float",
         Type::Text => "text",
         Type::Bytes => "bytes",
@@ -339,6 +367,7 @@ fn field_of(name: &str, kind: &Type) -> Field {
     let (data_type, children) = match kind {
         Type::Bool => (DataType::Bool, Vec::new()),
         Type::Int => (DataType::Int64, Vec::new()),
+        Type::UInt => (DataType::UInt64, Vec::new()),
         Type::Float => (DataType::Float64, Vec::new()),
         Type::Text | Type::Json => (DataType::Text, Vec::new()),
         Type::Bytes => (DataType::Binary, Vec::new()),
@@ -365,6 +394,7 @@ impl From<table::Array> for Array {
         let (buffers, children) = match array.values {
             Values::Bits(bits) => (vec![validity, bytes(bits)], Vec::new()),
             Values::I64(values) => (vec![validity, Memory::I64(values)], Vec::new()),
+            Values::U64(values) => (vec![validity, Memory::U64(values)], Vec::new()),
             Values::F64(values) => (vec![validity, Memory::F64(values)], Vec::new()),
             Values::Bytes { offsets, data } => {
                 (vec![validity, Memory::I32(Arc::new(offsets)), bytes(data)], Vec::new())
@@ -386,21 +416,68 @@ impl From<table::Array> for Array {
 /// The CRC-32C of the offsets and the data of records, continued from `crc`.
 ///
 /// Args:
-///     batch: The records.
+///     source: A `RecordBatch`, or a list of `Record`.
 ///     crc: The CRC-32C of the records before them.
 ///
 /// Returns:
 ///     An unsigned 32-bit integer.
 #[pyfunction]
-#[pyo3(signature = (batch, crc, /))]
-pub(crate) fn batch_crc(py: Python<'_>, batch: &Bound<'_, RecordBatch>, crc: u32) -> u32 {
-    let batch = batch.get().shared();
-    py.detach(|| {
-        let records = batch.records();
-        (0..records.len()).fold(crc, |crc, index| {
-            let offset = records.record_offsets().get(index).copied().unwrap_or_default();
+#[pyo3(signature = (source, crc, /))]
+pub(crate) fn batch_crc(source: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
+    let py = source.py();
+    let records = Records::of(source)?;
+    let offsets: Vec<u64> = match source.cast::<PyList>() {
+        Ok(list) => {
+            let offsets = list
+                .iter()
+                .map(|record| record.getattr(intern!(py, "offset"))?.extract());
+            offsets.collect::<PyResult<_>>()?
+        }
+        Err(_) => Vec::new(),
+    };
+    Ok(py.detach(|| {
+        let offsets = match &records {
+            Records::Batch(batch) => batch.records().record_offsets(),
+            Records::List(_) => &offsets,
+        };
+        offsets.iter().enumerate().fold(crc, |crc, (index, offset)| {
             let crc = cordwood::crc32c::extend(crc, &offset.to_le_bytes());
             cordwood::crc32c::extend(crc, records.get(index).unwrap_or_default())
         })
-    })
+    }))
+}
+
+/// The kinds of the entities in records.
+///
+/// Args:
+///     source: A `RecordBatch`, or a list of `Record`.
+///
+/// Returns:
+///     Each kind, and the indices of its records; `None` is the kind of entities without a key. And
+///     the indices of the records that cannot be read.
+#[pyfunction]
+#[pyo3(signature = (source, /))]
+#[expect(clippy::type_complexity, reason = "a tuple of Python")]
+pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<String>, Vec<usize>)>, Vec<usize>)> {
+    let records = Records::of(source)?;
+    Ok(source.py().detach(|| {
+        let mut numbers = HashMap::new();
+        let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
+        let mut left_out = Vec::new();
+        for (index, record) in (0..).map_while(|index| Some((index, records.get(index)?))) {
+            let kind = Rows::Entity
+                .of(record, |row| row.text("__kind__").map(str::to_owned))
+                .row;
+            let Some(kind) = kind else {
+                left_out.push(index);
+                continue;
+            };
+            let number = *numbers.entry(kind).or_insert_with_key(|kind| {
+                kinds.push((kind.clone(), Vec::new()));
+                kinds.len() - 1
+            });
+            kinds[number].1.push(index);
+        }
+        (kinds, left_out)
+    }))
 }

@@ -20,6 +20,8 @@ pub enum Values {
     Bits(Vec<u8>),
     /// Integers, or times in microseconds since 1970.
     I64(Vec<i64>),
+    /// Integers without a sign.
+    U64(Vec<u64>),
     /// Floating-point numbers.
     F64(Vec<f64>),
     /// Texts or bytes: where each begins in `data`, and where the last one ends.

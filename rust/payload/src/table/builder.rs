@@ -144,20 +144,24 @@ impl Builder {
         let mut hint = 0;
         let mut set = Ok(0);
         row.all_cells(|name, value| {
-            let Some(number) = self.names.find(name, hint) else {
-                set = Err(NotAdded::Misfit);
-                return false;
+            set = match self.names.find(name, hint) {
+                Some(number) => {
+                    hint = number + 1;
+                    let Some(kind) = &self.types[number] else {
+                        return true;
+                    };
+                    let column = rows.columns[number].get_or_insert_with(|| {
+                        rows.width += kind.leaf_count();
+                        Column::new(kind)
+                    });
+                    column.set(rows.row_count, value)
+                }
+                None => Err(NotAdded::misfit(None, value)),
             };
-            hint = number + 1;
-            let Some(kind) = &self.types[number] else {
-                return true;
-            };
-            let column = rows.columns[number].get_or_insert_with(|| {
-                rows.width += kind.leaf_count();
-                Column::new(kind)
-            });
-            set = column.set(rows.row_count, value);
-            rows.item_cell_count += set.unwrap_or_default();
+            match &mut set {
+                Ok(count) => rows.item_cell_count += *count,
+                Err(error) => error.put_within(name),
+            }
             set.is_ok()
         });
         rows.row_count += 1;

@@ -16,6 +16,7 @@ use super::view::View;
 /// or at the end, so that a column without values is free.
 #[derive(Debug)]
 pub(super) struct Column {
+    kind: Type,
     /// The kinds of values that it can contain.
     possible: Kinds,
     len: usize,
@@ -30,6 +31,7 @@ pub(super) struct Column {
 enum Values {
     Bool(Bits),
     I64(Vec<i64>),
+    U64(Vec<u64>),
     F64(Vec<f64>),
     /// Texts or bytes, and where each begins and the last one ends.
     Bytes {
@@ -55,21 +57,67 @@ enum Values {
 }
 
 /// Why a row was not added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum NotAdded {
-    /// A value does not fit the type of its column, or no column or field has its name, or there is
-    /// more than a column can contain.
-    Misfit,
+    /// A value does not fit its column.
+    Misfit(Box<Misfit>),
     /// There is not enough memory.
     NoMemory,
 }
 
+/// A value that does not fit its column: it is of another type, or there is more than a column can
+/// contain, or no column or field has its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Misfit {
+    /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item.
+    pub path: String,
+    /// The type of that column, field or item; `None` if there is no such column or field.
+    pub column: Option<Type>,
+    /// The type of the value.
+    pub value: &'static str,
+}
+
+impl NotAdded {
+    pub(super) fn misfit(column: Option<&Type>, value: View<'_>) -> Self {
+        NotAdded::Misfit(Box::new(Misfit {
+            path: String::new(),
+            column: column.cloned(),
+            value: match Kind::of(value) {
+                None => "null",
+                // Why a column of floating-point numbers cannot have it.
+                Some(Kind::Large) => "int of more than 53 bits",
+                Some(kind) => kind.name(),
+            },
+        }))
+    }
+
+    /// Puts the name of the outer column or field before that of the inner one.
+    pub(super) fn put_within(&mut self, outer: &str) {
+        if let NotAdded::Misfit(misfit) = self {
+            misfit.path.insert_str(0, outer);
+        }
+    }
+}
+
 impl fmt::Display for NotAdded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NotAdded::Misfit => "a value does not fit its column, or is in none",
-            NotAdded::NoMemory => "there is not enough memory",
-        })
+        match self {
+            NotAdded::Misfit(misfit) => misfit.fmt(f),
+            NotAdded::NoMemory => f.write_str("there is not enough memory"),
+        }
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Misfit { path, column, value } = self;
+        match column {
+            Some(column) => write!(
+                f,
+                "the column '{path}' is {column}, and cannot have a value of type {value}"
+            ),
+            None => write!(f, "the column '{path}' was not there when the columns were found"),
+        }
     }
 }
 
@@ -87,6 +135,7 @@ fn kinds(kind: &Type) -> Kinds {
     match kind {
         Type::Bool => Kinds::of(&[Kind::Bool]),
         Type::Int => Kinds::of(&[Kind::Int, Kind::Large]),
+        Type::UInt => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge]),
         Type::Float => Kinds::of(&[Kind::Int, Kind::Float]),
         Type::Text => Kinds::of(&[Kind::Text]),
         Type::Bytes => Kinds::of(&[Kind::Bytes]),
@@ -101,6 +150,7 @@ impl Column {
     /// A column of this type.
     pub(super) fn new(kind: &Type) -> Self {
         Column {
+            kind: kind.clone(),
             possible: kinds(kind),
             len: 0,
             valid_count: 0,
@@ -108,6 +158,7 @@ impl Column {
             values: match kind {
                 Type::Bool => Values::Bool(Bits::default()),
                 Type::Int | Type::Time => Values::I64(Vec::new()),
+                Type::UInt => Values::U64(Vec::new()),
                 Type::Float => Values::F64(Vec::new()),
                 Type::Text | Type::Bytes => Values::Bytes {
                     ends: vec![0],
@@ -146,6 +197,7 @@ impl Column {
         match &mut self.values {
             Values::Bool(bits) => bits.pad(len),
             Values::I64(values) => resize(values, len, 0),
+            Values::U64(values) => resize(values, len, 0),
             Values::F64(values) => resize(values, len, 0.0),
             Values::Bytes { ends, .. } | Values::Json { ends, .. } | Values::List { ends, .. } => {
                 let end = ends.last().copied().unwrap_or_default();
@@ -164,7 +216,7 @@ impl Column {
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let Some(kind) = Kind::of(value) else { return Ok(0) };
         if !self.possible.has(kind) {
-            return Err(NotAdded::Misfit);
+            return Err(NotAdded::misfit(Some(&self.kind), value));
         }
         self.pad(index)?;
         if self.valid_count < self.len {
@@ -173,29 +225,32 @@ impl Column {
         self.len += 1;
         self.valid_count += 1;
         let mut cell_count = 0;
+        let misfit = || NotAdded::misfit(Some(&self.kind), value);
         match (&mut self.values, value) {
             (Values::Bool(bits), View::Bool(value)) => bits.push(value)?,
             (Values::I64(values), View::Int(value) | View::Time(value)) => push(values, value)?,
+            (Values::U64(values), View::Int(value)) => push(values, value.try_into().map_err(|_| misfit())?)?,
+            (Values::U64(values), View::Huge(digits)) => push(values, digits.parse().map_err(|_| misfit())?)?,
             (Values::F64(values), View::Float(value)) => push(values, value)?,
             // Exact: the type was chosen so that it is.
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { ends, data }, View::Text(text)) => {
                 append(data, text.as_bytes())?;
-                push(ends, end_of(data.len())?)?;
+                push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
             }
             (Values::Bytes { ends, data }, View::Bytes(bytes)) => {
                 append(data, bytes)?;
-                push(ends, end_of(data.len())?)?;
+                push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
             }
             (Values::Bytes { ends, data }, View::Base64(bytes)) => {
                 let mut text = Text::default();
                 write_base64(&mut text, bytes);
                 append(data, whole(&text)?.as_bytes())?;
-                push(ends, end_of(data.len())?)?;
+                push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
             }
             (Values::Json { ends, text }, value) => {
                 write_json(text, value);
-                push(ends, end_of(whole(text)?.len())?)?;
+                push(ends, end_of(whole(text)?.len()).ok_or_else(misfit)?)?;
             }
             (
                 Values::List {
@@ -210,30 +265,35 @@ impl Column {
                 list.all_items(|value| {
                     set = item.set(*count, value);
                     *count += 1;
-                    cell_count += *width + set.unwrap_or_default();
+                    match &mut set {
+                        Ok(inner) => cell_count += *width + *inner,
+                        Err(error) => error.put_within("[]"),
+                    }
                     set.is_ok()
                 });
                 set?;
-                push(ends, end_of(*count)?)?;
+                push(ends, end_of(*count).ok_or_else(misfit)?)?;
             }
             (Values::Struct { fields, columns }, value) if value.is_struct() => {
                 let mut set = Ok(0);
                 let mut hint = 0;
                 value.all_fields(|name, value| {
-                    set = fields
-                        .names
-                        .find(name, hint)
-                        .ok_or(NotAdded::Misfit)
-                        .and_then(|number| {
+                    set = match fields.names.find(name, hint) {
+                        Some(number) => {
                             hint = number + 1;
                             columns[number].set(index, value)
-                        });
-                    cell_count += set.unwrap_or_default();
+                        }
+                        None => Err(NotAdded::misfit(None, value)),
+                    };
+                    match &mut set {
+                        Ok(count) => cell_count += *count,
+                        Err(error) => error.put_within(&format!(".{name}")),
+                    }
                     set.is_ok()
                 });
                 set?;
             }
-            _ => return Err(NotAdded::Misfit),
+            _ => return Err(misfit()),
         }
         Ok(cell_count)
     }
@@ -253,6 +313,7 @@ impl Column {
             values: match self.values {
                 Values::Bool(bits) => array::Values::Bits(bits.into_bytes()),
                 Values::I64(values) => array::Values::I64(values),
+                Values::U64(values) => array::Values::U64(values),
                 Values::F64(values) => array::Values::F64(values),
                 Values::Bytes { ends, data } => array::Values::Bytes { offsets: ends, data },
                 Values::Json { ends, text } => array::Values::Bytes {
@@ -272,8 +333,8 @@ impl Column {
     }
 }
 
-fn end_of(len: usize) -> Result<i32, NotAdded> {
-    i32::try_from(len).map_err(|_| NotAdded::Misfit)
+fn end_of(len: usize) -> Option<i32> {
+    i32::try_from(len).ok()
 }
 
 /// All of a text.

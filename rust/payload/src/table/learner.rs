@@ -1,4 +1,4 @@
-//! Which columns a table has. `Columns` in `python/cordwood/_tables/learner.py` is the naive
+//! Which columns a table has. `Columns` in `tests/helpers/naive_tables.py` is the naive
 //! counterpart.
 
 use std::collections::BTreeSet;
@@ -100,8 +100,8 @@ impl Kind {
     ];
 
     /// Its name in messages.
-    fn name(self, limits: Limits) -> String {
-        let name = match self {
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Kind::Bool => "bool",
             Kind::Int | Kind::Large => "int",
             Kind::Huge => "int of more than 64 bits",
@@ -114,9 +114,8 @@ impl Kind {
             Kind::Key => "key",
             Kind::Place => "place",
             Kind::User => "user",
-            Kind::Json => return format!("value of more than {} levels", limits.levels),
-        };
-        name.to_owned()
+            Kind::Json => "json",
+        }
     }
 
     #[inline]
@@ -165,7 +164,10 @@ impl Node {
     /// Collects the names and the kinds of all values in it that have several without a common type.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
-            let kinds = self.kinds.all().map(|kind| kind.name(limits));
+            let kinds = self.kinds.all().map(|kind| match kind {
+                Kind::Json => format!("value of more than {} levels", limits.levels),
+                kind => kind.name().to_owned(),
+            });
             found.push((name.to_owned(), kinds.collect()));
         } else if let Some(item) = &self.item {
             item.find_conflicts(&format!("{name}[]"), limits, found);

@@ -48,7 +48,8 @@ mod view;
 
 pub use self::array::{Array, Values};
 pub use self::builder::{Batch, Builder};
-pub use self::column::NotAdded;
+pub use self::column::{Misfit, NotAdded};
 pub use self::learner::{Learner, Limits};
-pub use self::rows::{Decoded, Row, Rows};
+pub use self::rows::{Decoded, Row, Rows, Selection};
+pub use self::tree::{Item, Value};
 pub use self::types::{Fields, Type};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use super::names::Names;
 use super::tree::{Item, Refused, Rules, Value, has_twice, make_room, parse};
 use super::view::View;
 use crate::{Entity, EntityValue, OtherField, PathElement, PathId, WandbRecord};
@@ -141,9 +142,69 @@ enum Cells<'v> {
         others: Vec<&'v OtherField<'v>>,
     },
     Items(&'v [Item<'v>]),
+    Chosen(Vec<(&'v str, View<'v>)>),
+}
+
+/// The columns that are wanted of each row, in their order: names of columns, or `a.b` for the field
+/// `b` of the column `a`.
+#[derive(Debug, Clone)]
+pub struct Selection(Names);
+
+impl<N: AsRef<str>> FromIterator<N> for Selection {
+    fn from_iter<I: IntoIterator<Item = N>>(columns: I) -> Self {
+        let mut names = Names::default();
+        for name in columns {
+            names.add(name.as_ref());
+        }
+        Selection(names)
+    }
 }
 
 impl<'v> Row<'v> {
+    /// The row with these values, each of which has another name.
+    pub fn of_items(items: &'v [Item<'v>]) -> Self {
+        Row(Cells::Items(items))
+    }
+
+    /// The row with only the cells in `selection`.
+    ///
+    /// A name with dots is that of a column, or else that of a field, of the column with the longest
+    /// name that has one.
+    pub fn select<'r>(&'r self, selection: &'r Selection) -> Row<'r> {
+        let Selection(names) = selection;
+        let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
+        let mut hint = 0;
+        self.all_cells(|name, value| {
+            if let Some(number) = names.find(name, hint) {
+                hint = number + 1;
+                found[number] = Some(value);
+            }
+            true
+        });
+        let cells = names.iter().zip(found).filter_map(|(name, value)| {
+            let inside = || inside(name, &|column| self.cell(column));
+            Some((name, value.or_else(inside)?))
+        });
+        Row(Cells::Chosen(cells.collect()))
+    }
+
+    /// The text in a column; `None` if it has none.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.cell(name)? {
+            View::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn cell(&self, name: &str) -> Option<View<'_>> {
+        let mut found = None;
+        self.all_cells(|other, value| {
+            found = (other == name).then_some(value);
+            found.is_none()
+        });
+        found
+    }
+
     fn of_entity(entity: &'v Entity<'v>) -> Self {
         let path = entity
             .key
@@ -166,9 +227,10 @@ impl<'v> Row<'v> {
 
     /// Calls `each` with the cells, in their order, until it returns `false`. Returns whether it
     /// never did.
-    pub(super) fn all_cells(&self, mut each: impl FnMut(&str, View<'_>) -> bool) -> bool {
+    pub(super) fn all_cells<'r>(&'r self, mut each: impl FnMut(&'r str, View<'r>) -> bool) -> bool {
         let (entity, path, others) = match &self.0 {
             Cells::Items(items) => return items.iter().all(|(name, value)| each(name, View::of_json(value))),
+            Cells::Chosen(cells) => return cells.iter().all(|&(name, value)| each(name, value)),
             Cells::Entity { entity, path, others } => (entity, path, others),
         };
         let last = entity.key.as_ref().and_then(|key| key.path.last());
@@ -191,6 +253,17 @@ impl<'v> Row<'v> {
                 .all(|property| each(property.name, View::of_property(property)))
             && (others.is_empty() || each("__other_fields__", View::Others(others)))
     }
+}
+
+/// The field that a name with dots means, of the value that `outer` returns for the part before a
+/// dot: the last dot for which there is one.
+fn inside<'v>(name: &str, outer: &dyn Fn(&str) -> Option<View<'v>>) -> Option<View<'v>> {
+    let mut dots = name.rmatch_indices('.');
+    dots.find_map(|(at, _)| {
+        let value = outer(&name[..at])?;
+        let rest = &name[at + 1..];
+        value.field(rest).or_else(|| inside(rest, &|name| value.field(name)))
+    })
 }
 
 /// The kinds and the numbers or names, separated by slashes.

@@ -1,25 +1,36 @@
-//! JSON text as a tree of values. `python/cordwood/payload/_json_parser.py`
-//! has the same rules, and the errors: it decodes each record again that is refused here.
+//! Values as a tree, and JSON text as one. `python/cordwood/payload/_json_parser.py` has the same
+//! rules, and the errors: it decodes each record again that is refused here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// A value. Text without escapes is borrowed from the record.
+/// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value<'v> {
+pub enum Value<'v> {
+    /// No value.
     Null,
+    /// A truth value.
     Bool(bool),
+    /// An integer of 64 bits.
     Int(i64),
-    /// The digits of an integer of more than 64 bits.
-    Huge(&'v str),
+    /// The digits of an integer that needs more bits.
+    Huge(Cow<'v, str>),
+    /// A floating-point number.
     Float(f64),
+    /// Text.
     Text(Cow<'v, str>),
+    /// Bytes, which JSON text cannot have.
+    Bytes(Cow<'v, [u8]>),
+    /// Microseconds since 1970 in UTC, which JSON text cannot have.
+    Time(i64),
+    /// A list of values.
     Array(Vec<Value<'v>>),
+    /// Values with names, each of which occurs once.
     Object(Vec<Item<'v>>),
 }
 
-/// A value in an object, and its name.
-pub(super) type Item<'v> = (Cow<'v, str>, Value<'v>);
+/// A value in an object or a row, and its name.
+pub type Item<'v> = (Cow<'v, str>, Value<'v>);
 
 /// What to do with text that some programs write, and most do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,7 +230,7 @@ impl<'v> Parser<'v> {
         }
         match text.parse() {
             Ok(value) => Ok(Value::Int(value)),
-            Err(_) if digit_count <= DIGITS_MAX => Ok(Value::Huge(text)),
+            Err(_) if digit_count <= DIGITS_MAX => Ok(Value::Huge(text.into())),
             Err(_) if self.rules == Rules::Run => Ok(Value::Text(text.into())),
             Err(_) => Err(Refused::Text),
         }

@@ -1,5 +1,6 @@
 //! The types that a column can have.
 
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::names::Names;
@@ -11,6 +12,8 @@ pub enum Type {
     Bool,
     /// Integers of 64 bits.
     Int,
+    /// Integers of 64 bits without a sign. They are never learned.
+    UInt,
     /// Floating-point numbers of 64 bits, and integers that convert to them without loss.
     Float,
     /// Text.
@@ -49,6 +52,30 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
             found.types.push(kind);
         }
         found
+    }
+}
+
+/// Its name in Arrow.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Bool => f.write_str("bool"),
+            Type::Int => f.write_str("int64"),
+            Type::UInt => f.write_str("uint64"),
+            Type::Float => f.write_str("double"),
+            Type::Text | Type::Json => f.write_str("string"),
+            Type::Bytes => f.write_str("binary"),
+            Type::Time => f.write_str("timestamp[us, tz=UTC]"),
+            Type::List(item) => write!(f, "list<item: {item}>"),
+            Type::Struct(fields) => {
+                f.write_str("struct<")?;
+                for (number, (name, kind)) in fields.iter().enumerate() {
+                    let comma = if number > 0 { ", " } else { "" };
+                    write!(f, "{comma}{name}: {kind}")?;
+                }
+                f.write_char('>')
+            }
+        }
     }
 }
 

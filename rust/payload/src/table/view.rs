@@ -77,6 +77,8 @@ impl<'v> View<'v> {
             Value::Huge(digits) => View::Huge(digits),
             Value::Float(value) => View::Float(*value),
             Value::Text(text) => View::Text(text),
+            Value::Bytes(bytes) => View::Bytes(bytes),
+            Value::Time(time) => View::Time(*time),
             Value::Array(values) => View::Values(values),
             Value::Object(items) => View::Object(items),
         }
@@ -153,6 +155,16 @@ impl<'v> View<'v> {
             }
             _ => true,
         }
+    }
+
+    /// The value of a field.
+    pub(super) fn field(self, name: &str) -> Option<Self> {
+        let mut found = None;
+        self.all_fields(|other, value| {
+            found = (other == name).then_some(value);
+            found.is_none()
+        });
+        found
     }
 
     /// Calls `each` with the items of a list, until it returns `false`. Returns whether it never

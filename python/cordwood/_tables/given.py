@@ -1,54 +1,27 @@
-"""Arrow arrays of values, none of which is changed: a value that does not fit the type is an error."""
+"""Rows as Arrow batches of a given schema, made by pyarrow: a value that would be changed is an error."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from itertools import accumulate, chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cordwood._tables.columns import CELL_COUNT_MAX
 from cordwood._tables.json_text import json_text
-from cordwood._tables.learner import shown_kind
-from cordwood._tables.schema import (
-    ColumnType,
-    ListOf,
-    MisfitError,
-    SameNamesError,
-    Shapes,
-    StructOf,
-    ToJson,
-    new_column,
-)
+from cordwood._tables.schema import FieldsOf, MisfitError, ToJson, arrow_name, check_names, utf8
+
+if TYPE_CHECKING:
+    from cordwood._tables.payloads import Payload
 
 Make: TypeAlias = Callable[[list[Any]], Any]
 """Makes an array of values; `None` is null."""
 
 _Classes: TypeAlias = tuple[type, ...]
 
-_CLASSES: dict[ColumnType, _Classes] = {
-    "bool": (bool,),
-    "int": (int,),
-    "uint": (int,),
-    "float": (int, float),
-    "text": (str,),
-    "bytes": (bytes,),
-    "time": (datetime,),
-}
-"""The values that a column of a type that was found can have."""
-
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def utf8(text: str) -> str:
-    """Escapes lone surrogates, which JSON can contain and UTF-8 cannot."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def arrow_name(name: str) -> str:
-    r"""The name of a column or a field in Arrow, whose interface ends a name at a NUL: that is `\x00`."""
-    return utf8(name.replace("\0", r"\x00"))
 
 
 def with_arrow_names(row: Mapping[str, Any], wanted: Collection[str]) -> dict[str, Any]:
@@ -72,7 +45,17 @@ def has_arrow_names(names: Iterable[str]) -> bool:
     return all(name == arrow_name(name) for name in names)
 
 
-class Arrays:
+def _kind_of(value: object) -> str:
+    """The type of a value, for messages."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "int" if -(1 << 63) <= value < 1 << 63 else "int of more than 64 bits"
+    return "null" if value is None else _KINDS.get(type(value), "object")
+
+
+_KINDS = {bool: "bool", str: "text", float: "float", bytes: "bytes", datetime: "time", list: "list"}
+
+
+class _Arrays:
     """Makes arrays of the values of columns, one column at a time.
 
     pyarrow's own conversion is for values that have the type already: it takes 1.5 for the integer 1, and text for a
@@ -80,62 +63,37 @@ class Arrays:
     few columns have values of more than one class.
     """
 
-    def __init__(self, pa: Any, to_json: ToJson, shapes: Shapes) -> None:
+    def __init__(self, pa: Any, to_json: ToJson, fields_of: FieldsOf) -> None:
         self._pa = pa
         self._to_json = to_json
-        self._shapes = shapes
+        self._fields_of = fields_of
 
-    def type_of(self, found: ColumnType) -> Any:
-        """The Arrow type of a column that was found."""
-        pa = self._pa
-        if isinstance(found, ListOf):
-            return pa.list_(self.type_of(found.item))
-        if isinstance(found, StructOf):
-            return pa.struct([(arrow_name(name), self.type_of(inside)) for name, inside in found.fields])
-        return {
-            "bool": pa.bool_,
-            "int": pa.int64,
-            "uint": pa.uint64,
-            "float": pa.float64,
-            "text": pa.string,
-            "bytes": pa.binary,
-            "time": lambda: pa.timestamp("us", tz="UTC"),
-            "json": pa.string,
-        }[found]()
-
-    def maker(self, path: str, kind: Any, found: Any = None) -> Make:  # noqa: PLR0911 - one for each type
+    def maker(self, path: str, kind: Any) -> Make:  # noqa: PLR0911 - one for each type
         """Returns the maker of the arrays of a column, of its items or of a field.
 
         Args:
             path: Its name in messages: `a.b` is a field of `a`, and `a[]` are its items.
             kind: Its Arrow type.
-            found: The `ColumnType`, if it was found and not given. The column then accepts only values that would not
-                have changed its type.
         """
-        types = self._pa.types
+        pa, types = self._pa, self._pa.types
         if types.is_struct(kind):
-            return self._struct(path, kind, found)
+            return self._struct(path, kind)
         if types.is_map(kind):
             return self._map(path, kind)
         if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-            return self._list(path, kind, None if found is None else found.item)
-        if found == "json":
-            return lambda values: self._pa.array([self._json(value) for value in values], kind)
+            return self._list(path, kind)
         if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-            return self._text(path, kind, is_found=found is not None)
-        if found is not None:
-            return self._leaf(path, kind, _CLASSES[found])
-        return self._given(path, kind)
-
-    def _given(self, path: str, kind: Any) -> Make:  # noqa: PLR0911 - one for each type
-        """The same for a type that only a schema that was given can have."""
-        pa, types = self._pa, self._pa.types
+            return self._text(kind)
         if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
             return self._recoded(path, kind, kind.value_type)
         if types.is_list_view(kind):
             return self._recoded(path, kind, pa.list_(kind.value_field))
         if types.is_large_list_view(kind):
             return self._recoded(path, kind, pa.large_list(kind.value_field))
+        return self._scalar(path, kind)
+
+    def _scalar(self, path: str, kind: Any) -> Make:  # noqa: PLR0911 - one for each type
+        types = self._pa.types
         if types.is_boolean(kind):
             return self._leaf(path, kind, (bool,))
         if types.is_integer(kind):
@@ -157,7 +115,7 @@ class Arrays:
             raise self._misfit(path, field.type, None)
 
     def _misfit(self, path: str, kind: Any, value: object, why: object = None) -> MisfitError:
-        name = shown_kind(value, self._shapes)
+        name = _kind_of(value)
         reason = "" if why is None else f": {why}"
         return MisfitError(f"the column {path!r} is {kind}, and cannot have a value of type {name}{reason}")
 
@@ -230,12 +188,9 @@ class Arrays:
 
         return make
 
-    def _text(self, path: str, kind: Any, *, is_found: bool) -> Make:
+    def _text(self, kind: Any) -> Make:
         def make(values: list[Any]) -> Any:
-            if is_found:
-                self._check(path, kind, values, (str,))
-            else:
-                values = [value if isinstance(value, str) else self._json(value) for value in values]
+            values = [value if isinstance(value, str) else self._json(value) for value in values]
             try:
                 return self._pa.array(values, kind)
             except UnicodeEncodeError:
@@ -260,30 +215,26 @@ class Arrays:
             return values
         found: list[Mapping[str, Any] | None] = []
         for value in values:
-            fields = None if value is None else self._shapes.fields_of(value)
+            fields = None if value is None else self._fields_of(value)
             if fields is None and value is not None:
                 raise self._misfit(path, kind, value)
             found.append(fields)
         return found
 
-    def _struct(self, path: str, kind: Any, found: StructOf | None) -> Make:
+    def _struct(self, path: str, kind: Any) -> Make:
         pa = self._pa
         fields = list(kind)
-        insides: list[tuple[str, Any]] = [(f.name, None) for f in fields] if found is None else list(found.fields)
-        check_names((field.name for field in fields), f"fields of the column {path!r}")
+        names = [field.name for field in fields]
+        check_names(names, f"fields of the column {path!r}")
         parts = [
-            (name, f"{path}.{name}", field, self.maker(f"{path}.{name}", field.type, inside))
-            for field, (name, inside) in zip(fields, insides, strict=True)
+            (field.name, f"{path}.{field.name}", field, self.maker(f"{path}.{field.name}", field.type))
+            for field in fields
         ]
-        names = {name for name, _ in insides}
 
         def make(values: list[Any]) -> Any:
             rows = self._fields(path, kind, values)
             present = [row for row in rows if row is not None]
-            if found is not None and (new := set[str]().union(*present) - names):
-                raise new_column(f"{path}.{min(new)}")
-            if found is None and not has_arrow_names(set[str]().union(*present)):
-                # A schema that was given has the names of Arrow.
+            if not has_arrow_names(set[str]().union(*present)):
                 rows = [None if row is None else with_arrow_names(row, names) for row in rows]
                 present = [row for row in rows if row is not None]
             arrays: list[Any] = []
@@ -304,10 +255,10 @@ class Arrays:
         starts = [None if part is None else start for part, start in zip(parts, ends, strict=False)]
         return self._pa.array([*starts, ends[-1]], kind)
 
-    def _list(self, path: str, kind: Any, found: ColumnType | None) -> Make:
+    def _list(self, path: str, kind: Any) -> Make:
         pa = self._pa
         field, inside = kind.value_field, f"{path}[]"
-        make_items = self.maker(inside, field.type, found)
+        make_items = self.maker(inside, field.type)
 
         def make(values: list[Any]) -> Any:
             self._check(path, kind, values, (list,))
@@ -347,14 +298,79 @@ class Arrays:
         return make
 
 
-def check_names(names: Any, what: str) -> None:
-    """Checks the names of columns or fields as they are in Arrow.
+class GivenBatches:
+    """Makes batches of rows, with the columns of a schema. All else in rows is left out.
 
-    Raises:
-        SameNamesError: Two are the same.
+    Attributes:
+        schema: The `pyarrow.Schema` of the batches.
     """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise SameNamesError(f"two {what} have the name {name!r}")
-        seen.add(name)
+
+    def __init__(self, payload: Payload, schema: Any) -> None:
+        """Raises `SameNamesError` if two columns, or two fields of one, have the same name."""
+        pa: Any = import_module("pyarrow")
+        self._pa = pa
+        self.schema = schema
+        check_names(schema.names, "columns")
+        arrays = _Arrays(pa, payload.to_json(), payload.fields_of())
+        self._check_nulls = arrays.check_nulls
+        self._makers: dict[str, tuple[Any, Make]] = {
+            field.name: (field, arrays.maker(field.name, field.type)) for field in schema
+        }
+
+    def of(self, rows: list[dict[str, Any]], offsets: Sequence[int]) -> Iterator[Any]:
+        """The rows in batches of few cells; `offsets` are the file offsets of their records.
+
+        Raises:
+            MisfitError: A value does not fit its column.
+        """
+        count = max(CELL_COUNT_MAX // len(self._makers), 1)
+        for begin in range(0, len(rows), count):
+            yield self._batch(rows[begin : begin + count], offsets[begin : begin + count])
+
+    def _batch(self, rows: list[dict[str, Any]], offsets: Sequence[int]) -> Any:
+        names = set[str]().union(*rows)
+        if not has_arrow_names(names):
+            rows = [self._with_arrow_names(row, offsets, index) for index, row in enumerate(rows)]
+            names = {arrow_name(name) for name in names}
+        # One column at a time: cells are larger as Python objects than in Arrow.
+        arrays = [
+            self._array(field.name, [row.get(field.name) for row in rows], offsets)
+            if field.name in names or not field.nullable
+            else self._pa.nulls(len(rows), field.type)
+            for field in self.schema
+        ]
+        return self._pa.record_batch(arrays, schema=self.schema)
+
+    def _with_arrow_names(self, row: dict[str, Any], offsets: Sequence[int], index: int) -> dict[str, Any]:
+        try:
+            return with_arrow_names(row, self._makers)
+        except MisfitError as error:
+            error.offset = offsets[index]
+            raise
+
+    def _array(self, name: str, values: list[Any], offsets: Sequence[int]) -> Any:
+        field, make = self._makers[name]
+
+        def made(begin: int, end: int) -> Any:
+            self._check_nulls(name, field, values[begin:end])
+            return make(values[begin:end])
+
+        try:
+            return made(0, len(values))
+        except MisfitError as error:
+            # Which record it is in: that of the first row that does not fit, in the first half that does not fit.
+            first, begin, end = error, 0, len(values)
+            while end - begin > 1:
+                middle = (begin + end) // 2
+                try:
+                    made(begin, middle)
+                except MisfitError as earlier:
+                    first, end = earlier, middle
+                else:
+                    begin = middle
+            try:
+                made(begin, end)
+            except MisfitError as alone:
+                first = alone
+            first.offset = offsets[begin]
+            raise first from None

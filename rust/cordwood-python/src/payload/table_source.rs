@@ -1,0 +1,231 @@
+//! The rows of a table: those of records, which are decoded here, and those that Python code made.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use cordwood_payload::table::{Item, Row, Rows, Value};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
+
+use crate::interpreter::imported;
+use crate::memory::batch_pool::PooledBatch;
+use crate::reader::record_batch::RecordBatch;
+
+/// The maximum number of records left out at a time: each becomes a Python object.
+const LEFT_OUT_MAX: usize = 1_000;
+
+/// Records that are decoded here.
+pub(super) enum Records {
+    Batch(Arc<PooledBatch>),
+    List(Vec<PyBackedBytes>),
+}
+
+impl Records {
+    /// A `RecordBatch`, or a list of `Record`.
+    pub(super) fn of(records: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(batch) = records.cast::<RecordBatch>() {
+            return Ok(Records::Batch(batch.get().shared()));
+        }
+        let data = intern!(records.py(), "data");
+        let records = records.cast::<PyList>()?.iter();
+        let records = records.map(|record| Ok(record.getattr(data)?.extract()?));
+        Ok(Records::List(records.collect::<PyResult<_>>()?))
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
+        match self {
+            Records::Batch(batch) => batch.records().get(index),
+            Records::List(records) => records.get(index).map(|record| &record[..]),
+        }
+    }
+}
+
+/// Where rows come from.
+pub(super) enum Source<'py> {
+    Records(Rows, Records),
+    Rows(Bound<'py, PyList>),
+}
+
+/// How far some rows were taken.
+#[derive(Debug)]
+pub(super) struct Took<S> {
+    /// The index of the record to continue with.
+    pub(super) next: usize,
+    /// The indices of the records that cannot be read, or not completely.
+    pub(super) left_out: Vec<usize>,
+    /// Why the next row was not taken; `None` also if there was no room for it.
+    pub(super) stop: Option<S>,
+}
+
+impl<'py> Source<'py> {
+    /// Records, decoded as `rows`; or a list of `dict`, if that is `None`.
+    pub(super) fn of(source: &Bound<'py, PyAny>, rows: Option<Rows>) -> PyResult<Self> {
+        Ok(match rows {
+            Some(rows) => Source::Records(rows, Records::of(source)?),
+            None => Source::Rows(source.cast::<PyList>()?.clone()),
+        })
+    }
+
+    /// Calls `take` with rows, until it returns that there is no room for one, or why it cannot take
+    /// one. It must not need the interpreter.
+    pub(super) fn take<S: Send>(
+        &self,
+        py: Python<'py>,
+        begin: usize,
+        mut take: impl FnMut(&Row<'_>) -> Result<bool, S> + Send,
+    ) -> PyResult<Took<S>> {
+        let mut took = Took {
+            next: begin,
+            left_out: Vec::new(),
+            stop: None,
+        };
+        match self {
+            Source::Records(rows, records) => py.detach(|| took.take_records(*rows, records, take)),
+            Source::Rows(rows) => {
+                while took.next < rows.len() {
+                    let items = row_items(rows.get_item(took.next)?.cast::<PyDict>()?)?;
+                    if !took.advance(Some(take(&Row::of_items(&items)))) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(took)
+    }
+}
+
+impl<S> Took<S> {
+    fn take_records(&mut self, rows: Rows, records: &Records, mut take: impl FnMut(&Row<'_>) -> Result<bool, S>) {
+        while let Some(record) = records.get(self.next)
+            && self.left_out.len() < LEFT_OUT_MAX
+        {
+            let decoded = rows.of(record, &mut take);
+            let index = self.next;
+            if !self.advance(decoded.row) {
+                break;
+            }
+            if decoded.has_fault {
+                self.left_out.push(index);
+            }
+        }
+    }
+
+    /// Goes on to the next record, if this one was taken, or has no row. Returns whether it was.
+    fn advance(&mut self, taken: Option<Result<bool, S>>) -> bool {
+        let is_taken = match taken {
+            Some(Err(stop)) => {
+                self.stop = Some(stop);
+                false
+            }
+            Some(Ok(has_room)) => has_room,
+            None => true,
+        };
+        self.next += usize::from(is_taken);
+        is_taken
+    }
+}
+
+/// The values of a row, by the names of its columns.
+fn row_items(row: &Bound<'_, PyDict>) -> PyResult<Vec<Item<'static>>> {
+    let items = row.iter().map(|(name, value)| {
+        let name = column_name(name.cast::<PyString>()?)?;
+        Ok((name.into(), value_of(&value)?))
+    });
+    items.collect()
+}
+
+/// A value of Python, in which a lone surrogate becomes its escape, six characters.
+fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value<'static>> {
+    let py = value.py();
+    Ok(if value.is_none() {
+        Value::Null
+    } else if let Ok(text) = value.cast::<PyString>() {
+        Value::Text(text_of(text)?.into())
+    } else if value.is_instance_of::<PyBool>() {
+        Value::Bool(value.extract()?)
+    } else if let Ok(number) = value.cast::<PyInt>() {
+        match number.extract() {
+            Ok(number) => Value::Int(number),
+            Err(_) => Value::Huge(number.str()?.to_str()?.to_owned().into()),
+        }
+    } else if value.is_instance_of::<PyFloat>() {
+        Value::Float(value.extract()?)
+    } else if let Ok(bytes) = value.cast::<PyBytes>() {
+        Value::Bytes(bytes.as_bytes().to_vec().into())
+    } else if let Ok(items) = value.cast::<PyList>() {
+        Value::Array(items.iter().map(|item| value_of(&item)).collect::<PyResult<_>>()?)
+    } else if let Ok(fields) = value.cast::<PyDict>() {
+        let items = fields.iter().map(|(name, value)| {
+            let name = text_of(name.cast::<PyString>()?)?;
+            Ok((name.into(), value_of(&value)?))
+        });
+        let items: Vec<Item<'static>> = items.collect::<PyResult<_>>()?;
+        check_names(py, &items)?;
+        Value::Object(items)
+    } else if value.is_instance(imported!(py, "datetime", "datetime")?)? {
+        let microseconds = imported!(py, "cordwood._tables.schema", "microseconds")?;
+        Value::Time(microseconds.call1((value,))?.extract()?)
+    } else {
+        let kind = value.get_type();
+        return Err(PyTypeError::new_err(format!("a table has no values of {kind}")));
+    })
+}
+
+/// Text as UTF-8. A lone surrogate becomes its escape.
+fn text_of(text: &Bound<'_, PyString>) -> PyResult<String> {
+    match text.to_str() {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => {
+            let bytes = encoded(text, "backslashreplace")?;
+            Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned())
+        }
+    }
+}
+
+fn encoded<'py>(text: &Bound<'py, PyString>, errors: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = text.call_method1(intern!(text.py(), "encode"), ("utf-8", errors))?;
+    Ok(bytes.cast_into()?)
+}
+
+/// Checks that no two fields have the same name now, which a `dict` cannot have.
+fn check_names(py: Python<'_>, items: &[Item<'_>]) -> PyResult<()> {
+    // Only a name with an escape can be that of another.
+    if !items.iter().any(|(name, _)| name.contains('\\')) {
+        return Ok(());
+    }
+    let mut names = HashSet::new();
+    match items.iter().find(|(name, _)| !names.insert(name)) {
+        Some((name, _)) => {
+            let error = imported!(py, "cordwood._tables.schema", "SameNamesError")?;
+            let message = format!("two fields have the name '{name}'");
+            Err(PyErr::from_value(error.call1((message,))?))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The name of a column of rows as text that is UTF-8. Two columns never have the same: one that is
+/// not UTF-8 becomes a NUL and hexadecimal digits, and so does one that begins with a NUL.
+pub(super) fn column_name(name: &Bound<'_, PyString>) -> PyResult<String> {
+    if let Ok(text) = name.to_str()
+        && !text.starts_with('\0')
+    {
+        return Ok(text.to_owned());
+    }
+    let bytes = encoded(name, "surrogatepass")?;
+    let digits = bytes.as_bytes().iter().map(|byte| format!("{byte:02x}"));
+    Ok(format!("\0{}", digits.collect::<String>()))
+}
+
+/// The name from which [`column_name`] made this one.
+pub(super) fn given_name<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let Some(digits) = name.strip_prefix('\0') else {
+        return Ok(PyString::new(py, name).into_any());
+    };
+    let bytes = imported!(py, "builtins", "bytes")?;
+    let bytes = bytes.call_method1(intern!(py, "fromhex"), (digits,))?;
+    bytes.call_method1(intern!(py, "decode"), ("utf-8", "surrogatepass"))
+}
