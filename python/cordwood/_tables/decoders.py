@@ -90,6 +90,18 @@ def dict_values(module: str) -> Callable[[Log], ValueOf]:
     return lambda _: importlib.import_module(f"cordwood.payload.{module}").to_dict
 
 
+def values(module: str, function: str, *arguments: object) -> Callable[[Log], ValueOf]:
+    """The result of a function of a module of `cordwood.payload`, whose first argument is the record, as JSON."""
+
+    def value_of(_: Log) -> ValueOf:
+        from cordwood._jsonable import jsonable
+
+        decode = getattr(importlib.import_module(f"cordwood.payload.{module}"), function)
+        return lambda record: jsonable(decode(record, *arguments))
+
+    return value_of
+
+
 def raw(_: Log) -> Rows:
     """One row for a record, with its bytes."""
 
@@ -297,14 +309,6 @@ def history(log: Log) -> Rows:
     return Rows(rows)
 
 
-def history_values(_: Log) -> ValueOf:
-    """The values of a step."""
-    from cordwood._jsonable import jsonable
-    from cordwood.payload.wandb import history_row
-
-    return lambda record: jsonable(history_row(record))
-
-
 def metrics(log: Log) -> Rows:
     """One row for each measurement."""
     from cordwood.payload.wandb import metrics_rows
@@ -346,18 +350,6 @@ def final(kind: str) -> Callable[[Log], Rows]:
     return rows
 
 
-def change_values(kind: str) -> Callable[[Log], ValueOf]:
-    """The changes of a record to the `"summary"` or the `"config"`."""
-
-    def values(_: Log) -> ValueOf:
-        from cordwood._jsonable import jsonable
-        from cordwood.payload.wandb import change_of
-
-        return lambda record: jsonable(change_of(record, kind))
-
-    return values
-
-
 def lines(_: Log) -> Rows:
     """One row for each printed line, with the time of its beginning. The end of a stream also ends its last line."""
     from cordwood.payload.wandb import output_piece
@@ -383,14 +375,6 @@ def lines(_: Log) -> Rows:
     return Rows(rows, lambda: [line(stream) for stream in list(unfinished)])
 
 
-def output_values(_: Log) -> ValueOf:
-    """A piece of text that was printed at once."""
-    from cordwood._jsonable import jsonable
-    from cordwood.payload.wandb import output_piece
-
-    return lambda record: jsonable(output_piece(record))
-
-
 def swanlab_history(_: Log) -> Rows:
     """One row for each number that was logged."""
     from cordwood.payload.swanlab import history_row
@@ -400,14 +384,6 @@ def swanlab_history(_: Log) -> Rows:
         return [] if row is None else [row]
 
     return Rows(rows)
-
-
-def swanlab_history_values(_: Log) -> ValueOf:
-    """A number that was logged."""
-    from cordwood._jsonable import jsonable
-    from cordwood.payload.swanlab import history_row
-
-    return lambda record: jsonable(history_row(record))
 
 
 def is_entity(record: bytes, _: str | None) -> bool:
@@ -479,11 +455,3 @@ def documents(_: Log) -> Rows:
         return [cast("Row", value) if isinstance(value, dict) else {"__value__": value}]
 
     return Rows(rows)
-
-
-def document_values(_: Log) -> ValueOf:
-    """The value of a record that is JSON text."""
-    from cordwood._jsonable import jsonable
-    from cordwood.payload._json_parser import document
-
-    return lambda record: jsonable(document(record))
