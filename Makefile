@@ -32,7 +32,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -297,6 +297,10 @@ bench: $(VENV)/test.stamp install  ## Measure against the alternatives; keep the
 	$(BIN)/python benches/record.py --rust --compare target/bench-compare.txt --python target/bench-python.json \
 		--checksums target/bench-checksums.json
 	$(BIN)/python benches/plot.py
+
+bench-pipelines: $(VENV)/beam.stamp install  ## Time reading in pipelines of Apache Beam, beside Beam's own TFRecord
+	$(BIN)/pip --python $(VENV)/beam/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
+	$(VENV)/beam/bin/python benches/python/pipelines.py
 
 # Logs of up to 10 GiB; a length that does not fit on the disk is left out.
 bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading needs, by the length of the file

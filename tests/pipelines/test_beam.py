@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -23,8 +24,10 @@ from apache_beam.io.fileio import MatchFiles
 from apache_beam.io.filesystem import CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.range_trackers import OffsetRangeTracker
 from apache_beam.io.restriction_trackers import OffsetRange
+from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
 from apache_beam.testing.util import assert_that, equal_to
+from apache_beam.transforms.environments import EmbeddedPythonGrpcEnvironment
 
 import cordwood
 from cordwood import BLOCK_LEN
@@ -544,6 +547,58 @@ class Halves:
     def try_split(self, fraction):
         halves = self._tracker.try_split(fraction)
         return halves and halves[1]
+
+
+@pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
+def test_a_runner_splits_ranges_while_they_are_read(on_corruption, tmp_path, monkeypatch):
+    """Through the runner's own `split_manager`, in the environment in which Beam tests it."""
+    rng = seeded("runner", on_corruption)
+    path = write(tmp_path / "a.log", random_records(300, 40_000))
+    data = bytearray(Path(path).read_bytes())
+    for _ in range(10):
+        data[rng.randrange(len(data))] ^= 4
+    Path(path).write_bytes(data)
+    count, total, skipped_len = summary_of([path], on_corruption)
+    reached, released = threading.Event(), threading.Event()
+    results = []
+
+    class Waiting(ClaimedRange):
+        """Waits after some batches until the runner has split the range."""
+
+        def batches(self, try_claim):
+            last = rng.randrange(20)
+            for number, batch in enumerate(super().batches(try_claim, target_len=1)):
+                yield batch
+                if number == last:
+                    reached.set()
+                    released.wait()
+            reached.set()
+            released.wait()
+
+    def split(element_count):
+        reached.clear()
+        released.clear()
+        if element_count:
+            yield
+            assert reached.wait(60)
+            for _ in range(rng.randrange(1, 3)):
+                results.append((yield rng.choice([0.0, 0.1, 0.5, 0.8])))  # noqa: PERF401 - it yields
+        released.set()
+
+    monkeypatch.setattr(cordwood.beam, "ClaimedRange", Waiting)
+    environment = EmbeddedPythonGrpcEnvironment.default()
+    with fn_runner.split_manager("ReadFromLog/ReadAllFromLog/Read/ParDo(_Read)", split):
+        pipeline = beam.Pipeline(runner=fn_runner.FnApiRunner(default_environment=environment))
+        outputs = pipeline | ReadFromLog(path, on_corruption=on_corruption, with_damage=True)
+        numbers = outputs.records | beam.Map(number_of)
+        assert_that(numbers | beam.combiners.Count.Globally(), equal_to([count]), label="count")
+        assert_that(numbers | beam.CombineGlobally(sum), equal_to([total]), label="sum")
+        lens = outputs.damage | beam.Map(lambda found: found[1].length)
+        assert_that(lens | "total" >> beam.CombineGlobally(sum), equal_to([skipped_len]), label="skipped")
+        pipeline.run().wait_until_finish()
+    assert count > 20
+    assert skipped_len > 0
+    assert sum(bool(result and result.residual_roots) for result in results) >= 3
 
 
 # Beam's oracle of sources --------------------------------------------------------------------------------------------
