@@ -127,7 +127,7 @@ test-remote: $(VENV)/remote.stamp install  ## Read from an S3 server, through s3
 test-engines: $(VENV)/beam.stamp install  ## Read and write in pipelines of Apache Beam
 	$(BIN)/pip --python $(VENV)/beam/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/beam/bin/python -m pytest tests/pipelines/test_beam.py tests/package/test_help.py
-	$(VENV)/beam/bin/python -m pytest tests/package/test_docs.py -k beam
+	$(VENV)/beam/bin/python -m pytest tests/package/test_docs.py -k 'beam or engines.md'
 
 # Not part of `make test`: it fetches packages of Debian, and takes some minutes.
 conformance: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp  ## Ask the readers of other projects for the conformance cases, and write conformance/engines.md

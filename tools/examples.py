@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 # The examples of these pages import packages without types.
 UNTYPED = {
+    "docs/engines.md": "apache_beam, which is not installed",
     "docs/reference/arrow.md": "pandas and pyarrow",
     "docs/guides/tables.md": "pyarrow",
     "docs/reference/remote.md": "fsspec",

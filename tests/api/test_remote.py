@@ -522,6 +522,21 @@ def test_every_byte_is_requested_once(long_log):
         assert requests[-1][1] == len(file)
 
 
+def test_a_split_of_64_mib_costs_six_requests_and_one_for_a_length_that_is_not_known():
+    with cordwood.Writer(file := io.BytesIO()) as writer:
+        writer.extend([bytes(100_000)] * 2_000)
+    fsspec.filesystem("counted").pipe_file("/bucket/long.log", file.getvalue())
+    splits = cordwood.plan_splits("counted://bucket/long.log", 64 * MIB)
+    assert [split.end - split.start for split in splits[:2]] == [64 * MIB] * 2
+    for split, info_count in [(splits[1], 0), (splits[1]._replace(file_len=None), 1)]:
+        CountingFileSystem.requests.clear()
+        CountingFileSystem.infos.clear()
+        with cordwood.open(split) as reader:
+            assert sum(1 for _ in reader) in {670, 671}
+        assert len(CountingFileSystem.requests) == 6
+        assert len(CountingFileSystem.infos) == info_count
+
+
 def test_a_look_at_the_beginning_costs_little(long_log):
     file, _ = long_log
     source = Ranges(file)

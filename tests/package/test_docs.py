@@ -21,6 +21,7 @@ PAGES = [
     "README.md",
     "docs/cli/evidence.md",
     "docs/format/implement.md",
+    "docs/engines.md",
     "docs/reference/arrow.md",
     "docs/reference/compat.md",
     "docs/reference/exports.md",
@@ -35,7 +36,7 @@ PAGES = [
     "docs/reference/wandb.md",
 ]
 # Their examples need a package that `make test-engines` installs.
-NEEDS = {"beam.py": "apache_beam"}
+NEEDS = {"beam.py": "apache_beam", "docs/engines.md": "apache_beam"}
 # Its commands and its examples in Python use each other's files.
 TUTORIAL = "docs/tutorial.md"
 # Whoever tries these examples a second time, in the same folder, gets no error.
@@ -69,8 +70,7 @@ def test_examples_are_found():
 
 @pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_example(name, text, tmp_path, monkeypatch):
-    if package := NEEDS.get(name.partition(":")[0]):
-        pytest.importorskip(package, reason="make test-engines installs it")
+    skip_without(name.partition(":")[0])
     monkeypatch.chdir(tmp_path)
     test = doctest.DocTestParser().get_doctest(text, {"cordwood": cordwood}, name, None, 0)
     report = io.StringIO()
@@ -91,8 +91,14 @@ def test_every_page_with_examples_is_among_them():
     assert with_examples == {*PAGES, TUTORIAL}
 
 
+def skip_without(page):
+    if package := NEEDS.get(page):
+        pytest.importorskip(package, reason="make test-engines installs it")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_prints_its_examples(page, tmp_path, monkeypatch):
+    skip_without(page)
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
     found = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
