@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pages
 import pytest
+import torch_substitute
 import transcript
 
 import cordwood
@@ -31,6 +32,7 @@ PAGES = [
     "docs/guides/rescue.md",
     "docs/guides/service.md",
     "docs/guides/tables.md",
+    "docs/guides/training.md",
     "docs/reference/payload.md",
     "docs/reference/remote.md",
     "docs/reference/wandb.md",
@@ -100,6 +102,8 @@ def skip_without(page):
 def test_a_page_prints_its_examples(page, tmp_path, monkeypatch):
     skip_without(page)
     monkeypatch.chdir(tmp_path)
+    if page == torch_substitute.PAGE:
+        torch_substitute.installed(monkeypatch)
     text = (ROOT / page).read_text(encoding="utf-8")
     found = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
     assert len(found) == text.count("```python\n")
