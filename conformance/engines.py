@@ -150,7 +150,7 @@ def main():
     with tempfile.TemporaryDirectory() as parent:
         asked = list(cases_for_engines(parent))
         for name, release, command in engines():
-            runner, outcomes = Runner(command), Counter()
+            runner, outcomes = Runner(command, timeout=120), Counter()
             for case, request in asked:
                 answer = runner.answer(request)
                 if "unsupported" not in answer:
