@@ -137,10 +137,11 @@ impl Folder for FolderDouble {
     }
 
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
-        self.count_call()?;
+        let is_alive = !self.state().is_dead;
+        let counted = self.count_call();
         let mut state = self.state();
-        let fault = next(&mut state.create_faults);
-        if fault.is_ok() || state.leaves_file {
+        let fault = counted.and_then(|()| next(&mut state.create_faults));
+        if fault.is_ok() || state.leaves_file && is_alive {
             let file = Double::default();
             file.state().process = state.process.clone();
             let before = state.files.insert(offset, file);

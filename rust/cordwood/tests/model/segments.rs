@@ -3,8 +3,10 @@
 //!
 //! * **Writers** never overlap: each opening is by a new process, which knows only how
 //!   much is durable (`checkpoint`). Any operation on a file or on the folder may fail once (a failed
-//!   write does half of its work), and a process may be killed within any operation or between two
-//!   calls.
+//!   write does half of its work, a failed creation may leave the file), and a process may be killed
+//!   within any operation or between two calls.
+//! * **A flipped bit** in the first or the last record that is on the disk hides it, and those after it
+//!   in its file. Nobody follows or reads beside that.
 //! * **A loss of power** leaves any of the folders that [`Disk::after_any_loss`] lists. Each of them
 //!   is read and opened in each state; the exploration also goes on from each of them, once.
 //! * **A reader** is opened in one state and reads in another; **a follower** polls at any time. They
@@ -17,7 +19,8 @@
 //!   is missing between two others.
 //! * A reader finds the same as the model's, without damage. One for which files were pruned, and a
 //!   follower that pruning has overtaken, say so; neither omits a record without an error.
-//! * A call fails only if an operation failed, in this call or, permanently, in an earlier one.
+//! * A call fails only if an operation failed, in this call or, permanently, in an earlier one; opening
+//!   also if a bit has flipped in the newest file, which it then leaves as it is.
 //!
 //! One state is known and allowed: a loss of power leaves a torn record, the process that cuts it off
 //! is killed before the sync, the next one appends, and a second loss leaves the length of its write
@@ -25,8 +28,8 @@
 //! record is lost.
 //!
 //! Not explored: the lock against a second writer, pruning in the middle of an append (a thread of
-//! its own), a failed sync of the folder after which the next one has no effect, a creation that
-//! fails and leaves a file, and flipped bits.
+//! its own), and a failed sync of the folder after which the next one has no effect: that a new file is
+//! on the disk then is not promised.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -56,7 +59,7 @@ type Files = BTreeMap<u64, Vec<u8>>;
 type Records = Vec<(u64, usize)>;
 type FolderReader = Reader<StreamSource<FileReader>>;
 
-/// At most so many of each in one world.
+/// At most so many of each in one world, and one flipped bit.
 const RECORDS: usize = 5;
 const OPENINGS: usize = 3;
 const FAULTS: usize = 1;
@@ -79,6 +82,8 @@ enum Action {
     Kill,
     /// This one of the folders that may be left.
     LosePower(usize),
+    /// A bit flips in the record with this number, which is on the disk.
+    Flip(usize),
     OpenReader,
     Read,
     Follow,
@@ -89,6 +94,8 @@ enum Action {
 struct Fault {
     operation: usize,
     is_kill: bool,
+    /// If it is a creation, the file is there nevertheless.
+    leaves_file: bool,
 }
 
 type Step = (Action, Option<Fault>);
@@ -112,6 +119,8 @@ struct Disk {
     names: BTreeSet<u64>,
     /// Creations and removals since the last sync of the folder.
     pending: Vec<FolderOp>,
+    /// The files with a cut that has not been synced.
+    cut: BTreeSet<u64>,
     /// The result of [`after_any_loss`](Self::after_any_loss) until the next operation.
     losses: OnceCell<BTreeSet<Files>>,
 }
@@ -141,8 +150,14 @@ impl Disk {
                 let file = self.files.entry(*base).or_default();
                 match op {
                     Op::Write { offset, bytes } => file.write(bytes, *offset as usize),
-                    Op::SetLen(len) => file.set_len(*len as usize),
-                    Op::SyncData => file.sync(),
+                    Op::SetLen(len) => {
+                        file.set_len(*len as usize);
+                        self.cut.insert(*base);
+                    }
+                    Op::SyncData => {
+                        file.sync();
+                        self.cut.remove(base);
+                    }
                     Op::SyncFolder | Op::Promised(_) => {}
                 }
             }
@@ -234,15 +249,14 @@ fn write_all(folder: &std::path::Path, files: &Files) {
 
 /// Reads to the end. The error, if there is one.
 ///
-/// Damage at or after `torn_since` is the rest of an interrupted write, over bytes whose cut had not
-/// been synced.
-fn read_on(reader: &mut FolderReader, torn_since: u64) -> Result<(Records, Option<Error>), String> {
+/// Damage may begin where `is_damaged` says so.
+fn read_on(reader: &mut FolderReader, is_damaged: impl Fn(u64) -> bool) -> Result<(Records, Option<Error>), String> {
     let mut found = Vec::new();
     loop {
         match reader.next_event() {
             Ok(Some(Event::Record(record))) => found.push((record.offset, number_of(record.data)?)),
             Ok(Some(Event::Skipped(region)))
-                if region.reason.severity() == Severity::Corruption && region.begin < torn_since =>
+                if region.reason.severity() == Severity::Corruption && !is_damaged(region.begin) =>
             {
                 return Err(format!("a reader reports {region:?}"));
             }
@@ -277,6 +291,27 @@ fn records_in(files: &Files) -> Result<Records, String> {
     Ok(records)
 }
 
+/// A record of which a bit has flipped: its log offset, and that of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Flipped {
+    base: u64,
+    offset: u64,
+}
+
+impl Flipped {
+    /// Whether readers do not find the record at `offset`: they skip the rest of the block, and a file
+    /// has only one.
+    fn hides(self, offset: u64, files: &Files) -> bool {
+        let next = files.range(self.base + 1..).next();
+        self.offset <= offset && next.is_none_or(|(next, _)| offset < *next)
+    }
+
+    /// Whether it is in the file that is opened for appending.
+    fn is_in_newest(self, files: &Files) -> bool {
+        files.last_key_value().is_some_and(|(newest, _)| *newest == self.base)
+    }
+}
+
 struct World {
     options: LogFileOptions,
     folder: FolderDouble,
@@ -290,11 +325,14 @@ struct World {
     /// Records before this log offset may be gone.
     pruned: u64,
     readers: Option<Readers>,
+    flipped: Option<Flipped>,
     openings: usize,
     faults: usize,
     power_losses: usize,
     /// The operations of the last call.
     operations: usize,
+    /// Whether there was a creation among them.
+    has_created: bool,
 }
 
 impl World {
@@ -309,10 +347,12 @@ impl World {
             durable: 0,
             pruned: 0,
             readers: None,
+            flipped: None,
             openings: 0,
             faults: 0,
             power_losses: 0,
             operations: 0,
+            has_created: false,
         }
     }
 
@@ -336,6 +376,14 @@ impl World {
             let count = self.disk.after_any_loss().len();
             actions.extend((0..count).map(Action::LosePower));
         }
+        if self.flipped.is_some() {
+            return actions;
+        }
+        let durable = |(number, (state, _)): (usize, &(State, _))| (*state == State::Durable).then_some(number);
+        let mut durable = self.records.iter().enumerate().filter_map(durable);
+        let first_and_last = [durable.next(), durable.next_back()];
+        let can_flip = |number: &usize| self.place_of(*number).is_some();
+        actions.extend(first_and_last.into_iter().flatten().filter(can_flip).map(Action::Flip));
         let looks = self.readers.as_ref().map_or(0, |readers| readers.seen.len());
         if looks < LOOKS && !self.folder.files().is_empty() {
             let has_reader = self.readers.as_ref().is_some_and(|readers| readers.reader.is_some());
@@ -352,9 +400,16 @@ impl World {
         if self.faults == FAULTS {
             return Vec::new();
         }
-        let faults =
-            (0..self.operations).flat_map(|operation| [false, true].map(|is_kill| Some(Fault { operation, is_kill })));
-        faults.map(|fault| (action, fault)).collect()
+        let kinds = [(false, false), (true, false), (false, true)];
+        let kinds = &kinds[..if self.has_created { 3 } else { 2 }];
+        let faults = (0..self.operations).flat_map(|operation| {
+            kinds.iter().map(move |&(is_kill, leaves_file)| Fault {
+                operation,
+                is_kill,
+                leaves_file,
+            })
+        });
+        faults.map(|fault| (action, Some(fault))).collect()
     }
 
     fn act(&mut self, (action, fault): Step) -> Result<(), String> {
@@ -363,17 +418,23 @@ impl World {
             Action::LosePower(index) => self.lose_power(index),
             Action::OpenReader | Action::Read | Action::Follow => return self.look(action),
             Action::Kill => self.end_process(),
+            Action::Flip(number) => self.flip(number),
             _ => {
                 {
                     let mut state = self.folder.state();
                     state.calls_left = Some(fault.map_or(MANY, |fault| fault.operation));
                     state.is_kill = fault.is_some_and(|fault| fault.is_kill);
+                    state.leaves_file = fault.is_some_and(|fault| fault.leaves_file);
                 }
                 self.faults += usize::from(fault.is_some());
                 let had_failed = self.log.as_ref().is_some_and(SegmentedLog::has_failed);
                 let result = self.call(action);
                 self.operations = MANY - self.folder.state().calls_left.take().unwrap_or(MANY);
-                if let (Err(error), None, false) = (&result, fault, had_failed) {
+                let is_refused = action == Action::Open
+                    && self
+                        .flipped
+                        .is_some_and(|flipped| flipped.is_in_newest(&self.folder.files()));
+                if let (Err(error), None, false, false) = (&result, fault, had_failed, is_refused) {
                     return Err(format!("{action:?} fails: {error}"));
                 }
                 if self.folder.state().is_dead {
@@ -382,7 +443,9 @@ impl World {
             }
         }
         let ops = self.folder.ops();
-        ops[self.ops_done..].iter().for_each(|op| self.disk.run(op));
+        let new = &ops[self.ops_done..];
+        new.iter().for_each(|op| self.disk.run(op));
+        self.has_created = new.iter().any(|op| matches!(op, FolderOp::Create(_)));
         self.ops_done = ops.len();
         Ok(())
     }
@@ -458,6 +521,32 @@ impl World {
         }
     }
 
+    /// Where a record is that is on the disk: the file, and its offset there.
+    fn place_of(&self, number: usize) -> Option<(u64, usize)> {
+        let offset = self.records[number].1?;
+        let (base, _) = self.folder.files().into_iter().rfind(|(base, _)| *base <= offset)?;
+        let (at, file) = ((offset - base) as usize, self.disk.files.get(&base)?);
+        let is_on_disk = file
+            .disk
+            .get(at..)
+            .is_some_and(|rest| file.cache.get(at..) == Some(rest));
+        (is_on_disk && file.disk.len() > at).then_some((base, at))
+    }
+
+    fn flip(&mut self, number: usize) {
+        let (base, at) = self.place_of(number).expect("it is there");
+        // A bit of the checksum.
+        self.folder.file(base).state().bytes[at] ^= 1;
+        let file = self.disk.files.get_mut(&base).expect("it is there");
+        file.cache[at] ^= 1;
+        file.disk[at] ^= 1;
+        self.disk.losses.take();
+        self.flipped = Some(Flipped {
+            base,
+            offset: base + at as u64,
+        });
+    }
+
     fn lose_power(&mut self, index: usize) {
         self.end_process();
         let files = self.disk.after_any_loss().iter().nth(index).expect("a folder").clone();
@@ -507,7 +596,7 @@ impl World {
         let Some(mut reader) = readers.reader.take() else {
             return Ok(());
         };
-        let (found, error) = read_on(&mut reader, u64::MAX)?;
+        let (found, error) = read_on(&mut reader, |_| false)?;
         let found: Vec<_> = found.into_iter().map(|(_, number)| number).collect();
         let expected = &readers.at_opening;
         let is_right = match error.map(|error| error.kind) {
@@ -587,10 +676,11 @@ impl World {
     fn check(&self, read_before: &mut HashSet<Files>) -> Result<(), String> {
         let files = self.folder.files();
         self.check_folder("now", &files, State::Written)?;
-        check_reading(&files, &self.options, read_before, false)?;
+        check_reading(&files, &self.options, read_before, self.flipped, false)?;
         for files in self.disk.after_any_loss() {
             self.check_folder("after a loss of power", files, State::Durable)?;
-            check_reading(files, &self.options, read_before, self.power_losses > 0)?;
+            let may_be_damaged = self.power_losses > 0 && !self.disk.cut.is_empty();
+            check_reading(files, &self.options, read_before, self.flipped, may_be_damaged)?;
         }
         Ok(())
     }
@@ -604,7 +694,11 @@ impl World {
         };
         let are_in_order = found.windows(2).all(|pair| pair[0].1 < pair[1].1);
         let first_and_last = found.first().zip(found.last());
+        let is_hidden = |offset: u64| self.flipped.is_some_and(|flipped| flipped.hides(offset, files));
         let is_kept = |(number, (state, offset)): (usize, &(State, Option<u64>))| {
+            if offset.is_none_or(is_hidden) && self.flipped.is_some() {
+                return true;
+            }
             let is_within = first_and_last.is_some_and(|(first, last)| first.1 < number && number < last.1);
             let is_needed = is_within && *state >= State::Buffered
                 || *state >= kept && offset.is_none_or(|offset| offset >= self.pruned);
@@ -625,9 +719,10 @@ impl World {
         self.folder.files().hash(&mut hasher);
         self.disk.after_any_loss().hash(&mut hasher);
         self.disk.files.values().for_each(|file| file.bytes.hash(&mut hasher));
-        format!("{:?} {:?}", self.log, self.disk.pending).hash(&mut hasher);
+        format!("{:?} {:?} {:?}", self.log, self.disk.pending, self.disk.cut).hash(&mut hasher);
         self.records.hash(&mut hasher);
         (self.durable, self.pruned, self.openings, self.faults, self.power_losses).hash(&mut hasher);
+        self.flipped.hash(&mut hasher);
         if let Some(readers) = &self.readers {
             let flags = (readers.follower.is_some(), readers.reader.is_some());
             (flags, &readers.followed, &readers.at_opening, &readers.seen).hash(&mut hasher);
@@ -637,11 +732,12 @@ impl World {
 }
 
 /// The crate's reader finds the same records as the model's, without damage, and so does the log when
-/// it is opened. After a second loss of power, the end may be damaged.
+/// it is opened. After a second loss of power, the end may be damaged if a cut was not synced.
 fn check_reading(
     files: &Files,
     options: &LogFileOptions,
     read_before: &mut HashSet<Files>,
+    flipped: Option<Flipped>,
     may_be_damaged: bool,
 ) -> Result<(), String> {
     if files.is_empty() || !read_before.insert(files.clone()) {
@@ -660,13 +756,20 @@ fn check_reading(
     let folder = tempfile::tempdir().expect("a folder");
     write_all(folder.path(), files);
     let mut reader = Reader::open_with(folder.path(), skipping()).map_err(|error| error.to_string())?;
-    let found = read_on(&mut reader, if may_be_damaged { end } else { u64::MAX })?;
+    let is_flipped = |begin: u64| flipped.is_some_and(|flipped| flipped.hides(begin, files));
+    let found = read_on(&mut reader, |begin| is_flipped(begin) || may_be_damaged && begin >= end)?;
     if found.0 != expected || found.1.is_some() {
         return Err(format!("a reader returns {found:?}, not {expected:?}"));
     }
     let folder = FolderDouble::with_files(files.clone());
+    let is_refused = flipped.is_some_and(|flipped| flipped.is_in_newest(files));
     match SegmentedLog::open_in(folder.arc(), options.clone()) {
+        Ok(_) if is_refused => return Err("opening: a flipped bit was not seen".to_owned()),
         Ok(log) => drop(log),
+        Err(_) if is_refused => match folder.files() == *files {
+            true => return Ok(()),
+            false => return Err("opening: refused, and changed".to_owned()),
+        },
         Err(Error {
             kind: ErrorKind::Corruption { region, .. },
             ..
@@ -741,17 +844,44 @@ fn explore(options: &LogFileOptions, beginning: &[Action], depth: usize) -> Resu
     Ok((known.len(), steps))
 }
 
+/// Two segments on the disk.
+const CLOSED: &[Action] = &[
+    Action::Open,
+    Action::AppendSync,
+    Action::AppendSync,
+    Action::Rotate,
+    Action::AppendSync,
+    Action::Close,
+];
+
+/// A record that a loss of power may tear.
+const UNSYNCED: &[Action] = &[Action::Open, Action::AppendSync, Action::Append];
+
+/// How many folders a loss of power may leave after these actions.
+fn loss_count(options: &LogFileOptions, beginning: &[Action]) -> usize {
+    let path: Vec<_> = beginning.iter().map(|&action| (action, None)).collect();
+    replay(options, &path).disk.after_any_loss().len()
+}
+
 fn check_all(dialect: Dialect, segment_len: u64) {
     let depth = crate::depth();
-    for (beginning, depth) in [(&[][..], depth - 1), (BUSY, depth - 2)] {
-        for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
-            let options = LogFileOptions::default()
-                .with_dialect(dialect)
-                .with_segment_len(segment_len)
-                .with_flush(flush)
-                .with_on_torn_tail(OnTornTail::Truncate);
+    for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
+        let options = LogFileOptions::default()
+            .with_dialect(dialect)
+            .with_segment_len(segment_len)
+            .with_flush(flush)
+            .with_on_torn_tail(OnTornTail::Truncate);
+        let mut beginnings = vec![
+            (Vec::new(), depth - 1),
+            (BUSY.to_vec(), depth - 2),
+            (CLOSED.to_vec(), depth - 2),
+        ];
+        for loss in 0..loss_count(&options, UNSYNCED) {
+            beginnings.push(([UNSYNCED, &[Action::LosePower(loss)]].concat(), depth - 2));
+        }
+        for (beginning, depth) in beginnings {
             let begun = Instant::now();
-            let explored = explore(&options, beginning, depth);
+            let explored = explore(&options, &beginning, depth);
             let (states, steps) = explored.unwrap_or_else(|broken| panic!("{dialect:?}, {flush:?}: {broken}"));
             #[allow(clippy::print_stderr, reason = "`make model` shows it")]
             {
