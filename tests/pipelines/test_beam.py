@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +20,7 @@ from shortened_ranges import DIALECTS, Splitting, merged, random_log, seeded
 pytest.importorskip("apache_beam", reason="make test-engines installs it")
 
 import apache_beam as beam
+import pyarrow as pa
 from apache_beam.io import iobase, source_test_utils
 from apache_beam.io.fileio import MatchFiles
 from apache_beam.io.filesystem import CompressionTypes, FileMetadata, FileSystem
@@ -32,7 +34,7 @@ from apache_beam.transforms.environments import EmbeddedPythonGrpcEnvironment
 import cordwood
 from cordwood import BLOCK_LEN
 from cordwood._claims import ClaimedRange
-from cordwood.beam import ReadAllFromLog, ReadFromLog, WriteToLog, _Log, _Match, _Read, _Sink
+from cordwood.beam import ReadAllFromLog, ReadFromLog, WriteToLog, _arrow, _list, _Log, _Match, _Read, _Sink
 
 pytestmark = pytest.mark.filterwarnings("default")  # Beam's own.
 
@@ -147,6 +149,56 @@ def test_elements_are_records_or_lists_with_or_without_their_path(tmp_path):
     }
 
 
+def test_elements_are_arrow_batches(folder, tmp_path):
+    path = str(folder / "whole.log")
+    read = ReadFromLog(path, as_batches="arrow", desired_bundle_size=1 << 20)
+    rows = [row for rows in elements_of(read | beam.Map(pa.RecordBatch.to_pylist), tmp_path) for row in rows]
+    assert sorted(row["offset"] for row in rows) == sorted(
+        row["offset"] for row in pa.table(cordwood.scan(path)).to_pylist()
+    )
+    assert sorted(row["record"] for row in rows) == sorted(cordwood.open(path))
+
+
+JSON = [b'{"loss": %d, "at": {"x": 2}}' % number for number in range(5_000)]
+
+
+def test_rows_are_those_of_a_scan_with_a_decoder(tmp_path):
+    path = write(tmp_path / "a.log", [*JSON, b"not JSON"])
+    schema = pa.schema([("loss", pa.float64())])
+    options = {"decode": "json", "schema": schema, "on_corruption": "skip"}
+    pipeline = beam.Pipeline()
+    rows = pipeline | ReadFromLog(path, desired_bundle_size=1, **options) | beam.FlatMap(pa.RecordBatch.to_pylist)
+    assert_that(rows, equal_to(pa.table(cordwood.scan(path, **options)).to_pylist()))
+    result = pipeline.run()
+    result.wait_until_finish()
+    assert counters_of(result)["left_out"] == 1
+
+
+def test_rows_that_depend_on_all_records_of_a_log_are_those_of_the_log(tmp_path):
+    """The tables that a database has after all edits in its MANIFEST."""
+    path = str(Path(__file__).parents[1] / "vectors/leveldb/plyvel/MANIFEST-000002")
+    with beam.Pipeline() as pipeline:
+        read = ReadFromLog(path, decode="live-files", desired_bundle_size=1)
+        rows = pipeline | read | beam.FlatMap(pa.RecordBatch.to_pylist)
+        assert_that(rows, equal_to(pa.table(cordwood.scan(path, decode="live-files")).to_pylist()))
+
+
+def test_an_error_of_a_decoder_names_the_file(tmp_path):
+    path = write(tmp_path / "a.log", [b"not JSON"])
+    with pytest.raises(Exception, match="JSON") as caught, beam.Pipeline() as pipeline:
+        _ = pipeline | ReadFromLog(path, decode="json", schema=pa.schema([("loss", pa.float64())]))
+    assert path in "".join(traceback.format_exception(caught.value))
+
+
+def test_options_for_columns_are_checked_when_the_pipeline_is_made():
+    with pytest.raises(ValueError, match="the columns of 'json' depend on the records: pass schema"):
+        ReadAllFromLog(decode="json")
+    with pytest.raises(ValueError, match="pass decode, too"):
+        ReadAllFromLog(columns=["loss"])
+    with pytest.raises(ValueError, match="there is no column 'loss'"):
+        ReadAllFromLog(decode="write-batch", schema=pa.schema([("loss", pa.float64())]))
+
+
 def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):
     """Beam's own `ReadAllFiles` matches the path of each file that it has found a second time, and loses it."""
     path = write(tmp_path / "a[1].log", [b"one"])
@@ -167,7 +219,7 @@ def test_a_pattern_in_the_current_folder_is_relative(tmp_path, monkeypatch):
 def test_a_log_that_cannot_be_read_in_parts_is_one_restriction(folder, name):
     path = str(folder / name)
     (log,) = _Match(CompressionTypes.AUTO, None).process(path)
-    read = _Read(bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
+    read = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
     (restriction,) = read.split(log, read.initial_restriction(log))
     assert read.restriction_size(log, restriction) == Path(path).stat().st_size
     tracker = read.create_tracker(restriction)
@@ -504,7 +556,8 @@ def test_beams_trackers_can_be_split_at_any_moment(dialect, on_corruption, tmp_p
         with cordwood.open(path, dialect=dialect, on_corruption=on_corruption) as reader:
             expected = list(reader)
         log = _Log(str(path), len(data), CompressionTypes.UNCOMPRESSED, cordwood.LogFormat(dialect), BLOCK_LEN)
-        read = _Read(bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption=on_corruption)
+        of_batch = rng.choice([_list, _arrow])
+        read = _Read(of_batch, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption=on_corruption)
         restrictions = list(read.split(log, read.initial_restriction(log)))
         assert len(restrictions) == -(-len(data) // BLOCK_LEN)
         if rng.random() < 0.5:
@@ -519,7 +572,7 @@ def test_beams_trackers_can_be_split_at_any_moment(dialect, on_corruption, tmp_p
                 if isinstance(element, beam.pvalue.TaggedOutput):
                     regions.append(element.value[1])
                 else:
-                    records += element
+                    records += element if of_batch == _list else element["record"].to_pylist()
             tracker.check_done()
             parts.append((restriction.start, records))
             split_count += len(splitting.rests)
