@@ -1,6 +1,7 @@
 """The conformance cases: the package, and the reference that shares no code with it, give the answers of the cases."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import cordwood_python
@@ -33,6 +34,26 @@ def test_each_case_that_the_table_of_bugs_names_exists():
     named = re.findall(r'"([A-Z][^"|]{10,})"(?=[^|]*\|$)', table, re.MULTILINE)
     assert len(named) == 10
     assert {case["name"] for case in CASES} >= set(named)
+
+
+def test_each_outcome_accounts_for_every_byte():
+    """P1 to P3: between two spans there is at most the trailer of a block."""
+    checked = 0
+    for case in CASES:
+        if {"start", "end"} & case.keys() or "content" not in case:
+            continue
+        file_len = len(suite.content_of(case))
+        grid = 7 if case.get("detected") == "wandb_old" else 0
+        for policy, expected in case["expected"].items():
+            is_listed = isinstance(expected["records"], list) and expected["end"][0] != "refused"
+            if policy == "repair" or not is_listed or "regions" not in expected:
+                continue
+            spans = [record[:2] for record in expected["records"]] + [region[1:] for region in expected["regions"]]
+            for (_, end), (begin, _) in pairwise([(0, 0), *sorted(spans), (file_len, file_len)]):
+                is_trailer = end < begin < end + 19 and (begin - grid) % 32_768 == 0
+                assert begin == end or is_trailer, (case["name"], policy, end, begin)
+            checked += 1
+    assert checked > 800
 
 
 def test_the_severity_of_each_reason_is_that_of_the_page():
