@@ -86,6 +86,23 @@ def test_memory_is_used_again_only_when_nobody_looks_at_it():
         assert offsets.tolist() == list(range(0, 10_001, 1000))
 
 
+def test_the_next_short_log_is_read_into_the_memory_of_the_last_one(tmp_path):
+    # The system has to zero each page of new memory, and counts that as a fault.
+    resource = pytest.importorskip("resource", reason="faults are not counted here")
+    path = tmp_path / "short.log"
+    with cordwood.open(path, "w") as writer:
+        writer.extend([bytes(16)] * 50_000)
+
+    def faults_of_reading():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        assert sum(len(pack) for pack in cordwood.open(path).record_batches()) == 50_000
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    faults = [faults_of_reading() for _ in range(20)]
+    # The batch alone has 390 pages.
+    assert min(faults[3:]) < 100, faults
+
+
 def test_views_outlive_pack_and_reader():
     reader = cordwood.open(FILE)
     pack = next(reader.record_batches())

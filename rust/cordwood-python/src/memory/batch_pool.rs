@@ -2,19 +2,29 @@
 
 use std::sync::{Arc, Mutex};
 
+use cordwood::read::RecordBatch;
+
+/// The memory of a batch whose pool is no longer used, for the next pool: many logs are shorter than
+/// a batch.
+static SPARE: Mutex<Option<RecordBatch>> = Mutex::new(None);
+
 /// Memory of record batches that Python has released. New memory costs more than reading into it,
 /// since the system zeroes each page first.
 ///
 /// No call here waits: if another thread is using the pool, memory is allocated or freed instead.
 /// In a forked process that thread may not exist.
 pub(crate) struct Pool {
-    batches: Mutex<Vec<cordwood::read::RecordBatch>>,
+    batches: Mutex<Vec<RecordBatch>>,
     count_max: usize,
 }
 
 impl Pool {
-    /// A record batch that a huge record has made larger than this is not kept.
+    /// A record batch that a huge record has made larger than this, in bytes, is not kept.
     const CAPACITY_MAX: usize = 64 << 20;
+
+    /// Nor is a larger one than this, as the spare one of the process. Batches of the default length
+    /// are shorter.
+    const SPARE_CAPACITY_MAX: usize = 4 << 20;
 
     /// `count_max` is the number of record batches in use at a time.
     pub(crate) fn new(count_max: usize) -> Self {
@@ -24,12 +34,13 @@ impl Pool {
         }
     }
 
-    pub(crate) fn take(&self) -> cordwood::read::RecordBatch {
-        let batch = self.batches.try_lock().ok().and_then(|mut batches| batches.pop());
+    pub(crate) fn take(&self) -> RecordBatch {
+        let own = self.batches.try_lock().ok().and_then(|mut batches| batches.pop());
+        let batch = own.or_else(|| SPARE.try_lock().ok()?.take());
         batch.unwrap_or_default()
     }
 
-    pub(crate) fn put(&self, mut batch: cordwood::read::RecordBatch) {
+    pub(crate) fn put(&self, mut batch: RecordBatch) {
         batch.clear();
         if let Ok(mut batches) = self.batches.try_lock()
             && batches.len() < self.count_max
@@ -40,23 +51,35 @@ impl Pool {
     }
 }
 
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Ok(batches) = self.batches.get_mut()
+            && let Some(batch) = batches.pop()
+            && batch.capacity() <= Self::SPARE_CAPACITY_MAX
+            && let Ok(mut spare) = SPARE.try_lock()
+        {
+            *spare = Some(batch);
+        }
+    }
+}
+
 /// A record batch whose memory goes back to the pool once no object refers to it.
 pub(crate) struct PooledBatch {
-    records: cordwood::read::RecordBatch,
+    records: RecordBatch,
     pool: Arc<Pool>,
 }
 
 impl PooledBatch {
-    pub(crate) fn new(records: cordwood::read::RecordBatch, pool: Arc<Pool>) -> Self {
+    pub(crate) fn new(records: RecordBatch, pool: Arc<Pool>) -> Self {
         PooledBatch { records, pool }
     }
 
     /// Takes the records back: they are not released.
-    pub(crate) fn take(&mut self) -> cordwood::read::RecordBatch {
+    pub(crate) fn take(&mut self) -> RecordBatch {
         std::mem::take(&mut self.records)
     }
 
-    pub(crate) fn records(&self) -> &cordwood::read::RecordBatch {
+    pub(crate) fn records(&self) -> &RecordBatch {
         &self.records
     }
 }

@@ -174,9 +174,9 @@ impl RecordBatch {
         self.salvaged.iter_mut().for_each(|index| *index -= count);
     }
 
-    /// Bytes of memory reserved for data.
+    /// Bytes of memory reserved for data and offsets.
     pub fn capacity(&self) -> usize {
-        self.data.capacity()
+        self.data.capacity() + size_of::<u64>() * (self.offsets.capacity() + self.record_offsets.capacity())
     }
 
     /// Adds a record that spans `offset` to `end_offset` in a file.
