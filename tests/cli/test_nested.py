@@ -51,6 +51,26 @@ def test_fields_that_would_have_the_same_name(tmp_path, capfd):
         assert json.loads(capfd.readouterr().out) == json.loads(record)
 
 
+def test_fields_of_a_summary_that_would_have_the_same_name(tmp_path, capfd):
+    """Its rows are made in Python, and no record is left out: there is no table."""
+    item = entities.field(2, b"s") + entities.field(16, rb'{"\ud800":1,"\\ud800":2}')
+    path = tmp_path / "run-a.wandb"
+    with cordwood.open(path, "w", dialect="wandb") as writer:
+        writer.append(entities.field(3, entities.field(1, item)))
+    command = ["convert", "--as", "wandb-summary", str(path)]
+    assert main([*command, str(tmp_path / "t.parquet")]) == 1
+    assert "have the name" in capfd.readouterr().err
+    assert not (tmp_path / "t.parquet").exists()
+    assert main([*command, "--to", "csv", "-"]) == 0
+    assert capfd.readouterr().out == 's\n"{""\\ud800"":1,""\\\\ud800"":2}"\n'
+
+
+def test_a_chosen_column_whose_name_is_not_utf_8(tmp_path):
+    path = tmp_path / "log"
+    exported(path, rb'{"\udcff":1,"b":2}', b'{"b":3}')
+    assert table_of(path, "--columns", "b,\udcff", form="json").to_pydict() == {"b": [2, 3], r"\udcff": [1, None]}
+
+
 def test_names_with_half_of_a_surrogate_pair_in_csv(tmp_path, capfd):
     """CSV has the names of rows, as NDJSON does."""
     path, other = tmp_path / "log", tmp_path / "other"

@@ -19,6 +19,7 @@ from cordwood._tables.schema import (
     TooManyColumnsError,
     arrow_name,
     check_names,
+    utf8,
 )
 from cordwood.errors import PayloadError
 from cordwood.types import PayloadReason
@@ -158,9 +159,11 @@ class Columns:
         self.takes_records: bool = payload.is_native and not are_rows
         self._payload = payload
         self._first = list(first)
+        # The native module has names that are UTF-8.
+        self._chosen = {utf8(name): name for name in chosen or () if name not in first}
         self._learner: TableLearner = TableLearner(
             payload.name if self.takes_records else None,
-            chosen and [name for name in chosen if name not in first],
+            None if chosen is None else list(self._chosen),
             column_count_max=COLUMN_COUNT_MAX - len(first),
             field_count_max=FIELD_COUNT_MAX,
             level_count_max=LEVEL_COUNT_MAX,
@@ -190,7 +193,7 @@ class Columns:
 
     def types(self) -> dict[str, ColumnType]:
         """The columns by name, in the order in which they were first seen."""
-        return dict(self._learner.columns()[0])
+        return {self._chosen.get(name, name): kind for name, kind in self._learner.columns()[0]}
 
     def conflicts(self) -> dict[str, list[str]]:
         """The types of each column that has several without a common type.
@@ -277,7 +280,7 @@ class Batches:
         columns = [(name, kind) for name, kind in self._columns.items() if name not in first]
         builder = TableBuilder(
             self._native_name,
-            columns,
+            [(utf8(name), kind) for name, kind in columns] if self._native_name else columns,
             are_chosen=self._are_chosen,
             row_count_max=ROW_COUNT_MAX,
             cell_count_max=CELL_COUNT_MAX,

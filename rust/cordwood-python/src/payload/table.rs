@@ -86,7 +86,7 @@ impl TableLearner {
         begin: usize,
         first: Vec<String>,
     ) -> PyResult<(usize, Vec<usize>, Option<String>, usize)> {
-        let source = Source::of(source, self.rows)?;
+        let source = Source::of(source, self.rows, false)?;
         let mut row_count = 0;
         let took = source.take(py, begin, |row| {
             learn(&mut self.learner(), row, &first, self.selection.as_ref())?;
@@ -231,7 +231,7 @@ impl TableBuilder {
         usize,
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
     )> {
-        let source = Source::of(source, self.rows)?;
+        let source = Source::of(source, self.rows, true)?;
         let learner = learner.map(Bound::get);
         let took = source.take(py, begin, |row| {
             let mut builder = self.builder();

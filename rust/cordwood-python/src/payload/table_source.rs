@@ -46,7 +46,8 @@ impl Records {
 /// Where rows come from.
 pub(super) enum Source<'py> {
     Records(Rows, Records),
-    Rows(Bound<'py, PyList>),
+    /// Rows, and whether the fields of a value must have different names as UTF-8.
+    Rows(Bound<'py, PyList>, bool),
 }
 
 /// How far some rows were taken.
@@ -61,11 +62,12 @@ pub(super) struct Took<S> {
 }
 
 impl<'py> Source<'py> {
-    /// Records, decoded as `rows`; or a list of `dict`, if that is `None`.
-    pub(super) fn of(source: &Bound<'py, PyAny>, rows: Option<Rows>) -> PyResult<Self> {
+    /// Records, decoded as `rows`; or a list of `dict`, if that is `None`, in which the fields of a
+    /// value must have different names as UTF-8, if `is_strict`.
+    pub(super) fn of(source: &Bound<'py, PyAny>, rows: Option<Rows>, is_strict: bool) -> PyResult<Self> {
         Ok(match rows {
             Some(rows) => Source::Records(rows, Records::of(source)?),
-            None => Source::Rows(source.cast::<PyList>()?.clone()),
+            None => Source::Rows(source.cast::<PyList>()?.clone(), is_strict),
         })
     }
 
@@ -84,9 +86,9 @@ impl<'py> Source<'py> {
         };
         match self {
             Source::Records(rows, records) => py.detach(|| took.take_records(*rows, records, take)),
-            Source::Rows(rows) => {
+            Source::Rows(rows, is_strict) => {
                 while took.next < rows.len() {
-                    let items = row_items(rows.get_item(took.next)?.cast::<PyDict>()?)?;
+                    let items = row_items(rows.get_item(took.next)?.cast::<PyDict>()?, *is_strict)?;
                     if !took.advance(Some(take(&Row::of_items(&items)))) {
                         break;
                     }
@@ -129,16 +131,16 @@ impl<S> Took<S> {
 }
 
 /// The values of a row, by the names of its columns.
-fn row_items(row: &Bound<'_, PyDict>) -> PyResult<Vec<Item<'static>>> {
+fn row_items(row: &Bound<'_, PyDict>, is_strict: bool) -> PyResult<Vec<Item<'static>>> {
     let items = row.iter().map(|(name, value)| {
         let name = column_name(name.cast::<PyString>()?)?;
-        Ok((name.into(), value_of(&value)?))
+        Ok((name.into(), value_of(&value, is_strict)?))
     });
     items.collect()
 }
 
 /// A value of Python, in which a lone surrogate becomes its escape, six characters.
-fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value<'static>> {
+fn value_of(value: &Bound<'_, PyAny>, is_strict: bool) -> PyResult<Value<'static>> {
     let py = value.py();
     Ok(if value.is_none() {
         Value::Null
@@ -156,14 +158,21 @@ fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value<'static>> {
     } else if let Ok(bytes) = value.cast::<PyBytes>() {
         Value::Bytes(bytes.as_bytes().to_vec().into())
     } else if let Ok(items) = value.cast::<PyList>() {
-        Value::Array(items.iter().map(|item| value_of(&item)).collect::<PyResult<_>>()?)
+        Value::Array(
+            items
+                .iter()
+                .map(|item| value_of(&item, is_strict))
+                .collect::<PyResult<_>>()?,
+        )
     } else if let Ok(fields) = value.cast::<PyDict>() {
         let items = fields.iter().map(|(name, value)| {
             let name = text_of(name.cast::<PyString>()?)?;
-            Ok((name.into(), value_of(&value)?))
+            Ok((name.into(), value_of(&value, is_strict)?))
         });
         let items: Vec<Item<'static>> = items.collect::<PyResult<_>>()?;
-        check_names(py, &items)?;
+        if is_strict {
+            check_names(py, &items)?;
+        }
         Value::Object(items)
     } else if value.is_instance(imported!(py, "datetime", "datetime")?)? {
         let microseconds = imported!(py, "cordwood._tables.schema", "microseconds")?;
