@@ -3,8 +3,8 @@
     make conformance
 
 The Python packages are those of the dependency groups `test`, `peers` and `appengine`. The others are packages of
-Debian, which are unpacked into target/conformance: Go's compiler and two readers in Go, LevelDB, leveldb-java (which
-needs a JDK). An engine that is missing is named, and not run.
+Debian for x86-64, which are unpacked into target/conformance: LevelDB, which needs g++, leveldb-java, which needs a
+JDK, and Go's compiler with two readers in Go.
 """
 
 import os
