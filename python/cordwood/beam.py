@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import apache_beam as beam
 from apache_beam.coders import BytesCoder
@@ -45,6 +45,18 @@ from cordwood._tables.payloads import PAYLOADS
 from cordwood.errors import CordwoodError
 from cordwood.types import BLOCK_LEN, LogFormat, SkippedRegion
 from cordwood.typing import CompressionName, DecoderName, DialectName
+
+if TYPE_CHECKING:
+
+    class PTransform:
+        """Beam's class, as a type checker sees it if Beam is not installed."""
+
+        def __or__(self, right: Any) -> Any: ...
+        def __ror__(self, left: Any) -> Any: ...
+        def __rrshift__(self, label: str) -> Any: ...
+
+else:
+    from apache_beam import PTransform
 
 __all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog", "WriteToLog"]
 
@@ -259,7 +271,7 @@ class _Decode(_Read):
             try:
                 for batch in pa.RecordBatchReader.from_stream(table):
                     yield self._named(element, batch)
-            except pa.ArrowException as error:
+            except (pa.ArrowException, OSError) as error:
                 error.add_note(f"in {element.path}")
                 raise
         [skipped] = table.skipped
@@ -282,11 +294,11 @@ def _damage(log: _Log, skipped: Iterable[SkippedRegion]) -> Iterator[Any]:
 
 
 def _count(name: str, number: int) -> None:
-    """Adds to one of the counters, which cost as much as a record."""
+    """Adds to one of the counters: once for a range, since it costs as much as a record."""
     Metrics.counter("cordwood", name).inc(number)
 
 
-class ReadAllFromLog(beam.PTransform):
+class ReadAllFromLog(PTransform):
     """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
     A path that ends in `/` stands for the files in that folder. A `FileMetadata`, such as `fileio.MatchAll` returns, is
@@ -307,7 +319,8 @@ class ReadAllFromLog(beam.PTransform):
             is a record.
         decode: As for `cordwood.scan`: an element is a `pyarrow.RecordBatch` of the contents of records. One worker
             reads all of a log, since a row may depend on other records. Under a policy other than `"raise"`, the
-            counter `left_out` counts the records that are of another kind. Default: `None`: bytes.
+            counter `left_out` counts the records that are of another kind, up to 1,000 of a log. Default: `None`:
+            bytes.
         columns: With `decode`: as for `cordwood.scan`. Default: `None`.
         schema: With `decode`: as for `cordwood.scan`. Where the columns depend on the records, as in JSON, it must be
             given, since all logs have the same. Default: `None`.
@@ -406,7 +419,7 @@ def _with_path(element: tuple[str, list[bytes]]) -> Iterable[tuple[str, bytes]]:
     return [(path, record) for record in records]
 
 
-class ReadFromLog(beam.PTransform):
+class ReadFromLog(PTransform):
     """Reads the logs that a pattern matches.
 
     Args:
@@ -495,7 +508,7 @@ class _Sink(FileBasedSink):
             sync_folder(self._prefix + "-")
 
 
-class WriteToLog(beam.PTransform):
+class WriteToLog(PTransform):
     """Writes the records of a bounded `PCollection` to new logs, one for each shard. Its result is their paths.
 
     The logs have their names once all of them are complete: a bundle that fails and is tried again leaves no record

@@ -183,9 +183,13 @@ def test_rows_that_depend_on_all_records_of_a_log_are_those_of_the_log(tmp_path)
         assert_that(rows, equal_to(pa.table(cordwood.scan(path, decode="live-files")).to_pylist()))
 
 
-def test_an_error_of_a_decoder_names_the_file(tmp_path):
+@pytest.mark.parametrize("fault", ["JSON", "mismatch"])
+def test_an_error_of_a_decoder_names_the_file(fault, tmp_path):
     path = write(tmp_path / "a.log", [b"not JSON"])
-    with pytest.raises(Exception, match="JSON") as caught, beam.Pipeline() as pipeline:
+    if fault == "mismatch":
+        with (tmp_path / "a.log").open("r+b") as file:
+            file.write(b"X")
+    with pytest.raises(Exception, match=fault) as caught, beam.Pipeline() as pipeline:
         _ = pipeline | ReadFromLog(path, decode="json", schema=pa.schema([("loss", pa.float64())]))
     assert path in "".join(traceback.format_exception(caught.value))
 
