@@ -291,6 +291,11 @@ impl<S: Source> Reader<S> {
         if !self.decoder.keeps_data() {
             return self.move_places(batch, target_len);
         }
+        if batch.data.capacity() == 0
+            && let Some(file_len) = self.file_len()
+        {
+            batch.begin(target_len, file_len.saturating_sub(self.offset()));
+        }
         loop {
             if let Some(span) = self.decoder.peek_of_run() {
                 // Reserves for all records of a run at once: they are in one block.
@@ -427,6 +432,20 @@ mod tests {
                 assert_eq!(places.is_salvaged(index), whole.is_salvaged(index));
             }
             assert!((0..whole.len()).any(|index| whole.is_salvaged(index)));
+        }
+    }
+
+    /// While it grew, its records would be moved several times.
+    #[test]
+    fn a_batch_gets_the_memory_for_a_log_of_known_length_at_once() {
+        let mut writer = Writer::new(Vec::new());
+        writer.extend([[7; 100]; 5000]).expect("it is written");
+        let file = writer.finish().expect("it is written");
+        for (target_len, log_len) in [(1 << 20, file.len()), (200_000, 200_000)] {
+            let mut reader = Reader::from_slice(&file, ReadOptions::default());
+            let mut batch = RecordBatch::default();
+            assert!(reader.record_batch(&mut batch, target_len).expect("a valid log"));
+            assert_eq!(batch.data.capacity(), log_len + BLOCK_LEN);
         }
     }
 }

@@ -7,6 +7,8 @@ use super::{Found, Reader, Source};
 use crate::copy::{append, try_reserve};
 use crate::decode::{RecordSpan, Rest};
 use crate::error::Error;
+use crate::format::{BLOCK_LEN, HEADER_LEN};
+use crate::fragment::RUN_MAX;
 
 /// Consecutive records: their bytes in one buffer, their offsets in another. This is the layout of
 /// Arrow's `LargeBinary`.
@@ -254,6 +256,17 @@ impl RecordBatch {
         self.end_offset = end_offset;
     }
 
+    /// Makes room at once for a batch without memory, which is to contain `target_len` bytes of a log
+    /// that has `log_len` more: while it grew, its records would be copied several times. If there is
+    /// not enough memory, it grows.
+    pub(super) fn begin(&mut self, target_len: usize, log_len: u64) {
+        let len = log_len.min(target_len.min(BEGIN_LEN_MAX) as u64) as usize;
+        let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
+        let _ = self.data.try_reserve_exact(len + BLOCK_LEN);
+        let _ = self.offsets.try_reserve_exact(count);
+        let _ = self.record_offsets.try_reserve_exact(count);
+    }
+
     /// Makes room for `count` more records of `len` bytes in total, the first of which need not
     /// immediately follow the last one in the batch.
     pub(super) fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
@@ -268,6 +281,10 @@ impl RecordBatch {
 /// The number of records that fill a record batch, however short they are. Each takes 16 bytes of
 /// memory in addition to its data.
 const COUNT_MAX: usize = 1 << 16;
+
+/// How much data a batch gets room for before it has any, in bytes: no more than is usual, as a file may
+/// be longer than the part that is read.
+const BEGIN_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {
     COUNT_MAX.max(target_len / 16)
