@@ -52,12 +52,13 @@ SIDEBAR = {
         "guides/forensics",
         "guides/tables",
         "guides/databases",
+        "guides/training",
         "guides/troubleshooting",
         "guides/which-log",
     ],
     "Reference": ["cli/index", "Python <reference/api/cordwood/index>", "reference/rust"],
     "The format": ["format/implement", "format/reading", "format/writing", "format/following", "format/packed"],
-    "Behind it": ["safety", "performance", "versions", "design", "glossary"],
+    "Behind it": ["safety", "performance", "engines", "versions", "design", "glossary"],
 }
 FOLDERS = {"Guides": "guides", "Reference": "reference", "The format": "format", "Behind it": "."}
 
@@ -115,7 +116,7 @@ autoapi_type = "python"
 autoapi_dirs = [str(SOURCES)]
 autoapi_root = "reference/api"
 autoapi_add_toctree_entry = False
-autoapi_options = ["members", "undoc-members", "show-inheritance", "imported-members"]
+autoapi_options = ["members", "show-module-summary", "undoc-members", "show-inheritance", "imported-members"]
 autoapi_member_order = "groupwise"
 autoapi_python_class_content = "class"
 

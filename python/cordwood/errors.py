@@ -67,7 +67,7 @@ class ClosedError(CordwoodError, ValueError):
 
     Attributes:
         path: The file, or `None` if the source or sink has no path.
-        offset: 0.
+        offset: Always 0.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -142,7 +142,7 @@ class OtherLogError(CordwoodError):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: 0.
+        offset: Always 0.
         log_number: The number in the file's name, or the one that was given.
         other_log_number: The number in its fragments.
     """

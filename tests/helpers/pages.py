@@ -1,4 +1,4 @@
-"""The examples of a page, run in their order in one folder, as a reader would who tries them.
+"""The examples and commands of a page, run in their order in one folder, as a reader would who tries them.
 
 Blocks of Python continue each other, and their output is the block of text that follows. In a console block, either
 each line is a command, or those that begin with `$`, and the other lines are the output.
@@ -9,10 +9,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+VECTORS = Path(__file__).parents[1] / "vectors"
+# The files that a page supposes its reader to have, and the ones that stand for them.
+INPUTS = {
+    "databases.md": {"export": "appengine/export"},
+    "rescue.md": {"copy": "leveldb/plyvel"},
+    "tables.md": {
+        "run-59kl0f4q.wandb": "wandb/run/run-1.wandb",
+        "wandb": "wandb/run",
+        "output-0": "appengine/export/output-0",
+        "export": "appengine/export",
+    },
+}
+# These are for a checkout or for services of others, or they have installed the package that runs here.
+NOT_RUN = ("pip install", "cargo add", "make ", "bq ")
 END = "\x00end of the step\x00"
 # verify, cat and convert end with this status where a log is damaged, and the page says so.
 DAMAGED = 3
@@ -38,7 +53,8 @@ def steps(text: str) -> list[Step]:
                 command, _, output = part.partition("\n")
                 found.append(Step(language, command, output))
         elif language == "console":
-            found += [Step(language, line, None) for line in block.splitlines()]
+            lines = block.replace("\\\n", "").splitlines()
+            found += [Step(language, line, None) for line in lines if not line.startswith(NOT_RUN)]
     return found
 
 
@@ -58,6 +74,9 @@ def script(found: list[Step]) -> str:
 
 def problems(page: Path, python: Path | str, folder: Path, commands: Path) -> list[str]:
     """Runs a page in `folder`, with that Python and the programs of `commands`; returns the steps that differ."""
+    for name, source in INPUTS.get(page.name, {}).items():
+        path = VECTORS / source
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / name)
     found = steps(page.read_text(encoding="utf-8"))
     env = os.environ | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
@@ -68,7 +87,7 @@ def problems(page: Path, python: Path | str, folder: Path, commands: Path) -> li
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     printed = done.stdout.split(END + "\n")
     wrong = [

@@ -39,8 +39,14 @@ PAGES = [
 ]
 # Their examples need a package that `make test-engines` installs.
 NEEDS = {"beam.py": "apache_beam", "docs/engines.md": "apache_beam"}
-# Its commands and its examples in Python use each other's files.
-TUTORIAL = "docs/tutorial.md"
+# Their commands use files that their examples in Python write.
+WITH_COMMANDS = [
+    "README.md",
+    "docs/tutorial.md",
+    "docs/guides/databases.md",
+    "docs/guides/rescue.md",
+    "docs/guides/tables.md",
+]
 # Whoever tries these examples a second time, in the same folder, gets no error.
 RUN_TWICE = ["README.md", "docs/guides/own-log.md"]
 
@@ -90,7 +96,7 @@ def test_the_rust_example_is_the_one_that_rust_runs():
 def test_every_page_with_examples_is_among_them():
     all_pages = ["README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
     with_examples = {page for page in all_pages if "```python\n" in (ROOT / page).read_text(encoding="utf-8")}
-    assert with_examples == {*PAGES, TUTORIAL}
+    assert with_examples == {*PAGES, "docs/tutorial.md"}
 
 
 def skip_without(page):
@@ -117,10 +123,18 @@ def test_a_page_prints_its_examples(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the commands are those of a POSIX shell")
-def test_the_tutorial_prints_its_examples_and_commands(tmp_path):
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_a_page_prints_its_examples_and_commands(page, tmp_path):
     transcript.environment(tmp_path / "bin")
     (tmp_path / "work").mkdir()
-    assert pages.problems(ROOT / TUTORIAL, sys.executable, tmp_path / "work", tmp_path / "bin") == []
+    assert pages.problems(ROOT / page, sys.executable, tmp_path / "work", tmp_path / "bin") == []
+
+
+def test_every_page_with_commands_is_among_them():
+    all_pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guides").glob("*.md")]
+    texts = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in all_pages}
+    with_commands = {name for name, text in texts.items() if any(s.language == "console" for s in pages.steps(text))}
+    assert with_commands == set(WITH_COMMANDS)
 
 
 def printed_by(code, names):
