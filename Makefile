@@ -124,10 +124,12 @@ test-remote: $(VENV)/remote.stamp install  ## Read from an S3 server, through s3
 	$(VENV)/remote/bin/python -m pytest tests/remote
 
 # Not part of `make test` either: Beam is 500 MB. `make test` tests everything that needs no runner.
-test-engines: $(VENV)/beam.stamp install  ## Read and write in pipelines of Apache Beam
+test-engines: $(VENV)/beam.stamp $(VENV)/libraries.stamp install  ## Read and write in pipelines of Apache Beam, and read in other libraries
 	$(BIN)/pip --python $(VENV)/beam/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/beam/bin/python -m pytest tests/pipelines/test_beam.py tests/package/test_help.py
 	$(VENV)/beam/bin/python -m pytest tests/package/test_docs.py -k 'beam or engines.md'
+	$(BIN)/pip --python $(VENV)/libraries/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
+	$(VENV)/libraries/bin/python -m pytest tests/package/test_docs.py -k libraries.md
 
 # Not part of `make test`: it fetches packages of Debian, and takes some minutes.
 conformance: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp  ## Ask the readers of other projects for the conformance cases, and write conformance/engines.md
@@ -373,6 +375,11 @@ $(VENV)/remote.stamp: $(VENV)/pip.stamp pyproject.toml
 $(VENV)/beam.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/python -m venv --without-pip $(VENV)/beam
 	$(BIN)/pip --python $(VENV)/beam/bin/python install --quiet --group beam
+	@touch $@
+
+$(VENV)/libraries.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/libraries
+	$(BIN)/pip --python $(VENV)/libraries/bin/python install --quiet --group libraries
 	@touch $@
 
 # The originals of the drop-ins, without their dependencies, which clash with others and which reading logs does not

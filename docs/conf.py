@@ -48,6 +48,7 @@ SIDEBAR = {
         "guides/own-log",
         "guides/service",
         "guides/many-logs",
+        "guides/training",
         "guides/rescue",
         "guides/forensics",
         "guides/tables",

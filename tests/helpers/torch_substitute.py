@@ -2,10 +2,10 @@
 
 import re
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
-from support import ROOT
-
+ROOT = Path(__file__).parents[2]
 PAGE = "docs/guides/training.md"
 
 

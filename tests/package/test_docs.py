@@ -27,6 +27,7 @@ PAGES = [
     "docs/reference/compat.md",
     "docs/reference/exports.md",
     "docs/guides/forensics.md",
+    "docs/guides/libraries.md",
     "docs/guides/own-log.md",
     "docs/guides/many-logs.md",
     "docs/guides/rescue.md",
@@ -38,7 +39,7 @@ PAGES = [
     "docs/reference/wandb.md",
 ]
 # Their examples need a package that `make test-engines` installs.
-NEEDS = {"beam.py": "apache_beam", "docs/engines.md": "apache_beam"}
+NEEDS = {"beam.py": "apache_beam", "docs/engines.md": "apache_beam", "docs/guides/libraries.md": "datasets"}
 # Their commands use files that their examples in Python write.
 WITH_COMMANDS = [
     "README.md",
