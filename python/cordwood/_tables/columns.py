@@ -264,9 +264,9 @@ class Batches:
         """
         builder, names = self._builder = self._builder or self._new_builder(records.first)
         begin = records.begin
-        arguments = found.learner if found else ()
+        learner, first = found.learner if found else (None, [])
         while begin < len(records.source):
-            begin, left_out, stop, numbers, row_count, capsules = builder.build(records.source, begin, *arguments)
+            begin, left_out, stop, numbers, row_count, capsules = builder.build(records.source, begin, learner, first)
             for index in left_out:
                 leave_out(self._payload, records, index)
             _check(stop, records, begin)

@@ -52,7 +52,14 @@ def _kind_of(value: object) -> str:
     return "null" if value is None else _KINDS.get(type(value), "object")
 
 
-_KINDS = {bool: "bool", str: "text", float: "float", bytes: "bytes", datetime: "time", list: "list"}
+_KINDS: dict[type, str] = {
+    bool: "bool",
+    str: "text",
+    float: "float",
+    bytes: "bytes",
+    datetime: "time",
+    list: "list",
+}
 
 
 class _Arrays:
