@@ -123,13 +123,18 @@ test-remote: $(VENV)/remote.stamp install  ## Read from an S3 server, through s3
 	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/remote/bin/python -m pytest tests/remote
 
-# Not part of `make test` either: Beam is 500 MB. `make test` tests everything that needs no runner.
-test-engines: $(VENV)/beam.stamp $(VENV)/libraries.stamp install  ## Read and write in pipelines of Apache Beam, and read in other libraries
+# Not part of `make test` either: Beam is 500 MB, Spark 850 MB, and Spark needs Java 17. `make test` tests everything that needs no runner.
+# Spark's workers run another Python by default. Where many tests share a core, they take minutes to start.
+test-engines: export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/spark/bin/python
+test-engines: $(VENV)/beam.stamp $(VENV)/spark.stamp $(VENV)/libraries.stamp install  ## Read and write in pipelines of Apache Beam and jobs of Apache Spark, and read in other libraries
 	$(BIN)/pip --python $(VENV)/beam/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/beam/bin/python -m pytest tests/pipelines/test_beam.py tests/package/test_help.py
 	$(VENV)/beam/bin/python -m pytest tests/package/test_docs.py -k 'beam or engines.md'
 	$(BIN)/pip --python $(VENV)/libraries/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/libraries/bin/python -m pytest tests/package/test_docs.py -k libraries.md
+	$(BIN)/pip --python $(VENV)/spark/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
+	$(VENV)/spark/bin/python -m pytest -o faulthandler_timeout=600 tests/pipelines/test_spark.py
+	$(VENV)/spark/bin/python -m pytest -o faulthandler_timeout=600 tests/package/test_docs.py -k spark.md
 
 # Not part of `make test`: it fetches packages of Debian, and takes some minutes.
 conformance: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp  ## Ask the readers of other projects for the conformance cases, and write conformance/engines.md
@@ -145,7 +150,7 @@ survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 6,500 times, read
 types: $(VENV)/test.stamp $(VENV)/lint.stamp install  ## Check the stubs against the module, and the types of the package
 	$(BIN)/python tools/stub.py --check
 	$(BIN)/stubtest cordwood --mypy-config-file pyproject.toml --allowlist tests/typing/stubtest-allowlist.txt
-	$(BIN)/mypy python/cordwood $(wildcard tests/typing)
+	$(BIN)/mypy python/cordwood python/pyspark_cordwood $(wildcard tests/typing)
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
 	$(BIN)/python tools/examples.py target/examples
@@ -380,6 +385,11 @@ $(VENV)/beam.stamp: $(VENV)/pip.stamp pyproject.toml
 $(VENV)/libraries.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/python -m venv --without-pip $(VENV)/libraries
 	$(BIN)/pip --python $(VENV)/libraries/bin/python install --quiet --group libraries
+	@touch $@
+
+$(VENV)/spark.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/spark
+	$(BIN)/pip --python $(VENV)/spark/bin/python install --quiet --group spark
 	@touch $@
 
 # The originals of the drop-ins, without their dependencies, which clash with others and which reading logs does not

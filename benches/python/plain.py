@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from crc32c import crc32c
 
@@ -17,25 +18,29 @@ def mask(crc: int) -> int:
 
 
 def read(path: Path) -> Iterator[bytes]:
-    """Verifies every checksum, knows FULL to LAST, and stops at damage."""
     with path.open("rb") as file:
-        parts = []
-        while block := file.read(BLOCK_LEN):
-            at = 0
-            while at + 7 <= len(block):
-                stored, length, kind = HEADER.unpack_from(block, at)
-                end = at + 7 + length
-                if mask(crc32c(block[at + 6 : end])) != stored:
-                    raise ValueError(f"checksum mismatch at {at}")
-                data = block[at + 7 : end]
-                at = end
-                if kind == 1:
-                    yield data
-                else:
-                    parts.append(data)
-                    if kind == 4:
-                        yield b"".join(parts)
-                        parts.clear()
+        yield from records(file)
+
+
+def records(file: BinaryIO) -> Iterator[bytes]:
+    """Verifies every checksum, knows FULL to LAST, and stops at damage."""
+    parts = []
+    while block := file.read(BLOCK_LEN):
+        at = 0
+        while at + 7 <= len(block):
+            stored, length, kind = HEADER.unpack_from(block, at)
+            end = at + 7 + length
+            if mask(crc32c(block[at + 6 : end])) != stored:
+                raise ValueError(f"checksum mismatch at {at}")
+            data = block[at + 7 : end]
+            at = end
+            if kind == 1:
+                yield data
+            else:
+                parts.append(data)
+                if kind == 4:
+                    yield b"".join(parts)
+                    parts.clear()
 
 
 def write(path: Path, records: Iterable[bytes], *, flush: bool = False) -> None:

@@ -36,10 +36,16 @@ PAGES = [
     "docs/guides/training.md",
     "docs/reference/payload.md",
     "docs/reference/remote.md",
+    "docs/reference/spark.md",
     "docs/reference/wandb.md",
 ]
 # Their examples need a package that `make test-engines` installs.
-NEEDS = {"beam.py": "apache_beam", "docs/engines.md": "apache_beam", "docs/guides/libraries.md": "datasets"}
+NEEDS = {
+    "beam.py": "apache_beam",
+    "docs/engines.md": "apache_beam",
+    "docs/guides/libraries.md": "datasets",
+    "docs/reference/spark.md": "pyspark",
+}
 # Their commands use files that their examples in Python write.
 WITH_COMMANDS = [
     "README.md",

@@ -1,0 +1,124 @@
+"""Logs as tables of Spark: the partitions of a table, and the batches of each. It needs pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any, TypeAlias, cast
+
+from cordwood._inputs.many import verify
+from cordwood._native import scan
+from cordwood._spark.options import Options
+from cordwood._splits import Split, group_splits, plan_splits
+
+pa: Any = import_module("pyarrow")
+Schema: TypeAlias = Any
+RecordBatch: TypeAlias = Any
+
+RECORDS = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("record", pa.binary(), nullable=False),
+    ]
+)
+"""The columns of records, unless the job names others."""
+
+MORE_COLUMNS = ("end_offset", "length", "salvaged")
+"""The columns of records that a job can name besides."""
+
+SKIPPED = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("end_offset", pa.int64(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("severity", pa.string(), nullable=False),
+    ]
+)
+"""The columns of skipped regions."""
+
+_SKIPPED_MAX = 100_000
+"""A report lists this many regions at most."""
+
+_DECODED_ALONE = {"raw", "write-batch", "entity", "json"}
+"""The kinds of records that are decoded without those before them, so that a log can be read in parts."""
+
+
+def schema_of(options: Options) -> Schema:
+    """The columns of a job that names none, with the types that Spark has. With `decode`, it may read all logs once."""
+    if options.table == "skipped":
+        return SKIPPED
+    if not options.decode:
+        return RECORDS
+    decoded = scan(list(options.paths), decode=options.decode, on_corruption=options.on_corruption, **options.log)
+    return pa.schema([field.with_type(_type_in_spark(field.type)) for field in pa.schema(decoded)])
+
+
+def check_columns(names: Iterable[str], options: Options) -> None:
+    """Checks the columns that a job names.
+
+    Raises:
+        ValueError: There is no such column.
+    """
+    if options.decode:
+        # A name that no record has is that of an empty column.
+        return
+    known = SKIPPED.names if options.table == "skipped" else [*RECORDS.names, *MORE_COLUMNS]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, known))}")
+
+
+def planned(options: Options) -> list[list[Split]]:
+    """The splits of each partition."""
+    is_whole = options.decode and options.decode not in _DECODED_ALONE
+    split_len = 1 << 62 if is_whole else options.partition_len
+    return group_splits(plan_splits(options.paths, split_len, **options.log), options.partition_len)
+
+
+def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[RecordBatch]:
+    """The rows of a partition, with exactly this schema."""
+    if not splits:
+        return
+    if options.table == "skipped":
+        yield from _skipped(splits, schema)
+        return
+    if options.decode:
+        table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
+    else:
+        table = scan(splits, columns=schema.names, on_corruption=options.on_corruption)
+    # Asks for 32-bit offsets, which Spark has.
+    stream = pa.RecordBatchReader.from_stream(table, schema=RECORDS if "record" in schema.names else None)
+    for batch in stream:
+        # It casts a column of another type, and refuses a value that would change.
+        yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+
+
+def _skipped(splits: list[Split], schema: Schema) -> Iterator[RecordBatch]:
+    reports = verify(splits)
+    for error in reports.errors.values():
+        raise error
+    for split, report in reports.items():
+        if len(report.skipped) == _SKIPPED_MAX:
+            raise ValueError(f"{split} has {_SKIPPED_MAX} skipped regions or more: name a lower partition_len")
+    rows = [
+        {
+            "path": cast("Split", split).path,
+            "offset": region.offset,
+            "end_offset": region.end_offset,
+            "reason": region.reason.value,
+            "severity": region.severity.value,
+        }
+        for split, report in reports.items()
+        for region in report.skipped
+    ]
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _type_in_spark(data_type: Any) -> Any:
+    if pa.types.is_uint64(data_type):
+        # Offsets and sequence numbers are less.
+        return pa.int64()
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

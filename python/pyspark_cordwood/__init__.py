@@ -1,0 +1,169 @@
+"""Logs as a data source of Apache Spark: `spark.read.format("cordwood")`, and `readStream`, `write`, `writeStream`.
+
+Spark finds this package by its name, without registration, wherever `cordwood[spark]` is installed. These classes
+only pass on its calls: `cordwood._spark` does the work. https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html
+"""
+
+# Spark need not be installed where types are checked, and then has none.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import uuid4
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import BinaryType, StringType, StructType
+
+from cordwood._spark import following, reading
+from cordwood._spark.options import Options, dialect_of, options_of, paths_of
+from cordwood._spark.writing import Job, Part, job_of
+from cordwood.typing import DialectName
+
+__all__ = ["DefaultSource"]
+
+
+class DefaultSource(DataSource):
+    """The data source `cordwood`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return "cordwood"
+
+    def schema(self) -> StructType:
+        """The columns, if the job names none."""
+        return from_arrow_schema(reading.schema_of(options_of(self.options)))
+
+    def reader(self, schema: StructType) -> LogReader:
+        """Reads a table."""
+        return LogReader(options_of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark names it.
+        """Reads a stream."""
+        return LogStreamReader(options_of(self.options, is_stream=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LogWriter:  # noqa: FBT001 - Spark calls it.
+        """Writes a table."""
+        _check_written(schema)
+        return LogWriter(job_of(paths_of(self.options), uuid4().hex, dialect_of(self.options)), overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LogStreamWriter:  # noqa: FBT001, N802
+        """Writes a stream."""
+        _check_written(schema)
+        if overwrite:
+            raise ValueError("a log is only appended to: the output mode must be 'append'")
+        return LogStreamWriter(paths_of(self.options), dialect_of(self.options))
+
+
+class _Batches:
+    """The rows of a partition, of a table or of a stream."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        reading.check_columns(schema.names, options)
+        self._options = options
+        self._schema = schema
+
+    def read(self, partition: InputPartition) -> Iterator[reading.RecordBatch]:
+        # Without a partition, Spark makes one of its own, which has no value.
+        return reading.batches(partition.value or [], to_arrow_schema(self._schema, timezone="UTC"), self._options)
+
+
+class LogReader(_Batches, DataSourceReader):
+    """Reads a table."""
+
+    def partitions(self) -> list[InputPartition]:
+        """A partition for each group of splits."""
+        return [InputPartition(splits) for splits in reading.planned(self._options)]
+
+
+class LogStreamReader(_Batches, DataSourceStreamReader):
+    """Reads a stream. An offset is a mapping from the path of each log to its `Follower.tell`."""
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """The beginning of all logs."""
+        return {}
+
+    def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:  # noqa: ARG002, N802
+        """The end of the last record of each log."""
+        return following.ends_of(self._options, start)
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """A partition for each group of splits of a batch."""
+        return [InputPartition(splits) for splits in following.planned_between(self._options, start, end)]
+
+
+class LogWritten(WriterCommitMessage):
+    """The log that a task has written."""
+
+    def __init__(self, job: Job, part: Part) -> None:
+        self.job = job
+        self.part = part
+
+
+class LogWriter(DataSourceArrowWriter):
+    """Writes a table."""
+
+    def __init__(self, job: Job, overwrite: bool) -> None:  # noqa: FBT001
+        self._job = job
+        self._overwrite = overwrite
+        if overwrite:
+            job.check_replaceable()
+
+    def write(self, iterator: Iterator[reading.RecordBatch]) -> LogWritten:
+        """Writes the log of a task."""
+        return _written(self._job, iterator)
+
+    def commit(self, messages: Sequence[LogWritten | None]) -> None:
+        """Shows the logs of all tasks."""
+        self._job.commit([message.part for message in messages if message], overwrite=self._overwrite)
+
+    def abort(self, messages: Sequence[LogWritten | None]) -> None:  # noqa: ARG002
+        """Removes the logs of all tasks."""
+        self._job.abort()
+
+
+class LogStreamWriter(DataSourceStreamArrowWriter):
+    """Writes a stream: each of its batches is a job, which a restarted query may repeat."""
+
+    def __init__(self, paths: tuple[str, ...], dialect: DialectName) -> None:
+        self._paths = paths
+        self._dialect: DialectName = dialect
+        job_of(paths, "", dialect)
+
+    def write(self, iterator: Iterator[reading.RecordBatch]) -> LogWritten:
+        """Writes the log of a task."""
+        task = TaskContext.get()
+        query, batch = (task.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
+        # Both are the same when the batch is repeated, also by another program.
+        return _written(job_of(self._paths, f"{query}-{int(batch):09}", self._dialect), iterator)
+
+    def commit(self, messages: Sequence[LogWritten | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Shows the logs of a batch, unless they have been shown before."""
+        for job in {message.job for message in messages if message}:
+            job.commit([message.part for message in messages if message])
+
+    def abort(self, messages: Sequence[LogWritten | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Removes the logs of a batch."""
+        for job in {message.job for message in messages if message}:
+            job.abort()
+
+
+def _written(job: Job, batches: Iterator[reading.RecordBatch]) -> LogWritten:
+    task = TaskContext.get()
+    return LogWritten(job, job.write(task.partitionId(), task.taskAttemptId(), batches))
+
+
+def _check_written(schema: StructType) -> None:
+    if [type(field.dataType) for field in schema.fields] not in ([BinaryType], [StringType]):
+        raise ValueError(f"a log has one column, of type binary or string, not {schema.simpleString()}: select it")

@@ -1,0 +1,286 @@
+"""Logs in jobs of Apache Spark: `make test-engines`. `test_spark_parts.py` tests all that needs no Spark."""
+
+import os
+import random
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark", reason="make test-engines installs it")
+
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import SparkSession, functions
+
+import cordwood
+
+KIB = 1 << 10
+DATA = random.Random(1).randbytes(1 << 20)
+RECORDS = [DATA[at : at + [0, 9, 300, 5_000, 70_000][at % 5]] for at in range(1_000)]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    # The workers run this Python, in which cordwood is installed.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = (
+        # A task may fail once.
+        SparkSession.builder.master("local[2,2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        # Of workers that connect to a busy machine.
+        .config("spark.python.authenticate.socketTimeout", "120s")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def write(path, records, **options):
+    path.parent.mkdir(exist_ok=True)
+    with cordwood.open(path, "w", **options) as writer:
+        writer.extend(records)
+
+
+def damage(path):
+    """Flips a bit in every fifth block."""
+    data = bytearray(path.read_bytes())
+    for at in range(40_000, len(data), 5 * cordwood.BLOCK_LEN):
+        data[at] ^= 1
+    path.write_bytes(data)
+
+
+def read(spark, path, **options):
+    return spark.read.format("cordwood").options(**options).load(str(path))
+
+
+def records_of(frame):
+    return sorted(bytes(row.record) for row in frame.select("record").collect())
+
+
+def records_in(folder):
+    """The records that a folder of logs shows, read without Spark."""
+    return sorted(record for split in cordwood.plan_splits(folder, 1 << 40) for record in cordwood.open(split))
+
+
+def hidden(folder):
+    return [path.name for path in folder.parent.iterdir() if path.name.startswith(".")]
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("logs")
+    write(folder / "whole" / "a.log", RECORDS)
+    write(folder / "numbered" / "000007.log", RECORDS[:300], dialect="rocksdb", log_number=7)
+    write(folder / "damaged" / "b.log", RECORDS)
+    damage(folder / "damaged" / "b.log")
+    for number in range(300):
+        write(folder / "small" / f"{number}.log", [b"%d" % number])
+    return folder
+
+
+def expected(folder, policy):
+    return sorted(record for path in folder.iterdir() for record in cordwood.open(path, on_corruption=policy))
+
+
+@pytest.mark.parametrize("partition_len", [256 * KIB, 1 << 20, 64 << 20])
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [("whole", "raise"), ("damaged", "skip"), ("damaged", "salvage"), ("numbered", "raise"), ("small", "raise")],
+)
+def test_partitions_of_every_length_have_the_records_of_a_reader(spark, logs, name, policy, partition_len):
+    frame = read(spark, logs / name, on_corruption=policy, partition_len=partition_len)
+    assert records_of(frame) == expected(logs / name, policy)
+
+
+def test_the_table_of_skipped_regions_has_the_bytes_of_a_report(spark, logs):
+    frame = read(spark, logs / "damaged", table="skipped", partition_len=1 << 20)
+    lengths = frame.groupBy("reason").agg(functions.expr("sum(end_offset - offset)")).collect()
+    report = cordwood.verify(logs / "damaged" / "b.log")
+    assert dict(map(tuple, lengths)) == {reason.value: length for reason, length in report.len_by_reason.items()}
+
+
+def test_damage_fails_the_job_with_its_place(spark, logs):
+    with pytest.raises(PySparkException, match=r"b\.log: .* bytes at offset"):
+        read(spark, logs / "damaged").count()
+
+
+def test_a_subset_of_the_columns(spark, logs):
+    frame = (
+        spark.read.format("cordwood").schema("length INT, offset BIGINT, salvaged BOOLEAN").load(str(logs / "whole"))
+    )
+    assert sorted(row.length for row in frame.collect()) == sorted(map(len, RECORDS))
+    with pytest.raises(PySparkException, match="no column 'value'"):
+        spark.read.format("cordwood").schema("value BINARY").load(str(logs / "whole")).count()
+
+
+def test_a_wrong_option_fails_before_a_task_begins(spark, logs):
+    for given in ({"onCorruption": "skip"}, {"on_corruption": "ignore"}, {"table": "damage"}):
+        with pytest.raises(PySparkException, match=r"(?i)on_?corruption|table"):
+            read(spark, logs / "whole", **given).count()
+
+
+def test_json_becomes_columns(spark, tmp_path):
+    write(tmp_path / "in" / "a.log", [b'{"n": %d, "in": {"text": "%d"}}' % (n, n) for n in range(1_000)])
+    frame = read(spark, tmp_path / "in", decode="json", partition_len=32 * KIB)
+    assert frame.selectExpr("sum(n)", "max(in.text)").collect() == [(499_500, "999")]
+
+
+def test_a_folder_without_a_log_and_a_missing_one(spark, tmp_path):
+    assert read(spark, tmp_path).count() == 0
+    with pytest.raises(PySparkException, match="missing"):
+        read(spark, tmp_path / "missing.log").count()
+
+
+def test_filters_can_be_pushed_down_in_other_sources(spark, logs):
+    """A reader that could push filters down would fail without this setting; ours has none."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        assert read(spark, logs / "whole").where("offset < 10").count() == 2
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+def failing_once(marker):
+    """Passes batches on, but the first attempt of a task fails after it has written some."""
+
+    def pass_on(batches):
+        for batch in batches:
+            yield batch
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            raise RuntimeError("the first attempt fails")
+
+    return pass_on
+
+
+def test_jobs_append_and_overwrite(spark, logs, tmp_path):
+    frame = read(spark, logs / "whole", partition_len=8 << 20).select("record")
+    target = tmp_path / "out"
+    frame.write.format("cordwood").mode("append").save(str(target))
+    assert records_in(target) == sorted(RECORDS)
+    frame.limit(3).write.format("cordwood").mode("append").save(f"file://{target}")
+    assert len(records_in(target)) == len(RECORDS) + 3
+    frame.limit(3).write.format("cordwood").option("dialect", "packed").mode("overwrite").save(str(target))
+    assert len(records_in(target)) == 3
+    assert hidden(target) == []
+
+
+def test_an_attempt_that_fails_and_is_repeated_adds_each_record_once(spark, logs, tmp_path):
+    target, marker = tmp_path / "out", tmp_path / "failed"
+    frame = read(spark, logs / "whole", partition_len=16 << 20).select("record")
+    again = frame.mapInArrow(failing_once(str(marker)), frame.schema)
+    again.write.format("cordwood").mode("append").save(str(target))
+    assert marker.exists()
+    assert records_in(target) == sorted(RECORDS)
+    assert hidden(target) == []
+
+
+def test_a_job_that_fails_leaves_the_target_as_it_was(spark, logs, tmp_path):
+    target = tmp_path / "out"
+    frame = read(spark, logs / "whole", partition_len=16 << 20).select("record")
+    frame.limit(3).write.format("cordwood").mode("append").save(str(target))
+    nulls = frame.selectExpr("if(length(record) = 9, null, record) as record")
+    for mode in ("append", "overwrite"):
+        with pytest.raises(PySparkException, match="of the column is null"):
+            nulls.write.format("cordwood").mode(mode).save(str(target))
+        assert len(records_in(target)) == 3
+        assert hidden(target) == []
+
+
+def test_a_table_of_other_columns_is_refused(spark, logs, tmp_path):
+    for frame in (read(spark, logs / "small"), spark.range(3)):
+        with pytest.raises(PySparkException, match="a log has one column"):
+            frame.write.format("cordwood").mode("append").save(str(tmp_path / "out"))
+
+
+# Streams ---------------------------------------------------------------------------------------
+
+
+def start(spark, source, target, checkpoint):
+    stream = spark.readStream.format("cordwood").load(str(source)).select("record")
+    return (
+        stream.writeStream.format("cordwood")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime="0 seconds")
+        .start(str(target))
+    )
+
+
+def started_and_read(spark, *places):
+    """A query that has read all records. On a busy machine, a worker may need more than the 10 seconds of Spark."""
+    for _ in range(10):
+        query = start(spark, *places)
+        try:
+            query.processAllAvailable()
+        except StreamingQueryException as error:
+            if "connect back" not in str(error):
+                raise
+        else:
+            return query
+    raise TimeoutError("no worker of Spark has started in time")
+
+
+def run_to_end(spark, *places):
+    started_and_read(spark, *places).stop()
+
+
+@pytest.mark.parametrize("run", range(10))
+def test_a_stream_delivers_each_record_once_over_restarts_torn_tails_and_new_files(spark, tmp_path, run):
+    source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
+    choice = random.Random(run)
+    expected = [b"%d " % number + DATA[: choice.choice([0, 100, 40_000])] for number in range(300)]
+    write(tmp_path / "all" / "a.log", expected[:200])
+    data, cut = (tmp_path / "all" / "a.log").read_bytes(), choice.randrange(1_000, 1_000_000)
+    source.mkdir()
+    # A record is torn; it is completed, and a file is new, while the query does not run, or while it does.
+    (source / "a.log").write_bytes(data[:cut])
+    query = started_and_read(spark, source, target, checkpoint)
+    if run % 2:
+        query.stop()
+    with (source / "a.log").open("ab") as file:
+        file.write(data[cut:])
+    write(source / "b.log", expected[200:])
+    # While it is reading them, or has not begun to.
+    query.stop()
+    run_to_end(spark, source, target, checkpoint)
+    assert records_in(target) == sorted(expected)
+    assert hidden(target) == []
+
+
+def test_a_batch_that_is_repeated_is_not_written_twice(spark, tmp_path):
+    """The query ends after the sink has committed a batch and before Spark has noted that."""
+    places = source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
+    write(source / "a.log", [b"one", b"two"])
+    run_to_end(spark, *places)
+    for note in (checkpoint / "commits").glob("*0*"):
+        note.unlink()
+    run_to_end(spark, *places)
+    assert records_in(target) == [b"one", b"two"]
+    write(source / "b.log", [b"three"])
+    run_to_end(spark, *places)
+    assert records_in(target) == [b"one", b"three", b"two"]
+
+
+def test_a_second_query_appends_to_the_same_folder(spark, tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    write(source / "a.log", [b"one"])
+    for name in ("first", "second"):
+        run_to_end(spark, source, target, tmp_path / name)
+    assert records_in(target) == [b"one", b"one"]
+
+
+def test_a_stream_ends_at_damage(spark, tmp_path):
+    write(tmp_path / "in" / "a.log", RECORDS[:100])
+    damage(tmp_path / "in" / "a.log")
+    with pytest.raises(PySparkException, match=r"a\.log"):
+        run_to_end(spark, tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint")

@@ -1,0 +1,526 @@
+"""The parts of the data source of Spark that need no Spark: options, partitions, batches, files, offsets of streams."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pyarrow
+import pytest
+import reference
+from support import PAYLOAD
+
+import cordwood
+from cordwood._spark import following, reading, writing
+from cordwood._spark.options import Options, dialect_of, options_of
+
+RECORDS = [PAYLOAD[at : at + random.Random(at).choice([0, 9, 300, 5_000, 70_000])] for at in range(400)]
+KIB = 1 << 10
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "some.log"
+    path.write_bytes(reference.encode(RECORDS))
+    return path
+
+
+def rows_of(options, columns=None):
+    """All rows of a job, each a dictionary, and how many partitions it has."""
+    schema = reading.schema_of(options)
+    if columns:
+        schema = pyarrow.schema(columns)
+    partitions = reading.planned(options)
+    tables = [list(reading.batches(splits, schema, options)) for splits in partitions]
+    assert all(batch.schema.equals(schema) for table in tables for batch in table)
+    return [row for table in tables for batch in table for row in batch.to_pylist()], len(partitions)
+
+
+def options(*paths, **given):
+    return options_of({"paths": '["' + '","'.join(map(str, paths)) + '"]', **given})
+
+
+# Options ---------------------------------------------------------------------------------------
+
+
+def test_options_are_text_and_have_the_defaults_of_the_library():
+    assert options("a.log") == Options(("a.log",), "records", None, "raise", 128 << 20, {})
+    text = {"on_corruption": "skip", "partition_len": "40000", "dialect": "rocksdb", "log_number": "7"}
+    assert options("a.log", **text) == Options(
+        ("a.log",), on_corruption="skip", partition_len=40_000, log={"dialect": "rocksdb", "log_number": 7}
+    )
+
+
+def test_one_path_and_the_url_of_a_file_are_accepted():
+    assert options_of({"path": "file:///folder/a.log"}).paths == ("/folder/a.log",)
+    assert options_of({"path": "file:/folder/a.log"}).paths == ("/folder/a.log",)
+    assert options_of({"path": "s3://folder/a.log"}).paths == ("s3://folder/a.log",)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"oncorruption": "skip"}, "no option 'oncorruption': the options are 'table', 'decode', 'on_corruption'"),
+        ({"on_corruption": "Skip"}, "on_corruption"),
+        ({"on_corruption": "stop"}, "on_corruption must be one of 'raise', 'skip', 'salvage'"),
+        ({"table": "damage"}, "table is 'damage': it must be one of 'records', 'skipped'"),
+        ({"decode": "avro"}, "decode is 'avro'"),
+        ({"partition_len": "1 GiB"}, "partition_len is '1 GiB'"),
+        ({"partition_len": "100"}, "partition_len is '100': it must be at least 32768"),
+        ({"dialect": "level"}, "dialect"),
+        ({"log_number": "x"}, "log_number is 'x'"),
+        ({"table": "skipped", "on_corruption": "skip"}, "about whole logs"),
+        ({"table": "skipped", "decode": "json"}, "about whole logs"),
+    ],
+)
+def test_a_wrong_option_is_an_error_that_names_it(given, message):
+    with pytest.raises(ValueError, match=message):
+        options("a.log", **given)
+
+
+def test_a_stream_has_fewer_options():
+    for given in ({"on_corruption": "salvage"}, {"table": "skipped"}, {"decode": "json"}):
+        with pytest.raises(ValueError, match=r"stream|on_corruption must be"):
+            options_of({"path": "logs", **given}, is_stream=True)
+
+
+def test_a_job_needs_a_path():
+    with pytest.raises(ValueError, match="need the path"):
+        options_of({})
+
+
+def test_a_job_writes_only_dialects_that_can_be_appended_to():
+    assert dialect_of({"path": "logs", "checkpointlocation": "x"}) == "leveldb"
+    assert dialect_of({"dialect": "packed"}) == "packed"
+    with pytest.raises(ValueError, match="dialect is 'pebble': it must be one of 'leveldb', 'packed'"):
+        dialect_of({"dialect": "pebble"})
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
+def test_partitions_of_every_length_have_the_same_rows(path, partition_len):
+    rows, count = rows_of(options(path, partition_len=str(partition_len)))
+    offsets = reference.record_offsets(RECORDS)
+    assert [(row["path"], row["offset"], row["record"]) for row in rows] == [
+        (str(path), offset, record) for offset, record in zip(offsets, RECORDS, strict=True)
+    ]
+    assert count == -(-path.stat().st_size // (partition_len))
+
+
+def test_many_small_files_share_a_partition(tmp_path):
+    for number in range(300):
+        (tmp_path / f"{number:03}.log").write_bytes(reference.encode([b"%d" % number]))
+    rows, count = rows_of(options(tmp_path))
+    assert [row["record"] for row in rows] == [b"%d" % number for number in range(300)]
+    assert count == 1
+
+
+def test_a_subset_of_the_columns_has_the_types_that_are_asked_for(path):
+    columns = {"length": pyarrow.int32(), "salvaged": pyarrow.bool_(), "end_offset": pyarrow.int64()}
+    rows, _ = rows_of(options(path), columns)
+    assert [row["length"] for row in rows] == [len(record) for record in RECORDS]
+    assert list(rows[0]) == list(columns)
+
+
+def test_a_subset_without_the_record_makes_no_data(path, monkeypatch):
+    asked = []
+    scan = reading.scan
+    monkeypatch.setattr(reading, "scan", lambda *args, **given: asked.append(given["columns"]) or scan(*args, **given))
+    rows_of(options(path), {"offset": pyarrow.int64()})
+    assert asked == [["offset"]]
+
+
+def test_a_value_that_a_column_cannot_have_is_an_error(path):
+    with pytest.raises(pyarrow.ArrowInvalid, match="70000"):
+        rows_of(options(path), {"length": pyarrow.int16()})
+
+
+def test_an_unknown_column_is_refused():
+    with pytest.raises(ValueError, match="no column 'value', only 'path', 'offset', 'record', 'end_offset'"):
+        reading.check_columns(["offset", "value"], options("a.log"))
+    with pytest.raises(ValueError, match="no column 'record', only 'path'"):
+        reading.check_columns(["record"], options("a.log", table="skipped"))
+
+
+def damaged(path):
+    """Flips a bit in every fifth block."""
+    data = bytearray(path.read_bytes())
+    for at in range(40_000, len(data), 5 * reference.BLOCK_LEN):
+        data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
+@pytest.mark.parametrize("policy", ["skip", "salvage"])
+def test_damage_has_the_same_rows_in_partitions_as_in_a_reader(path, partition_len, policy):
+    damaged(path)
+    rows, _ = rows_of(options(path, partition_len=str(partition_len), on_corruption=policy))
+    with cordwood.open(path, on_corruption=policy) as reader:
+        assert [row["record"] for row in rows] == list(reader)
+        assert 0 < len(rows) < len(RECORDS)
+
+
+@pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
+def test_the_table_of_skipped_regions_has_the_same_bytes_as_a_report(path, partition_len):
+    damaged(path)
+    rows, _ = rows_of(options(path, partition_len=str(partition_len), table="skipped"))
+    report = cordwood.verify(path)
+    by_reason = {}
+    for row in rows:
+        assert row["path"] == str(path)
+        by_reason[row["reason"]] = by_reason.get(row["reason"], 0) + row["end_offset"] - row["offset"]
+    assert by_reason == {reason.value: length for reason, length in report.len_by_reason.items()}
+    assert len(rows) >= len(report.skipped) > 5
+    assert {row["severity"] for row in rows} == {region.severity.value for region in report.skipped}
+
+
+def test_damage_raises_by_default(path):
+    damaged(path)
+    with pytest.raises(OSError, match=r"some\.log.*offset"):
+        rows_of(options(path))
+
+
+def test_more_regions_than_a_report_lists_are_an_error(path, monkeypatch):
+    damaged(path)
+    monkeypatch.setattr(reading, "_SKIPPED_MAX", len(cordwood.verify(path).skipped))
+    with pytest.raises(ValueError, match="lower partition_len"):
+        rows_of(options(path, table="skipped"))
+
+
+def test_a_numbered_log_is_one_partition(tmp_path):
+    path = tmp_path / "000007.log"
+    with cordwood.open(path, "w", dialect="rocksdb", log_number=7) as writer:
+        writer.extend(RECORDS)
+    rows, count = rows_of(options(path, partition_len="32768"))
+    assert ([row["record"] for row in rows], count) == (RECORDS, 1)
+
+
+def test_a_log_in_segments_is_one_table(tmp_path):
+    with cordwood.open(tmp_path / "log", "a", segment_len=300_000) as writer:
+        writer.extend(RECORDS)
+    rows, _ = rows_of(options(tmp_path / "log", partition_len="65536"))
+    assert [row["record"] for row in rows] == RECORDS
+
+
+def test_no_partition_has_no_rows():
+    assert list(reading.batches([], reading.RECORDS, options("a.log"))) == []
+
+
+# Decoding --------------------------------------------------------------------------------------
+
+
+def test_json_becomes_columns_of_all_logs_in_every_partition(tmp_path):
+    lines = [b'{"n": %d, "text": "x%d", "in": {"deep": [%d.5]}}' % (n, n, n) for n in range(3_000)]
+    for number in range(2):
+        with cordwood.open(tmp_path / f"{number}.log", "w") as writer:
+            writer.extend([*lines[number::2], *([b'{"late": true}'] if number else [])])
+    given = options(tmp_path, decode="json", partition_len="32768")
+    schema = reading.schema_of(given)
+    rows, count = rows_of(given)
+    assert count > 4
+    assert schema.names == ["__file__", "n", "text", "in", "late"]
+    assert sorted(row["n"] for row in rows if not row["late"]) == list(range(3_000))
+    assert [row["__file__"] for row in rows if row["late"]] == [str(tmp_path / "1.log")] or rows
+    assert next(row for row in rows if row["n"] == 7)["in"] == {"deep": [7.5]}
+
+
+def test_a_schema_chooses_the_columns_of_json(tmp_path):
+    with cordwood.open(tmp_path / "a.log", "w") as writer:
+        writer.extend([b'{"n": 1, "text": "one"}', b'{"n": 2}'])
+    given = options(tmp_path / "a.log", decode="json")
+    rows, _ = rows_of(given, {"text": pyarrow.string(), "none": pyarrow.int64()})
+    assert rows == [{"text": "one", "none": None}, {"text": None, "none": None}]
+
+
+def test_write_batches_have_the_types_that_spark_has(tmp_path):
+    plyvel = pytest.importorskip("plyvel")
+    with plyvel.DB(str(tmp_path / "db"), create_if_missing=True) as database:
+        for number in range(100):
+            database.put(b"key %d" % number, b"value")
+        shutil.copytree(tmp_path / "db", tmp_path / "copy")
+    given = options(tmp_path / "copy" / "*.log", decode="write-batch")
+    schema = reading.schema_of(given)
+    assert not any(pyarrow.types.is_uint64(data_type) for data_type in schema.types)
+    rows, _ = rows_of(given)
+    assert [row["key"] for row in rows] == [b"key %d" % number for number in range(100)]
+
+
+def test_payloads_that_depend_on_earlier_records_are_not_cut(tmp_path):
+    with cordwood.open(tmp_path / "run-1.wandb", "w", dialect="wandb") as writer:
+        writer.extend([b""] * 10_000)
+    assert len(reading.planned(options(tmp_path, partition_len="32768"))) == 3
+    assert len(reading.planned(options(tmp_path, partition_len="32768", decode="wandb-history"))) == 1
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+def batches_of(*records):
+    for record in records:
+        yield pyarrow.record_batch({"record": pyarrow.array([record], pyarrow.binary())})
+
+
+def job(folder, name="one"):
+    return writing.job_of((str(folder),), name, "leveldb")
+
+
+def records_in(folder):
+    return sorted(record for split in cordwood.plan_splits(folder, 1 << 30) for record in cordwood.open(split))
+
+
+def hidden(folder):
+    return [path.name for path in folder.parent.iterdir() if path.name.startswith(".")]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "table"
+
+
+def test_a_job_is_visible_only_after_its_commit(folder):
+    first = job(folder)
+    parts = [first.write(0, 10, batches_of(b"one", b"two")), first.write(1, 11, batches_of(b"three"))]
+    assert parts == [("00000-10.log", 2), ("00001-11.log", 1)]
+    assert not folder.exists()
+    first.commit(parts)
+    assert records_in(folder) == [b"one", b"three", b"two"]
+    assert hidden(folder) == []
+
+
+def test_a_second_job_is_appended(folder):
+    for name in ("one", "two"):
+        job(folder, name).commit([job(folder, name).write(0, 0, batches_of(name.encode()))])
+    assert records_in(folder) == [b"one", b"two"]
+
+
+def test_attempts_that_spark_does_not_count_leave_no_record(folder):
+    first = job(folder)
+    lost = first.write(0, 1, batches_of(b"one"))
+    kept = first.write(0, 2, batches_of(b"one"))
+    first.commit([kept])
+    assert lost != kept
+    assert records_in(folder) == [b"one"]
+    assert hidden(folder) == []
+
+
+def test_an_attempt_that_still_writes_when_the_job_is_committed_adds_no_record(folder):
+    def slow():
+        yield from batches_of(b"late")
+        first.commit([kept])
+
+    first = job(folder)
+    kept = first.write(0, 1, batches_of(b"one"))
+    first.write(0, 2, slow())
+    assert records_in(folder) == [b"one"]
+
+
+def test_an_attempt_that_fails_leaves_no_file(folder):
+    def failing():
+        yield from batches_of(b"one")
+        raise RuntimeError("no more")
+
+    first = job(folder)
+    with pytest.raises(RuntimeError, match="no more"):
+        first.write(0, 1, failing())
+    assert [path.name for path in Path(folder.parent).rglob("*.log")] == []
+    with pytest.raises(ValueError, match="index 0 of the column is null"):
+        first.write(0, 1, batches_of(None))
+
+
+def test_an_aborted_job_leaves_no_file(folder):
+    first = job(folder)
+    first.write(0, 1, batches_of(b"one"))
+    first.abort()
+    assert list(folder.parent.iterdir()) == []
+    first.abort()
+
+
+def test_a_job_without_a_record_adds_no_log(folder):
+    first = job(folder)
+    first.commit([first.write(0, 1, batches_of())])
+    assert list(folder.iterdir()) == []
+    assert hidden(folder) == []
+
+
+def test_a_commit_that_is_repeated_has_no_effect(folder):
+    """As when a query of a stream ends between the commit and the note of Spark that it happened."""
+    for records in ([b"one", b"two"], [b"one"]):
+        repeated = job(folder, "query-000000001")
+        repeated.commit([repeated.write(0, 1, batches_of(*records))])
+    assert records_in(folder) == [b"one", b"two"]
+    assert hidden(folder) == []
+
+
+def test_a_commit_that_was_interrupted_is_repeated_as_a_whole(folder, monkeypatch):
+    def interrupted(source, target):
+        if target.endswith("00001.log"):
+            raise OSError("interrupted")
+        rename(source, target)
+
+    first, rename = job(folder), writing.os.rename
+    parts = [first.write(number, number, batches_of(b"%d" % number)) for number in range(3)]
+    with monkeypatch.context() as patch:
+        patch.setattr(writing.os, "rename", interrupted)
+        with pytest.raises(OSError, match="interrupted"):
+            first.commit(parts)
+    assert not folder.exists()
+    again = [first.write(number, number + 10, batches_of(b"%d" % number)) for number in range(3)]
+    first.commit(again)
+    assert records_in(folder) == [b"0", b"1", b"2"]
+    assert hidden(folder) == []
+
+
+def test_a_missing_log_is_an_error_and_adds_no_record(folder):
+    first = job(folder)
+    part = first.write(0, 1, batches_of(b"one"))
+    with pytest.raises(FileNotFoundError):
+        first.commit([part, writing.Part("00001-2.log", 1)])
+    assert not folder.exists()
+
+
+def test_overwriting_replaces_the_logs_of_earlier_jobs(folder):
+    for name in ("one", "two", "three"):
+        one = job(folder, name)
+        one.commit([one.write(0, 0, batches_of(name.encode()))], overwrite=name == "three")
+    assert records_in(folder) == [b"three"]
+    assert hidden(folder) == []
+
+
+def test_overwriting_refuses_a_folder_with_other_files(folder):
+    folder.mkdir()
+    (folder / "mine.log").write_bytes(b"")
+    with pytest.raises(FileExistsError, match=r"contains mine\.log"):
+        job(folder).check_replaceable()
+    with pytest.raises(FileExistsError, match=r"contains mine\.log"):
+        job(folder).commit([], overwrite=True)
+    assert (folder / "mine.log").exists()
+
+
+def test_logs_are_written_to_one_folder_that_is_no_url():
+    for paths in (("s3://bucket/logs",), ("a", "b")):
+        with pytest.raises(ValueError, match="written to one folder"):
+            writing.job_of(paths, "one", "leveldb")
+
+
+# Streams ---------------------------------------------------------------------------------------
+
+
+def stream_of(folder, **given):
+    return options_of({"path": str(folder), **given}, is_stream=True)
+
+
+def read_batch(given, start):
+    """The records of the next batch, and the offsets after it."""
+    end = following.ends_of(given, start)
+    partitions = following.planned_between(given, start, end)
+    found = [
+        row["record"]
+        for splits in partitions
+        for batch in reading.batches(splits, reading.RECORDS, given)
+        for row in batch.to_pylist()
+    ]
+    return found, end
+
+
+@pytest.mark.parametrize("options", [{}, {"dialect": "packed"}, {"dialect": "rocksdb", "log_number": 7}])
+def test_a_log_that_grows_byte_by_byte_is_read_exactly_once(tmp_path, options):
+    whole, path = tmp_path / "whole", tmp_path / "logs" / "000007.log"
+    path.parent.mkdir()
+    with cordwood.open(whole, "w", **options) as writer:
+        writer.extend(RECORDS[:60])
+    data, step = whole.read_bytes(), random.Random(1)
+    given = stream_of(path.parent, partition_len="65536")
+    found, start, at = [], {}, 0
+    while at < len(data):
+        at += step.choice([1, 7, 1_000, 30_000, 100_000])
+        path.write_bytes(data[:at])
+        records, start = read_batch(given, start)
+        found += records
+    assert found == RECORDS[:60]
+
+
+def test_a_torn_tail_is_not_passed_and_its_record_is_returned_once_it_is_whole(tmp_path):
+    path, data = tmp_path / "a.log", reference.encode([b"one", b"two"])
+    path.write_bytes(data[:-1])
+    given = stream_of(tmp_path)
+    records, start = read_batch(given, {})
+    assert (records, start) == ([b"one"], {str(path): 10})
+    assert read_batch(given, start) == ([], start)
+    path.write_bytes(data)
+    assert read_batch(given, start) == ([b"two"], {str(path): 20})
+
+
+def test_new_files_are_read_from_their_beginning_and_others_left_out(tmp_path):
+    given, start = stream_of(tmp_path), {}
+    (tmp_path / "empty.log").write_bytes(b"")
+    (tmp_path / "notes.txt").write_bytes(b"no log\n" * 10_000)
+    for number in range(5):
+        (tmp_path / f"{number}.log").write_bytes(reference.encode([b"%d" % number]))
+        records, start = read_batch(given, start)
+        assert records == [b"%d" % number]
+    assert sorted(start) == [str(tmp_path / f"{number}.log") for number in range(5)]
+
+
+@pytest.mark.parametrize("begin", [b"PK\3\4", b"no log\n"])
+def test_a_named_file_that_is_no_log_is_an_error(tmp_path, begin):
+    (tmp_path / "file").write_bytes(begin + b"no log\n" * 10_000)
+    with pytest.raises(cordwood.CordwoodError, match=r"(?i)not a log|checksum|damage|length"):
+        read_batch(stream_of(tmp_path / "file"), {})
+
+
+def test_damage_at_the_end_of_a_log_is_an_error_and_not_waited_for_forever(tmp_path):
+    data = bytearray(reference.encode([b"one", PAYLOAD[:20_000]]))
+    data[12_000] ^= 1
+    (tmp_path / "a.log").write_bytes(data)
+    with pytest.raises(cordwood.CorruptionError):
+        read_batch(stream_of(tmp_path), {})
+
+
+def test_a_log_that_was_cut_or_replaced_is_an_error(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(reference.encode([b"one", b"two"]))
+    given = stream_of(tmp_path)
+    _, start = read_batch(given, {})
+    path.write_bytes(reference.encode([b"one"]))
+    with pytest.raises(cordwood.LogTruncatedError):
+        read_batch(given, start)
+
+
+def test_a_log_that_was_removed_keeps_its_offset(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(reference.encode([b"one"]))
+    (tmp_path / "b.log").write_bytes(reference.encode([b"two"]))
+    given = stream_of(tmp_path)
+    _, start = read_batch(given, {})
+    path.unlink()
+    assert read_batch(given, start) == ([], start)
+
+
+def test_a_log_in_segments_is_followed_across_its_files(tmp_path):
+    given, start, found = stream_of(tmp_path / "log"), {}, []
+    with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
+        for at in range(0, 100, 10):
+            writer.extend(RECORDS[at : at + 10])
+            if at == 50:
+                writer.prune_before(start[str(tmp_path / "log")])
+            records, start = read_batch(given, start)
+            found += records
+    assert found == RECORDS[:100]
+
+
+def test_damage_ends_a_stream_unless_it_is_skipped(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(reference.encode(RECORDS[:50]))
+    damaged(path)
+    with pytest.raises(cordwood.CorruptionError):
+        read_batch(stream_of(tmp_path), {})
+    given = stream_of(tmp_path, on_corruption="skip", partition_len="65536")
+    records, start = read_batch(given, {})
+    assert records == list(cordwood.open(path, on_corruption="skip"))
+    assert read_batch(given, start)[0] == []
+
+
+def test_a_url_is_not_followed():
+    with pytest.raises(ValueError, match="is a URL"):
+        following.ends_of(stream_of("memory://logs/a.log"), {})
