@@ -205,10 +205,10 @@ def test_a_pickled_index_refuses_a_file_of_another_length(tmp_path, change):
         pickle.loads(pickled).read([0])  # noqa: S301
 
 
-def test_a_pickled_index_has_eight_bytes_for_32_records(tmp_path):
+def test_a_pickled_index_has_eight_bytes_for_16_records(tmp_path):
     path = written(tmp_path / "a.log", [b"x"] * 100_000)
     before, after = (len(pickle.dumps(cordwood.index(path))) for path in (written(tmp_path / "b.log", [b"x"]), path))
-    assert after - before < 100_000 // 32 * 8 + 100
+    assert after - before < 100_000 // 16 * 8 + 100
     tracemalloc.start()
     index = cordwood.index(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 20

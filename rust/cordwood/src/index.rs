@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::reader::{Reader, Source};
 
 /// Of every so many records, the offset of the first one is kept.
-const STRIDE: u64 = 32;
+const STRIDE: u64 = 16;
 
 /// The readers that are kept open for the next calls, each with a window of 264 KiB. A system
 /// allows a process about 1,000 open files.
@@ -21,8 +21,8 @@ const IDLE_MAX: usize = 64;
 
 /// The records of logs by their indices, from 0.
 ///
-/// The logs are read once, when the index is made. It keeps 8 bytes for every 32 records, and to return
-/// a record, it reads the 32 among which it is, and verifies their checksums. In a packed log it begins
+/// The logs are read once, when the index is made. It keeps 8 bytes for every 16 records, and to return
+/// a record, it reads the 16 among which it is, and verifies their checksums. In a packed log it begins
 /// with the block of their container.
 ///
 /// Any number of threads may read at a time: each call reads at positions of its own, also in a
@@ -78,7 +78,7 @@ pub struct IndexedLog {
     pub file_len: u64,
     /// The number of records.
     pub record_count: u64,
-    /// The offset of the first of every 32 records, and that after the last record.
+    /// The offset of the first of every 16 records, and that after the last record.
     pub offsets: Vec<u64>,
 }
 
