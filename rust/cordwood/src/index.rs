@@ -215,6 +215,7 @@ impl RecordIndex {
             reader,
             index: first - first % STRIDE,
             begin: Some(range.start),
+            end: range.end,
             has_skipped: false,
         };
         for same in places.chunk_by(|&place, &next| indices[place] == indices[next]) {
@@ -347,6 +348,8 @@ struct Next<'a> {
     index: u64,
     /// Where it begins, if that is known.
     begin: Option<u64>,
+    /// The offset before which all records of this reading begin.
+    end: u64,
     /// Whether a region before it was skipped.
     has_skipped: bool,
 }
@@ -357,7 +360,9 @@ impl Next<'_> {
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
             match self.reader.step()? {
-                Step::Record(span) if self.begin.take().is_none_or(|begin| begin == span.offset) => {
+                Step::Record(span)
+                    if span.offset < self.end && self.begin.take().is_none_or(|begin| begin == span.offset) =>
+                {
                     self.index += 1;
                     return Ok(span);
                 }

@@ -246,12 +246,12 @@ impl<S: SeekSource> Reader<S> {
         Ok(())
     }
 
-    /// [`seek`](Self::seek) to the beginning of a range, after whose end no event is returned from now
-    /// on, and no more bytes are read than the last record needs.
+    /// [`seek`](Self::seek) to the beginning of a range, of which no more bytes are read at once. The
+    /// caller stops at its end: the decoder finds runs of records only where it may read the whole block.
     pub(crate) fn seek_range(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.options.end = Some(range.end);
         self.seek(range.start)?;
-        self.decoder.set_end(range.end);
+        self.decoder.set_end(u64::MAX);
         Ok(())
     }
 
