@@ -624,7 +624,9 @@ class Report(NamedTuple):
 
         Torn tails do not count.
         """
-        return Severity.CORRUPTION not in self.len_by_severity and not self.repaired
+        # A region may be empty, such as one of `Reason.GROWN_SEGMENT`.
+        is_damaged = any(Reason(reason).severity is Severity.CORRUPTION for reason in self.len_by_reason)
+        return not is_damaged and not self.repaired
 
     @property
     def skipped_len(self) -> int:
@@ -700,6 +702,7 @@ class Stat(NamedTuple):
         zeros_inside_len: Bytes of zeros that a record follows: space that was never written, padding, or lost data.
         other_log_number: The number of another log, if the whole file belongs to that log; else `None`: as
             `Report.other_log_number`.
+        ok: Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count.
         path: The path, the URL, or the `name` of an object with `read_range`; else `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -737,6 +740,7 @@ class Stat(NamedTuple):
     damaged_len: int = 0
     zeros_inside_len: int = 0
     other_log_number: int | None = None
+    ok: bool = True
     path: str | None = None
 
     @property

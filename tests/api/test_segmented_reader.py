@@ -123,6 +123,16 @@ def test_a_missing_file_is_damage_between_two_files(orders, policy, caplog):
         assert not reader.ok
 
 
+def test_a_file_that_is_too_long_is_damage_that_covers_no_byte(orders):
+    folder, records = orders
+    with (folder / names_in(folder)[0]).open("ab") as file:
+        file.write(b"?")
+    report, stat = cordwood.verify(folder), cordwood.stat(folder)
+    assert (report.ok, report.len_by_reason, report.damaged_len) == (False, {"grown_segment": 0}, 0)
+    assert (stat.ok, stat.damaged_len) == (False, 0)
+    assert report.record_count == stat.record_count == len(records)
+
+
 def test_a_reader_that_seeks_to_the_end_of_the_log_or_beyond_reads_the_files_begun_since(orders):
     folder, records = orders
     with cordwood.open(folder) as reader:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cordwood import _native
 from cordwood._splits import Split, part_of
+from cordwood.types import Report
 
 if TYPE_CHECKING:
     from cordwood._inputs.each import Progress, Read
@@ -91,9 +92,9 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
 
 def _is_ok(name: str | Split, result: Any) -> bool:
-    """Whether a `Report` says that its log has no fault, or a `Stat` or a `LogMap` says that it is not damaged."""
-    if not hasattr(result, "ok"):
-        return not result.damaged_len
+    """Whether a `Report` or a `Stat` says that its log has no fault, or a `LogMap` says that it is not damaged."""
+    if not isinstance(result, Report):
+        return getattr(result, "ok", not result.damaged_len)
     # A split after the beginning may contain only an older log.
     is_beginning = isinstance(name, str) or not name.start
     return result.ok and not (is_beginning and result.other_log_number is not None)

@@ -85,12 +85,12 @@ def run(options: argparse.Namespace) -> Status:
         else:
             _print_text(file.name, stat)
         tally.add_sums(stat)
-        tally.count(Status.DAMAGE if stat.damaged_len else Status.CLEAN)
+        tally.count(Status.CLEAN if stat.ok else Status.DAMAGE)
     return tally.print_totals()
 
 
 def _print_json(name: str, stat: cordwood.Stat) -> None:
-    names = ("dialect", "compression", "log_number", "other_log_number", *COUNTS)
+    names = ("ok", "dialect", "compression", "log_number", "other_log_number", *COUNTS)
     counts = {name: getattr(stat, name) for name in names}
     print_json({"source": source_name(name), **counts, "outcome": stat.outcome._asdict()})
 
@@ -104,7 +104,7 @@ def _print_text(name: str, stat: cordwood.Stat) -> None:
     else:
         size = f"{quantity(stat.file_len, 'byte')} in {quantity(stat.block_count or 0, 'block')}"
     zeros = zeros_at_end(stat.outcome, has_records=stat.record_count > 0)
-    state = state_of_log(stat.outcome, zeros, ok=not stat.damaged_len, has_zeros_inside=stat.zeros_inside_len > 0)
+    state = state_of_log(stat.outcome, zeros, ok=stat.ok, has_zeros_inside=stat.zeros_inside_len > 0)
     print(f"{display_name(name)}: {state}, {format_text(stat.dialect, stat.compression)}, {size}")
     lengths = ""
     if stat.record_len_mean is not None:

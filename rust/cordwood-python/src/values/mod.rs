@@ -411,6 +411,7 @@ named_tuple!("cordwood.types", "Stat", |this: Stat, py| {
         stat.damaged_len,
         stat.zeros_inside_len(),
         stat.other_log_number,
+        stat.is_ok(),
         this.path.as_deref().map(Path::as_os_str),
     ]
 });

@@ -71,6 +71,8 @@ pub struct Stat {
     /// The number of another log, if the whole file belongs to it: see
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
+    /// Whether there is a region of [`Severity::Corruption`]. It may be empty.
+    is_damaged: bool,
     /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,
     last_zeros: LastZeros,
@@ -104,6 +106,7 @@ impl Stat {
             file_len: None,
             end: End::Clean { offset: 0 },
             other_log_number: None,
+            is_damaged: false,
             torn_len: 0,
             last_zeros: LastZeros::default(),
             zeros_len: 0,
@@ -138,11 +141,17 @@ impl Stat {
             file_len: next.file_len.or(self.file_len),
             end,
             other_log_number: self.other_log_number,
+            is_damaged: self.is_damaged || next.is_damaged,
             torn_len: self.torn_len + next.torn_len,
             last_zeros: self.last_zeros,
             zeros_len: self.zeros_len + next.zeros_len,
             last_zeros_len: next.last_zeros_len + if next.record_count == 0 { self.last_zeros_len } else { 0 },
         }
+    }
+
+    /// Whether no damage was found, as [`Report::is_ok`](super::Report::is_ok).
+    pub fn is_ok(&self) -> bool {
+        !self.is_damaged
     }
 
     /// Counts the record that `reader` returned last.
@@ -269,7 +278,10 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 match region.reason.severity() {
                     Severity::Info => {}
                     Severity::TornTail => stat.torn_len += region.len(),
-                    Severity::Corruption => stat.damaged_len += region.len(),
+                    Severity::Corruption => {
+                        stat.damaged_len += region.len();
+                        stat.is_damaged = true;
+                    }
                 }
                 (region.begin, region.end)
             }
