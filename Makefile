@@ -32,7 +32,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory fuzz fmt clean
+.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines conformance survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -53,7 +53,6 @@ SIDEBAR = {
         "guides/forensics",
         "guides/tables",
         "guides/databases",
-        "guides/training",
         "guides/troubleshooting",
         "guides/which-log",
     ],

@@ -17,7 +17,7 @@ TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-pc-window
 
 def metadata(target: str) -> dict:
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def linked(found: dict) -> dict[str, dict]:

@@ -90,7 +90,7 @@ def check_wheel(wheel: Path, tag: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         info = f"cordwood-{VERSION}.dist-info"
-        strange = [name for name in names if not name.startswith(("cordwood/", f"{info}/"))]
+        strange = [name for name in names if not name.startswith(("cordwood/", "pyspark_cordwood/", f"{info}/"))]
         check(not strange, f"{wheel.name} has {strange}")
         for name in ("LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY"):
             check(f"{info}/licenses/{name}" in names, f"{wheel.name} has no {name}")
