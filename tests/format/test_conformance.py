@@ -70,6 +70,14 @@ def test_the_tables_for_implementers_are_those_of_the_page_about_reading():
     assert len(implement) == 8 + 3 + 11
 
 
+def test_an_answer_without_records_or_without_the_written_file_is_a_difference(tmp_path):
+    case = next(case for case in CASES if "written" in case)
+    found = {task.policy: suite.differences(task, {}) for task in suite.tasks_of(case, tmp_path)}
+    assert found.pop("write") == ["content: none"]
+    assert set(found) == set(case["expected"])
+    assert all(differences == ["records: none"] for differences in found.values())
+
+
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
 @pytest.mark.parametrize("runner", [cordwood_python, pure_python], ids=["cordwood", "reference"])
 def test_the_answers_are_those_of_the_case(runner, case, tmp_path, no_log):
