@@ -100,7 +100,8 @@ def prepare(_app, page: str, text: list[str]) -> None:
 # that Python makes of others at run time are those of the stub, which have the signatures.
 SOURCES = ROOT / "target" / "docs-sources" / "cordwood"
 shutil.rmtree(SOURCES, ignore_errors=True)
-shutil.copytree(ROOT / "python" / "cordwood", SOURCES, ignore=shutil.ignore_patterns("cli", "__main__.py", "*.so"))
+PRIVATE = shutil.ignore_patterns("cli", "_spark", "__main__.py", "*.so")
+shutil.copytree(ROOT / "python" / "cordwood", SOURCES, ignore=PRIVATE)
 
 
 def replace(name: str, pattern: str, by: str) -> None:
