@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+from uuid import uuid4
 
 import pytest
 
@@ -211,6 +212,8 @@ def start(spark, source, target, checkpoint):
     return (
         stream.writeStream.format("cordwood")
         .option("checkpointLocation", str(checkpoint))
+        # Another one for each query: Spark may still know the last one's.
+        .queryName(str(uuid4()))
         .trigger(processingTime="0 seconds")
         .start(str(target))
     )

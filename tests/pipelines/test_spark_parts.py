@@ -379,6 +379,14 @@ def test_a_missing_log_is_an_error_and_adds_no_record(folder):
     assert not folder.exists()
 
 
+def test_a_commit_waits_until_the_names_of_its_folders_are_on_the_disk(folder, monkeypatch):
+    first, synced = job(folder), []
+    part = first.write(0, 1, batches_of(b"one"))
+    monkeypatch.setattr(writing, "_sync", synced.append)
+    first.commit([part])
+    assert {str(folder), str(folder.parent)} <= set(synced)
+
+
 def test_overwriting_replaces_the_logs_of_earlier_jobs(folder):
     for name in ("one", "two", "three"):
         one = job(folder, name)
@@ -397,10 +405,52 @@ def test_overwriting_refuses_a_folder_with_other_files(folder):
     assert (folder / "mine.log").exists()
 
 
+@pytest.mark.parametrize("name", ["part-00000.parquet", "part-two/mine.txt"])
+def test_overwriting_refuses_files_that_only_have_such_a_name(folder, name):
+    """The files of Spark's own formats are named `part-...`, too."""
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_bytes(b"mine")
+    with pytest.raises(FileExistsError, match="contains part-"):
+        job(folder).commit([], overwrite=True)
+    assert (folder / name).read_bytes() == b"mine"
+
+
+def test_the_old_logs_are_the_target_again_if_the_new_ones_cannot_be(folder, monkeypatch):
+    def refused(source, target):
+        if source.endswith(".new"):
+            raise OSError("refused")
+        rename(source, target)
+
+    first, second, rename = job(folder), job(folder, "two"), writing.os.rename
+    first.commit([first.write(0, 0, batches_of(b"old"))])
+    part = second.write(0, 0, batches_of(b"new"))
+    monkeypatch.setattr(writing.os, "rename", refused)
+    with pytest.raises(OSError, match="refused"):
+        second.commit([part], overwrite=True)
+    second.abort()
+    assert records_in(folder) == [b"old"]
+    assert hidden(folder) == []
+
+
+def test_a_file_and_a_log_in_segments_are_no_target(tmp_path):
+    (tmp_path / "a.log").write_bytes(reference.encode([b"one"]))
+    with pytest.raises(ValueError, match="is not a folder"):
+        job(tmp_path / "a.log")
+    with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
+        writer.append(b"one")
+    with pytest.raises(ValueError, match="is a log in segments"):
+        job(tmp_path / "log")
+
+
 def test_logs_are_written_to_one_folder_that_is_no_url():
     for paths in (("s3://bucket/logs",), ("a", "b")):
         with pytest.raises(ValueError, match="written to one folder"):
             writing.job_of(paths, "one", "leveldb")
+
+
+def test_spark_passes_its_own_options_on():
+    own = {"path": "out", "checkpointlocation": "checkpoint", "queryname": "copy"}
+    assert dialect_of({**own, "dialect": "packed"}) == "packed"
 
 
 # Streams ---------------------------------------------------------------------------------------
@@ -438,6 +488,17 @@ def test_a_log_that_grows_byte_by_byte_is_read_exactly_once(tmp_path, options):
         records, start = read_batch(given, start)
         found += records
     assert found == RECORDS[:60]
+
+
+@pytest.mark.parametrize("given", [{"dialect": "auto"}, {"log_number": "7"}, {"dialect": "rocksdb", "log_number": "7"}])
+def test_a_log_with_a_number_is_not_cut_in_a_stream_however_its_format_is_named(tmp_path, given):
+    path = tmp_path / "000007.log"
+    with cordwood.open(path, "w", dialect="rocksdb", log_number=7) as writer:
+        writer.extend(RECORDS[:60])
+    options, end = stream_of(tmp_path, partition_len="32768", **given), {str(path): path.stat().st_size}
+    [[split]] = following.planned_between(options, {}, end)
+    assert (split.start, split.end, split.log_number) == (0, end[str(path)], 7)
+    assert read_batch(options, {}) == (RECORDS[:60], end)
 
 
 def test_a_torn_tail_is_not_passed_and_its_record_is_returned_once_it_is_whole(tmp_path):

@@ -6,13 +6,14 @@ import os
 import time
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 from cordwood._inputs.files import named_files
 from cordwood._native import NUMBERED_DIALECTS, Follower, detect
 from cordwood._spark.options import Options
 from cordwood._splits import Split, group_splits
 from cordwood.errors import DialectError
-from cordwood.types import BLOCK_LEN, LogFormat, WaitReason
+from cordwood.types import BLOCK_LEN, WaitReason
 
 
 def ends_of(options: Options, start: Mapping[str, int]) -> dict[str, int]:
@@ -76,12 +77,15 @@ def planned_between(options: Options, start: Mapping[str, int], end: Mapping[str
         begin = start.get(path, 0)
         if begin >= last:
             continue
-        log = LogFormat(**options.log) if "dialect" in options.log else detect(path, **options.log)
-        dialect = log and log.dialect
+        given = {name: value for name, value in options.log.items() if value != "auto"}
+        log = None if "dialect" in given else detect(path)
+        own: dict[str, Any] = (log._asdict() if log else {}) | given
         # As in `plan_splits`: parts begin with a block, and a log with numbers has one.
-        step = last if dialect in NUMBERED_DIALECTS else options.partition_len - options.partition_len % BLOCK_LEN
+        step = (
+            last
+            if own.get("dialect") in NUMBERED_DIALECTS
+            else options.partition_len - options.partition_len % BLOCK_LEN
+        )
         cuts = [begin, *range(begin - begin % step + step, last, step), last]
-        splits += [
-            Split(path, *part, dialect, log and log.log_number, log and log.compression) for part in pairwise(cuts)
-        ]
+        splits += [Split(path, *part, **own) for part in pairwise(cuts)]
     return group_splits(splits, options.partition_len)

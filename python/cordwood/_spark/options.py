@@ -115,7 +115,7 @@ def _partition_len(text: str) -> int:
     return length
 
 
-_OF_SPARK = {"path", "paths", "checkpointlocation"}
+_OF_SPARK = {"path", "paths", "checkpointlocation", "queryname"}
 _LOG: dict[str, Callable[[str], Any]] = {"dialect": str, "log_number": int, "compression": str}
 _READ: dict[str, Callable[[str], Any]] = {
     "table": _one_of("records", "skipped"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from cordwood._inputs.destinations import check_new_folder
 from cordwood._native import Writer
 from cordwood.typing import DialectName
 
@@ -93,10 +96,11 @@ class Job(NamedTuple):
         Raises:
             FileExistsError: It contains another file.
         """
-        for name in os.listdir(self.target) if os.path.isdir(self.target) else ():
-            if not name.startswith(PREFIX):
+        for name in os.listdir(self.target) if os.path.exists(self.target) else ():
+            if not _is_of_job(os.path.join(self.target, name)):
                 raise FileExistsError(
-                    f"{self.target} contains {name}, which no job of Spark wrote: remove it, or name another folder"
+                    f"{self.target} contains {name}, which is not a folder of logs that a job of Spark wrote: remove "
+                    "it, or name another folder"
                 )
 
     def _add(self, made: str, target: str) -> None:
@@ -104,6 +108,8 @@ class Job(NamedTuple):
         if os.listdir(made):
             os.rename(made, target)
             _sync(self.target)
+            # The target may be new.
+            _sync(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
         """Puts a new folder in the place of the target. Between the two renames, there is none."""
@@ -111,7 +117,13 @@ class Job(NamedTuple):
         if os.path.exists(self.target):
             self.check_replaceable()
             os.rename(self.target, old)
-        os.rename(made, self.target)
+        try:
+            os.rename(made, self.target)
+        except BaseException:
+            # The old logs are the target again, unless another program has made one meanwhile.
+            with suppress(OSError):
+                os.rename(old, self.target)
+            raise
         _sync(os.path.dirname(self.target))
         shutil.rmtree(old, ignore_errors=True)
 
@@ -123,16 +135,29 @@ class Job(NamedTuple):
 PREFIX = "part-"
 """How the names of the folders of jobs begin."""
 
+_LOG_NAME = re.compile(r"\d{5,}\.log")
+
+
+def _is_of_job(path: str) -> bool:
+    """Whether a path is a folder that a job has added. Other programs also write files named `part-...`."""
+    return (
+        os.path.basename(path).startswith(PREFIX)
+        and os.path.isdir(path)
+        and all(map(_LOG_NAME.fullmatch, os.listdir(path)))
+    )
+
 
 def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """The job with this name that writes to the only one of these paths.
 
     Raises:
-        ValueError: It is a URL, or there are several paths.
+        ValueError: It is a URL, a file or a log in segments, or there are several paths.
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one folder that all workers see, not to {', '.join(paths)}")
-    return Job(os.path.abspath(paths[0]), PREFIX + name, dialect)
+    target = os.path.abspath(paths[0])
+    check_new_folder(target, ())
+    return Job(target, PREFIX + name, dialect)
 
 
 def _sync(folder: str) -> None:
