@@ -379,12 +379,14 @@ def test_a_missing_log_is_an_error_and_adds_no_record(folder):
     assert not folder.exists()
 
 
-def test_a_commit_waits_until_the_names_of_its_folders_are_on_the_disk(folder, monkeypatch):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_commit_waits_until_the_names_of_its_folders_are_on_the_disk(folder, monkeypatch, overwrite):
     first, synced = job(folder), []
     part = first.write(0, 1, batches_of(b"one"))
-    monkeypatch.setattr(writing, "_sync", synced.append)
-    first.commit([part])
-    assert {str(folder), str(folder.parent)} <= set(synced)
+    # A folder keeps its identity when it is renamed.
+    monkeypatch.setattr(writing, "_sync", lambda path: synced.append(Path(path).stat().st_ino))
+    first.commit([part], overwrite=overwrite)
+    assert {path.stat().st_ino for path in (folder / "part-one", folder, folder.parent)} <= set(synced)
 
 
 def test_overwriting_replaces_the_logs_of_earlier_jobs(folder):

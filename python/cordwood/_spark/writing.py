@@ -113,6 +113,7 @@ class Job(NamedTuple):
 
     def _put(self, made: str) -> None:
         """Puts a new folder in the place of the target. Between the two renames, there is none."""
+        _sync(made)
         old = self._hidden("old")
         if os.path.exists(self.target):
             self.check_replaceable()
