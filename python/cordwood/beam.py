@@ -362,6 +362,8 @@ class ReadAllFromLog(PTransform):
         super().__init__()
         if on_corruption not in {"raise", "skip", "salvage"}:
             raise ValueError(f"on_corruption must be 'raise', 'skip' or 'salvage', not {on_corruption!r}")
+        if as_batches not in (True, False, "arrow"):
+            raise ValueError(f"as_batches must be True, False or 'arrow', not {as_batches!r}")
         options: dict[str, Any] = {
             "bundle_len": desired_bundle_size,
             "bundle_len_min": min_bundle_size,

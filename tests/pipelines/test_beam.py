@@ -265,6 +265,11 @@ def test_the_policy_stop_is_refused():
         ReadAllFromLog(on_corruption="stop")
 
 
+def test_batches_of_an_unknown_kind_are_refused():
+    with pytest.raises(ValueError, match="as_batches must be True, False or 'arrow', not 'Arrow'"):
+        ReadAllFromLog(as_batches="Arrow")
+
+
 def test_a_log_number_is_that_of_the_name(tmp_path):
     """All of the file is left over from another log."""
     path = write(tmp_path / "old", random_records(5, 10), dialect="rocksdb", log_number=7)
