@@ -101,7 +101,8 @@ pub enum ErrorKind {
     /// record does not begin where it did.
     #[non_exhaustive]
     Changed {
-        /// The file offset after which the records are others; `None` if only the length is known.
+        /// The file offset before which the records are not the same; `None` if only the length is
+        /// known.
         offset: Option<u64>,
         /// The length of the file in bytes when it was indexed.
         indexed_len: u64,

@@ -158,7 +158,8 @@ impl RecordIndex {
     /// * The error of `each`, which ends the reading.
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or an index is not less than
     ///   [`len`](Self::len).
-    /// * [`ErrorKind::Changed`] if a log has changed since it was indexed.
+    /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Do not use the records that
+    ///   `each` has got by then: unless damage is an error, they may be others.
     /// * As [`Reader::next_event`].
     pub fn read<E: From<Error>>(
         &self,

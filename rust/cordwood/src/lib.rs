@@ -31,8 +31,8 @@
 //!
 //! [`LogFile`] documents which records survive a crash; a [`SegmentedLog`] is one in several files,
 //! of which the oldest can be removed. [`Reader::seek`] moves to a record, a [`RecordIndex`] returns
-//! records by their indices, and a [`Follower`] reads a log while it is being written. Without a file on disk, use [`Writer`],
-//! [`Reader::new`] and [`Reader::from_slice`].
+//! records by their indices, and a [`Follower`] reads a log while it is being written. Without a
+//! file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
 //!
 //! # Damage
 //!

@@ -385,6 +385,12 @@ fn a_record_that_was_damaged_since_is_an_error_under_each_policy() {
                         }
                     }
                 }
+                // Together, they are read on from one to the next, over several strides.
+                let indices: Vec<u64> = (0..written.len() as u64).step_by(3).collect();
+                if let Ok(found) = all(&index, &indices) {
+                    let same = |(&at, record): (&u64, &Vec<u8>)| written[at as usize] == *record;
+                    assert!(indices.iter().zip(&found).all(same), "{policy:?}");
+                }
             }
             assert!(failed > 30, "{policy:?}: {failed}");
         }

@@ -1,4 +1,5 @@
-//! Batches of records and of entities, for everything that reads Arrow; and records from everything that exports it.
+//! Batches of records and of entities, for everything that reads Arrow; and records from everything
+//! that exports it.
 
 mod c_data;
 pub(crate) mod columns;
