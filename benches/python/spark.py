@@ -3,8 +3,8 @@
     .venv/spark/bin/python benches/python/spark.py [--files N] [--each N] [--rounds N]
 
 `make test-engines` makes that environment. Both make the rows `(path, record)`, and Spark counts them and sums the
-lengths of the records. The figures are wall-clock seconds of jobs in one session: the two take turns, after one round
-that is not counted, and the answers are checked.
+lengths of the records; each log is one task. The figures are wall-clock seconds of jobs in one session: the two take
+turns, after one round that is not counted, and the answers are checked.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def written(folder: Path, files: int, each: int) -> tuple[int, int]:
 
 
 def ours(spark: SparkSession, folder: str) -> Any:
-    logs = spark.read.format("cordwood").schema("path STRING, record BINARY").option("partition_len", 16 << 20)
+    logs = spark.read.format("cordwood").schema("path STRING, record BINARY").option("partition_len", 64 << 20)
     return logs.load(folder)
 
 
