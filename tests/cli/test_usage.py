@@ -83,13 +83,14 @@ def test_a_log_for_which_there_is_not_enough_memory(arguments, out, err, tmp_pat
 
 def test_a_lack_of_memory_in_pyarrow_is_not_a_misfit(monkeypatch, tmp_path, capfd):
     pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
     with cordwood.open(tmp_path / "log", "x") as writer:
         writer.append(b"record")
 
     def refuse(*_):
         raise pyarrow.lib.ArrowMemoryError("malloc of size 6 failed")
 
-    monkeypatch.setattr(pyarrow, "array", refuse)
+    monkeypatch.setattr(parquet.ParquetWriter, "write_batch", refuse)
     assert main(["convert", str(tmp_path / "log"), str(tmp_path / "table.parquet")]) == 1
     assert capfd.readouterr().err == "cordwood: not enough memory\n"
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
