@@ -74,7 +74,7 @@ class Logs:
         self._options = options
         self._form = form
         names_file = FILE in (options.columns or ())
-        self.origins = [self.origin, FILE] if self.origin == "run_id" and names_file else [self.origin]
+        self.origins: list[str] = [self.origin, FILE] if self.origin == "run_id" and names_file else [self.origin]
         self.selection: Selection = selection_of(options, self.origins)
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
