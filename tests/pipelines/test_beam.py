@@ -344,7 +344,7 @@ def test_a_bundle_that_is_tried_again_leaves_no_record_twice(tmp_path, monkeypat
 
 
 KILLED = """
-import os, signal, sys
+import os, signal, sys, threading
 from cordwood.beam import _Sink
 sink = _Sink(sys.argv[1], ".log", 0, None)
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
@@ -355,7 +355,10 @@ if sys.argv[2] == "write":
     writer.temp_handle[1].flush()
     kill()
 rename = os.rename
+# Beam renames files in several threads.
+first = threading.Lock()
 def rename_then_kill(*paths):
+    first.acquire()
     rename(*paths)
     kill()
 os.rename = rename_then_kill
