@@ -384,7 +384,7 @@ def test_a_commit_waits_until_the_names_of_its_folders_are_on_the_disk(folder, m
     first, synced = job(folder), []
     part = first.write(0, 1, batches_of(b"one"))
     # A folder keeps its identity when it is renamed.
-    monkeypatch.setattr(writing, "_sync", lambda path: synced.append(Path(path).stat().st_ino))
+    monkeypatch.setattr(writing, "sync_names", lambda path: synced.append(Path(path).stat().st_ino))
     first.commit([part], overwrite=overwrite)
     assert {path.stat().st_ino for path in (folder / "part-one", folder, folder.parent)} <= set(synced)
 

@@ -94,13 +94,18 @@ def new_folders() -> Generator[Callable[[str, str], None]]:
 
 def sync_folder(path: str) -> None:
     """Syncs the name of a file, whose content is already on the disk."""
+    sync_names(os.path.dirname(os.path.realpath(path)))
+
+
+def sync_names(folder: str) -> None:
+    """Syncs the names in a folder."""
     # On Windows, a folder cannot be opened.
     if os.name == "posix":
-        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(descriptor)
         except OSError as error:
-            error.filename = path
+            error.filename = folder
             raise
         finally:
-            os.close(folder)
+            os.close(descriptor)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from cordwood._inputs.destinations import check_new_folder
+from cordwood._inputs.destinations import check_new_folder, sync_names
 from cordwood._native import Writer
 from cordwood.typing import DialectName
 
@@ -78,7 +78,7 @@ class Job(NamedTuple):
             os.makedirs(logs)
             for number, part in enumerate(part for part in parts if part.record_count):
                 os.rename(os.path.join(self._hidden("tasks"), part.name), os.path.join(logs, f"{number:05}.log"))
-            _sync(logs)
+            sync_names(logs)
             if overwrite:
                 self._put(made)
             else:
@@ -107,13 +107,13 @@ class Job(NamedTuple):
         os.makedirs(self.target, exist_ok=True)
         if os.listdir(made):
             os.rename(made, target)
-            _sync(self.target)
+            sync_names(self.target)
             # The target may be new.
-            _sync(os.path.dirname(self.target))
+            sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
         """Puts a new folder in the place of the target. Between the two renames, there is none."""
-        _sync(made)
+        sync_names(made)
         old = self._hidden("old")
         if os.path.exists(self.target):
             self.check_replaceable()
@@ -125,7 +125,7 @@ class Job(NamedTuple):
             with suppress(OSError):
                 os.rename(old, self.target)
             raise
-        _sync(os.path.dirname(self.target))
+        sync_names(os.path.dirname(self.target))
         shutil.rmtree(old, ignore_errors=True)
 
     def _hidden(self, use: str) -> str:
@@ -159,14 +159,3 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     target = os.path.abspath(paths[0])
     check_new_folder(target, ())
     return Job(target, PREFIX + name, dialect)
-
-
-def _sync(folder: str) -> None:
-    """Waits until the names in a folder are on the disk."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
