@@ -12,7 +12,7 @@ from typing import Any
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.files import Input, expand, is_of_export, is_stream, len_on_disk, may_be_of_exports
 from cordwood._native import Reader, decode_wandb, verify
-from cordwood._summary import summary_of_report
+from cordwood._summary import summary_of
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Export, Info, OutcomeKind, Report, Run
 
@@ -90,7 +90,7 @@ class Content:
 
         # It reads the log again, which can fail: all sums come after it.
         payload = self._payload(path, report)
-        summary = summary_of_report(report)
+        summary = summary_of(report)
         if summary.has_no_dialect:
             self.undetected.append(path)
         if payload:

@@ -7,23 +7,13 @@ from typing import NamedTuple
 
 from cordwood._native import Reader, left_out_count
 from cordwood._text import quantity
-from cordwood.types import (
-    BLOCK_LEN,
-    FragmentPart,
-    LogFormat,
-    Outcome,
-    OutcomeKind,
-    Reason,
-    Report,
-    SkippedRegion,
-    Stat,
-)
+from cordwood.types import BLOCK_LEN, FragmentPart, LogFormat, Outcome, OutcomeKind, Reason, Report, SkippedRegion
 
 _HEADER_LEN_MIN = 7
 """No record is shorter than the shortest header. Between two regions, fewer bytes are the trailer of a block."""
 
 
-def zeros_inside(regions: Sequence[SkippedRegion], end: int) -> list[SkippedRegion]:
+def _zeros_inside(regions: Sequence[SkippedRegion], end: int) -> list[SkippedRegion]:
     """The zeros, among the regions skipped up to the file offset `end`, that a record follows."""
     found: list[SkippedRegion] = []
     has_record = False
@@ -73,7 +63,6 @@ def zeros_at_end(end: Outcome, *, has_records: bool) -> ZerosAtEnd | None:
 class LogSummary(NamedTuple):
     """The findings in a log."""
 
-    log: LogFormat
     end: Outcome
     ok: bool
     """Whether there is no damage."""
@@ -88,6 +77,7 @@ class LogSummary(NamedTuple):
     zeros_inside: Sequence[SkippedRegion]
     """The listed regions of zeros that a record follows."""
     zeros_at_end: ZerosAtEnd | None
+    log_number: int | None
     other_log_number: int | None
     """The number of another log, if the whole file belongs to that."""
     has_no_dialect: bool
@@ -105,29 +95,24 @@ class LogSummary(NamedTuple):
         return self.is_torn or bool(self.zeros_inside) or has_zeros
 
 
-def summary_of_report(report: Report) -> LogSummary:
-    """The summary of a report."""
-    return _summary(report, report.record_count, 0)
-
-
-def summary_of_reader(reader: Reader, record_count: int) -> LogSummary:
-    """The summary of a reader of `reader_of`, which has returned this many records."""
-    return _summary(reader, record_count, left_out_count(reader))
-
-
-def _summary(read: Report | Reader, record_count: int, left_out_count: int) -> LogSummary:
+def summary_of(read: Report | Reader, record_count: int | None = None) -> LogSummary:
+    """The summary of a report, or of a reader of `reader_of`, which has returned this many records."""
+    if isinstance(read, Report):
+        record_count, left_out = read.record_count, 0
+    else:
+        record_count, left_out = record_count or 0, left_out_count(read)
     regions, end, ok = read.skipped, read.outcome, read.ok
-    has_records = record_count + left_out_count > 0
+    has_records = record_count + left_out > 0
     return LogSummary(
-        log=format_of(read),
         end=end,
         ok=ok,
         record_count=record_count,
-        left_out_count=left_out_count,
+        left_out_count=left_out,
         regions=regions,
         skipped_len=read.skipped_len,
-        zeros_inside=zeros_inside(regions, end.offset),
+        zeros_inside=_zeros_inside(regions, end.offset),
         zeros_at_end=zeros_at_end(end, has_records=has_records),
+        log_number=read.log_number,
         other_log_number=read.other_log_number,
         has_no_dialect=not (ok or has_records or read.dialect_known or _shows_flip(regions)),
     )
@@ -143,6 +128,6 @@ def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
     return any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
 
 
-def format_of(read: Reader | Report | Stat) -> LogFormat:
+def format_of(report: Report) -> LogFormat:
     """Which log was read."""
-    return LogFormat(read.dialect, read.log_number, read.compression)
+    return LogFormat(report.dialect, report.log_number, report.compression)

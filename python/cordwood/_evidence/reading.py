@@ -20,7 +20,7 @@ from cordwood._map.drawing import picture_of
 from cordwood._map.svg import FRAGMENTS_MAX, document
 from cordwood._native import Reader, verify
 from cordwood._remote import own_path
-from cordwood._summary import format_of, summary_of_report
+from cordwood._summary import format_of, summary_of
 from cordwood._tables.decoders import write_batches
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
@@ -117,7 +117,7 @@ def rank(report: Report) -> int:
     """0 for a damaged log, or one of which all belongs to another log; 1 for an incomplete one; 2 for a whole one."""
     if not report.ok or report.other_log_number is not None:
         return 0
-    return 1 if summary_of_report(report).is_incomplete else 2
+    return 1 if summary_of(report).is_incomplete else 2
 
 
 def utc(time_ns: int) -> str | None:

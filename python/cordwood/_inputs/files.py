@@ -102,6 +102,27 @@ def len_on_disk(path: str) -> int:
     return sum(length for _, length in segments) if segments else os.path.getsize(path)
 
 
+def sha256_of(name: str, length: int | None, progress: Callable[[int], object] = lambda _: None) -> str | None:
+    """The SHA-256 of the first `length` bytes of a file. `None` if it is not a regular file, or has become shorter.
+
+    After each read, `progress` is called with 0.
+    """
+    if length is None or name == "-" or not os.path.isfile(name):
+        return None
+    import hashlib
+
+    digest = hashlib.sha256()
+    with open(name, "rb", buffering=0) as file:
+        while length > 0:
+            piece = file.read(min(length, 1 << 20))
+            if not piece:
+                return None
+            progress(0)
+            digest.update(piece)
+            length -= len(piece)
+    return digest.hexdigest()
+
+
 def first_offset(name: str) -> int:
     """Where a log begins: not at 0 if it is in segments, and the first ones were pruned."""
     return next((offset for offset, _ in segments_in(name)), 0)

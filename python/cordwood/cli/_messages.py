@@ -30,6 +30,11 @@ class Status(IntEnum):
     """The reader of stdout has closed it, as a shell reports it."""
 
 
+def worst(*statuses: Status) -> Status:
+    """The worst of these statuses: a failure is worse than damage."""
+    return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
+
+
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
     """A failure that is not an error of the operating system or of a log; the message is complete."""
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import cordwood
 from cordwood._inputs.destinations import destinations, new_folders, sync_folder
-from cordwood._inputs.files import Input, identity_of, len_on_disk
+from cordwood._inputs.files import Input, identity_of, len_on_disk, sha256_of
 from cordwood._inputs.kind import may_be_log
-from cordwood.cli._messages import SourceFailure, Status
+from cordwood._summary import summary_of
+from cordwood._text import escaped
+from cordwood.cli._messages import SourceFailure, Status, complain, source_name
 from cordwood.cli._new_files import check_destination, unfinished
 from cordwood.cli._options import add_source_arguments
+from cordwood.cli._output import print_json
 from cordwood.cli._reopenable import is_stream
-from cordwood.cli._reports import sha256_of
+from cordwood.cli._reports import print_report
 from cordwood.cli._sources import ProgressBar, Tally, for_each_source, inputs_of
+
+Copy: TypeAlias = Callable[[Input, str, Callable[[int], object]], cordwood.Report]
+"""Writes a new log of a source to a path, and reports its progress."""
 
 
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,89 +38,121 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-Copy: TypeAlias = Callable[[str, Callable[[int], object]], cordwood.Report]
-"""Writes a new log to a path. It reports its progress to its second argument."""
+def write_each(
+    options: argparse.Namespace,
+    copy: Copy,
+    *,
+    wrote: Callable[[str, cordwood.Report], str],
+    fields: Callable[[cordwood.Report], dict[str, Any]] = lambda _: {},
+    notes: Callable[[str, str, cordwood.Report], Iterable[str]] = lambda *_: (),
+) -> Status:
+    """Writes a new log of each source, which gets its name once it is complete, and prints a report and the totals.
 
-
-def copy_each(options: argparse.Namespace, work: Callable[[Input, NewLogs], Status], tally: Tally) -> Status:
-    """Does the work for each source, which writes a new log, and prints the totals."""
+    Args:
+        options: Those of the verb.
+        copy: Writes a new log.
+        wrote: Describes a new log, by its path and the report.
+        fields: Returns further fields of the JSON.
+        notes: Returns the messages about the new log of a source.
+    """
     if options.destination == "-":
         raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
-    with new_folders() as make:
-        new_logs = NewLogs(options, make)
-        for_each_source(options, lambda file: work(file, new_logs), files=new_logs.files, tally=tally)
+    files = inputs_of(options.sources)
+    places = destinations(options.sources, files, options.destination)
+    if options.overwrite and len(files) > 1:
+        _check_no_source(files, places.values())
+    tally = Tally(options.sources, as_json=options.json)
+    # The source of each new log, by the real path of the new one: two paths may lead to one file.
+    written: dict[str, str] = {}
+
+    def write(file: Input) -> Status:
+        name, destination = file.name, places[file.name]
+        # No folder is created for a file that is not a log.
+        _check_log(name, options)
+        place = os.path.realpath(destination)
+        if place in written:
+            raise SourceFailure(
+                f"{written[place]} has been copied to {destination}, where this one would also go; "
+                "copy it on its own, to another folder"
+            )
+        _check_place(name, destination, overwrite=options.overwrite)
+        if destination != options.destination:
+            make_folder(os.path.dirname(destination), name)
+        try:
+            with unfinished(destination, overwrite=options.overwrite) as new, ProgressBar(name) as progress:
+                report = copy(file, new, progress)
+        except cordwood.CorruptionError as error:
+            complain(error, place=source_name(name))
+            if options.json:
+                print_json({"source": source_name(name), "error": error.message})
+            return Status.DAMAGE
+        sync_folder(destination)
+        written[place] = name
+        tally.add_sums(report)
+        if not (report.ok and options.quiet):
+            sha256 = sha256_of(name, report.file_len) if options.json else None
+            more = _fields_of(destination) | fields(report) if options.json else {}
+            print_report(name, report, summary_of(report), options, sha256=sha256, **more)
+            if not options.json:
+                print(f"  wrote {escaped(destination)}: {wrote(destination, report)}")
+        for note in notes(name, destination, report):
+            complain(note)
+        return Status.CLEAN if report.ok else Status.DAMAGE
+
+    with new_folders() as make_folder:
+        for_each_source(options, write, files=files, tally=tally)
         return tally.print_totals()
 
 
-class NewLogs:
-    """The new logs of a command, each of which gets its name once it is complete.
-
-    Attributes:
-        files: The sources.
-    """
-
-    def __init__(self, options: argparse.Namespace, make_folder: Callable[[str, str], None]) -> None:
-        self.files = inputs_of(options.sources)
-        self._options = options
-        self._make_folder = make_folder
-        self._destinations = destinations(options.sources, self.files, options.destination)
-        if options.overwrite and len(self.files) > 1:
-            _check_no_source(self.files, self._destinations.values())
-        # The old log of each new one, by the real path of the new one.
-        self._written: dict[str, str] = {}
-
-    def write(self, name: str, copy: Copy) -> tuple[str, cordwood.Report]:
-        """Writes the new log of the source `name`. Returns its path, and the result of `copy`."""
-        overwrite = self._options.overwrite
-        # No folder is created for a file that is not a log. A source that can be read only once is not checked in
-        # advance.
-        if not (self._options.dialect or is_stream(name)):
-            cordwood.detect(name)
-        destination = self._destinations[name]
-        # Two paths may lead to one file.
-        place = os.path.realpath(destination)
-        if place in self._written:
-            raise SourceFailure(
-                f"{self._written[place]} has been copied to {destination}, where this one would also go; "
-                "copy it on its own, to another folder"
-            )
-        if os.path.exists(destination) and not os.path.isfile(destination):
-            # A pipe or a device would be replaced by the new log.
-            raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
-        check_destination([name], destination, overwrite=overwrite)
-        if overwrite:
-            _check_replaced(destination)
-        if destination != self._options.destination:
-            self._make_folder(os.path.dirname(destination), name)
-        with unfinished(destination, overwrite=overwrite) as new, ProgressBar(name) as progress:
-            report = copy(new, progress)
-        sync_folder(destination)
-        self._written[place] = name
-        return destination, report
-
-
-def new_log_fields(path: str) -> dict[str, object]:
+def _fields_of(destination: str) -> dict[str, object]:
     """The JSON about a new log."""
-    length = len_on_disk(path)
-    return {"destination": path, "destination_len": length, "destination_sha256": sha256_of(path, length)}
+    length = len_on_disk(destination)
+    sha256 = sha256_of(destination, length)
+    return {"destination": destination, "destination_len": length, "destination_sha256": sha256}
 
 
-def _check_replaced(destination: str) -> None:
-    """Checks that the file that `--overwrite` would replace is a log, maybe a damaged one, or empty.
+def _check_log(name: str, options: argparse.Namespace) -> None:
+    """Checks that a source is not a file of another format, if that can be seen without reading all of it.
 
     Raises:
-        SourceFailure: It is of another kind, which nobody can have meant.
+        DialectError: It is.
     """
-    what = ""
+    # A source that can be read only once is not checked in advance.
+    if options.dialect or is_stream(name):
+        return
+    try:
+        cordwood.detect(name)
+    except cordwood.DialectError as error:
+        if "new_dialect" in options:
+            # --dialect names that of the new log.
+            error.hint = None
+        raise
+
+
+def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
+    """Checks that the new log of a source can have this path.
+
+    Raises:
+        FileExistsError: There is a file, and it is not to be replaced.
+        SourceFailure: It is not a log, maybe a damaged one, nor empty: nobody can have meant to replace it.
+        ValueError: As for `check_destination`.
+    """
+    if os.path.exists(destination) and not os.path.isfile(destination):
+        # A pipe or a device would be replaced by the new log.
+        raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
+    check_destination([name], destination, overwrite=overwrite)
+    if not overwrite:
+        return
+    kind = ""
     try:
         if may_be_log(destination):
             return
     except FileNotFoundError:
         return
     except cordwood.DialectError as error:
-        what = f" ({error.format})"
+        kind = f" ({error.format})"
     raise SourceFailure(
-        f"{destination} is not a log{what}, and --overwrite replaces only logs: choose another name, or remove it first"
+        f"{destination} is not a log{kind}, and --overwrite replaces only logs: choose another name, or remove it first"
     )
 
 

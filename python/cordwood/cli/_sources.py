@@ -122,10 +122,10 @@ class Tally:
 
     Attributes:
         names: Files, patterns and folders.
-        files: Their files, once they are read.
+        files: Their files, once they are listed.
         is_one_file: Whether the names are a single file.
-        has_totals: Whether the verb prints totals, in which all other files are counted.
-        as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
+        as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`. `None` for a verb
+            that prints no totals, in which all other files are counted.
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of those are damaged.
         only_other_count: How many of the damaged ones are so only because all of the file belongs to another log.
@@ -134,11 +134,10 @@ class Tally:
         other_kinds: Logs in folders that contain other records than requested, by kind.
     """
 
-    def __init__(self, names: Sequence[str], *, has_totals: bool = False, as_json: bool = False) -> None:
+    def __init__(self, names: Sequence[str], *, as_json: bool | None = None) -> None:
         self.names = names
         self.files: list[Input] = []
-        self.is_one_file = False
-        self.has_totals = has_totals
+        self.is_one_file = is_one_file(names)
         self.as_json = as_json
         self.log_count = self.damaged_count = self.only_other_count = self.failed_count = 0
         self.other_files: list[tuple[str, str]] = []
@@ -154,16 +153,11 @@ class Tally:
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
-    def list_files(self, files: Iterable[Input] | None = None) -> list[Input]:
-        """The files, which are looked for unless they are given."""
-        self.files = list(inputs_of(self.names) if files is None else files)
-        self.is_one_file = is_one_file(self.names)
-        return self.files
-
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
         """The results of `read` for the logs. Several threads read; a bar shows the progress."""
+        self.files = inputs_of(self.names)
         shown = ProgressBar if ProgressBar.is_wanted() else None
-        yield from self.taken(each(self.list_files(), read, options.threads, dialect=options.dialect, shown=shown))
+        return self.taken(each(self.files, read, options.threads, dialect=options.dialect, shown=shown))
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
         """The results of `each` for the logs, in their order. Those for other files are counted and reported."""
@@ -178,6 +172,12 @@ class Tally:
             else:
                 yield file, found
         self._report_rest()
+
+    def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
+        """Adds the numbers of a log to the sums. The sum of the lengths is unknown once that of a file is."""
+        for name, total in self._sums.items():
+            value: int | None = getattr(counts, name)
+            self._sums[name] = None if value is None or total is None else total + value
 
     def count(self, status: Status) -> None:
         """Counts a log by its status."""
@@ -196,14 +196,8 @@ class Tally:
         if not (self.log_count or self.failed_count or self.other_kinds):
             found_files = self.others_text() if self.other_files else "there are no files"
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
-        elif self.other_files and not self.has_totals:
+        elif self.other_files and self.as_json is None:
             complain(self.others_text())
-
-    def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
-        """Adds the numbers of a log to the sums. The sum of the lengths is unknown once that of a file is."""
-        for name, total in self._sums.items():
-            value: int | None = getattr(counts, name)
-            self._sums[name] = None if value is None or total is None else total + value
 
     def others_text(self) -> str:
         """The files in folders that are not logs."""
@@ -275,7 +269,7 @@ def for_each_source(
         tally: Where to count, if the verb prints totals.
     """
     tally = tally or Tally(options.sources)
-    files = tally.list_files(files)
+    files = tally.files = list(inputs_of(options.sources) if files is None else files)
     if other_kind:
         files = [file._replace(format=file.not_decoded) for file in files]
 

@@ -15,7 +15,7 @@ import sys
 
 from cordwood._inputs.files import Input
 from cordwood._remote import is_url
-from cordwood._summary import summary_of_reader
+from cordwood._summary import summary_of
 from cordwood.cli import _options
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            damage = report_left_out(name, summary_of_reader(reader, count), options)
+            damage = report_left_out(name, summary_of(reader, count), options)
         return max(status, damage)
 
     tally = for_each_source(options, cat, other_kind=other_kind(options, lambda: selection.is_full))

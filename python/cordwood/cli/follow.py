@@ -130,7 +130,7 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
         log = detected if options.log_number is None else detected._replace(log_number=options.log_number)
     number = _other_log(options.source, log)
     if number is not None:
-        _, says, hint = other_log_parts(log.log_number, number, is_named=options.log_number is not None)
+        _, says, hint = other_log_parts(log.log_number, number, options)
         complain(f"{options.source}: no record so far: it begins with log {number}; {says}; {hint}")
     return True
 

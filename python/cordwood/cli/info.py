@@ -21,11 +21,11 @@ from cordwood import _content
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.files import METADATA, Input, is_one_file
 from cordwood._jsonable import database_fields, export_fields
-from cordwood._summary import ZEROS_ARE, summary_of_report, zeros_inside_text
+from cordwood._summary import ZEROS_ARE, summary_of, zeros_inside_text
 from cordwood._tables.payloads import KINDS
 from cordwood._text import quantity
 from cordwood.cli._folders import print_database_lines
-from cordwood.cli._messages import Status, complain, display_name, source_name
+from cordwood.cli._messages import Status, complain, display_name, source_name, worst
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> Status:
     files = [inputs_of([name]) for name in options.sources]
     results = each(list(chain.from_iterable(files)), _read, processor_count(), shown=ProgressBar)
     statuses = [_describe(name, own, results, options) for name, own in zip(options.sources, files, strict=True)]
-    return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
+    return worst(*statuses)
 
 
 def _read(file: Input, threads: int, progress: Progress) -> cordwood.Report:
@@ -74,7 +74,7 @@ def _describe(
     options: argparse.Namespace,
 ) -> Status:
     content = _content.Content()
-    tally = Tally([name], has_totals=True, as_json=options.json)
+    tally = Tally([name], as_json=options.json)
     for file, report in tally.taken(content.taken(islice(results, len(files)))):
         if file.name in content.undetected:
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
@@ -256,7 +256,7 @@ def _damage(info: Info) -> str:
 def _zeros(info: Info) -> str | None:
     """A text about the zeros at the ends of logs. Among several logs, those that are padding are not mentioned."""
     if info.report:
-        zeros = summary_of_report(info.report).zeros_at_end
+        zeros = summary_of(info.report).zeros_at_end
         return str(zeros) if zeros else None
     if not info.zeros_count:
         return None

@@ -19,19 +19,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from typing import get_args
 
 import cordwood
 from cordwood._inputs.files import Input, len_on_disk
-from cordwood._summary import summary_of_report
-from cordwood._text import escaped, quantity
-from cordwood.cli._messages import SourceFailure, Status, complain, source_name
-from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, copy_each, new_log_fields
+from cordwood._text import quantity
+from cordwood.cli._messages import SourceFailure, Status
+from cordwood.cli._new_logs import add_new_log_arguments, write_each
 from cordwood.cli._options import add_record_len_max_argument, add_report_arguments
-from cordwood.cli._output import print_json
-from cordwood.cli._reports import format_text, print_report, sha256_of
-from cordwood.cli._sources import Tally
+from cordwood.cli._reports import format_text
 from cordwood.typing import CompressionName, DialectName
 
 EXAMPLES = """\
@@ -67,45 +63,22 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"--compression is for packed logs, and {dialect} logs have none")
     is_stored = options.compression == "none" or dialect != "packed"
     compression: CompressionName | None = None if is_stored else "zstd"
-    tally = Tally(options.sources, has_totals=True, as_json=options.json)
 
     def copy(file: Input, new: str, progress: Callable[[int], object]) -> cordwood.Report:
-        return cordwood.pack(
-            file.readable,
-            new,
-            dialect=dialect,
-            compression=compression,
-            record_len_max=options.record_len_max,
-            progress=progress,
-        )
-
-    def pack(file: Input, new_logs: NewLogs) -> Status:
-        name = file.name
+        limit = options.record_len_max
         try:
-            destination, report = new_logs.write(name, partial(copy, file))
-        except cordwood.CorruptionError as error:
-            complain(error, place=source_name(name))
-            if options.json:
-                print_json({"source": source_name(name), "error": error.message})
-            return Status.DAMAGE
+            return cordwood.pack(
+                file.readable, new, dialect=dialect, compression=compression, record_len_max=limit, progress=progress
+            )
         except cordwood.DialectError as error:
             if error.format in get_args(DialectName):
                 # In a folder, it would be counted as a file that is not a log.
                 raise SourceFailure(error.message) from error
-            # --dialect names that of the new log.
-            error.hint = None
             raise
-        tally.add_sums(report)
-        if options.quiet:
-            return Status.CLEAN
-        sha256 = sha256_of(name, report.file_len) if options.json else None
-        fields = new_log_fields(destination) if options.json else {}
-        print_report(name, report, summary_of_report(report), options, sha256=sha256, **fields)
-        if not options.json:
-            length = len_on_disk(destination)
-            part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
-            what = f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}"
-            print(f"  wrote {escaped(destination)}: {what}")
-        return Status.CLEAN
 
-    return copy_each(options, pack, tally)
+    def wrote(destination: str, report: cordwood.Report) -> str:
+        length = len_on_disk(destination)
+        part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
+        return f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}"
+
+    return write_each(options, copy, wrote=wrote)

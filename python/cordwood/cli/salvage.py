@@ -17,22 +17,20 @@ database, such as its tables and the file CURRENT, are not copied.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import cordwood
 from cordwood import _native
 from cordwood._inputs.files import Input
-from cordwood._summary import format_of, summary_of_report
+from cordwood._summary import format_of
 from cordwood._tables.payloads import Kind, kind_by_content
-from cordwood._text import escaped, quantity
+from cordwood._text import quantity
 from cordwood.cli import _options
-from cordwood.cli._messages import SourceFailure, Status, complain, display_name
-from cordwood.cli._new_logs import NewLogs, add_new_log_arguments, copy_each, new_log_fields
+from cordwood.cli._messages import SourceFailure, Status, display_name
+from cordwood.cli._new_logs import add_new_log_arguments, write_each
 from cordwood.cli._payloads import LOST_EDITS, is_manifest
-from cordwood.cli._reports import other_log_parts, print_report, region_fields, sha256_of
-from cordwood.cli._sources import Tally
-from cordwood.cli._terminal import print_folded
+from cordwood.cli._reports import other_log_parts, region_fields
 
 EXAMPLES = """\
   cordwood salvage damaged.log clean.log
@@ -76,59 +74,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
-    tally = Tally(options.sources, has_totals=True, as_json=options.json)
+    reading = _options.reading_options(options)
 
     def copy(file: Input, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         try:
             report: cordwood.Report = _native.salvage(
-                file.readable,
-                new,
-                repair_bit_flips=options.repair_bit_flips,
-                progress=progress,
-                **_options.reading_options(options),
+                file.readable, new, repair_bit_flips=options.repair_bit_flips, progress=progress, **reading
             )
         except cordwood.OtherLogError as error:
-            is_named = options.log_number is not None
-            parts = other_log_parts(error.log_number, error.other_log_number, is_named=is_named)
-            raise SourceFailure("; ".join(parts)) from error
+            raise SourceFailure(
+                "; ".join(other_log_parts(error.log_number, error.other_log_number, options))
+            ) from error
         return report
 
-    def salvage(file: Input, new_logs: NewLogs) -> Status:
-        name = file.name
-        destination, report = new_logs.write(name, partial(copy, file))
-        tally.add_sums(report)
-        if not report.ok or not options.quiet:
-            _print_report(name, destination, report, options)
-        is_opened = "version_edit" not in report.not_kept
-        if is_opened and report.damaged_len and is_manifest(name, _kind_of(destination, report)):
-            complain(f"{display_name(name)}: {LOST_EDITS}")
-        for what in report.not_kept:
-            complain(f"{display_name(name)}: {NOT_KEPT[what]}")
-        return Status.CLEAN if report.ok else Status.DAMAGE
+    def wrote(_: str, report: cordwood.Report) -> str:
+        return quantity(report.record_count, "record")
 
-    return copy_each(options, salvage, tally)
+    return write_each(options, copy, wrote=wrote, fields=_fields, notes=_notes)
 
 
-def _print_report(name: str, destination: str, report: cordwood.Report, options: argparse.Namespace) -> None:
-    """Prints the contents of the old log and of the new one on stdout."""
-    summary = summary_of_report(report)
-    if options.json:
-        fields = {**new_log_fields(destination), **_repair_fields(report), "not_kept": report.not_kept}
-        print_report(name, report, summary, options, sha256=sha256_of(name, report.file_len), **fields)
-        return
-    print_report(name, report, summary, options)
-    if report.repaired_count:
-        repaired = quantity(report.repaired_count, "record")
-        print_folded(f"  {repaired} repaired: valid by checksum, if one bit was flipped")
-    print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
+def _fields(report: cordwood.Report) -> dict[str, Any]:
+    repaired = [region_fields(region) for region in report.repaired]
+    return {"repaired_count": report.repaired_count, "repaired": repaired, "not_kept": report.not_kept}
 
 
-def _repair_fields(report: cordwood.Report) -> dict[str, object]:
-    """The JSON about the repairs."""
-    return {
-        "repaired_count": report.repaired_count,
-        "repaired": [region_fields(region) for region in report.repaired],
-    }
+def _notes(name: str, destination: str, report: cordwood.Report) -> Iterator[str]:
+    is_opened = "version_edit" not in report.not_kept
+    if is_opened and report.damaged_len and is_manifest(name, _kind_of(destination, report)):
+        yield f"{display_name(name)}: {LOST_EDITS}"
+    for part in report.not_kept:
+        yield f"{display_name(name)}: {NOT_KEPT[part]}"
 
 
 def _kind_of(path: str, report: cordwood.Report) -> Kind | None:

@@ -19,12 +19,7 @@ from cordwood._text import quantity
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, display_name, source_name
 from cordwood.cli._output import print_json
-from cordwood.cli._reports import (
-    format_text,
-    report_other_log,
-    salvaged_text,
-    state_of_log,
-)
+from cordwood.cli._reports import format_text, report_other_log, salvaged_text, state_of_log
 from cordwood.cli._sources import Tally
 from cordwood.cli._terminal import print_folded, red
 
@@ -34,27 +29,12 @@ EXAMPLES = """\
   cordwood stat --json *.log *.wandb | jq '.totals.record_count // empty'
 """
 
-COUNTS = (
-    "record_count",
-    "salvaged_count",
-    "payload_len",
-    "record_len_min",
-    "record_len_mean",
-    "record_len_max",
-    "full_count",
-    "first_count",
-    "middle_count",
-    "last_count",
-    "container_count",
-    "container_len",
-    "packed_count",
-    "packed_len",
-    "block_count",
-    "trailer_len",
-    "skipped_len",
-    "damaged_len",
-    "zeros_inside_len",
-    "file_len",
+_JSON_FIELDS = (
+    *("ok", "dialect", "compression", "log_number", "other_log_number", "record_count", "salvaged_count"),
+    *("payload_len", "record_len_min", "record_len_mean", "record_len_max"),
+    *("full_count", "first_count", "middle_count", "last_count"),
+    *("container_count", "container_len", "packed_count", "packed_len"),
+    *("block_count", "trailer_len", "skipped_len", "damaged_len", "zeros_inside_len", "file_len"),
 )
 
 
@@ -70,29 +50,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Counts the contents of each source."""
+    reading = _options.reading_options(options)
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
-        counts: cordwood.Stat = _native.stat(
-            file.readable, threads=threads, progress=progress, **_options.reading_options(options)
-        )
-        return counts
+        stat: cordwood.Stat = _native.stat(file.readable, threads=threads, progress=progress, **reading)
+        return stat
 
-    tally = Tally(options.sources, has_totals=True, as_json=options.json)
+    tally = Tally(options.sources, as_json=options.json)
     for file, stat in tally.read(options, read):
         report_other_log(file.name, stat.log_number, stat.other_log_number, options)
         if options.json:
-            _print_json(file.name, stat)
+            counts = {name: getattr(stat, name) for name in _JSON_FIELDS}
+            print_json({"source": source_name(file.name), **counts, "outcome": stat.outcome._asdict()})
         else:
             _print_text(file.name, stat)
         tally.add_sums(stat)
         tally.count(Status.CLEAN if stat.ok else Status.DAMAGE)
     return tally.print_totals()
-
-
-def _print_json(name: str, stat: cordwood.Stat) -> None:
-    names = ("ok", "dialect", "compression", "log_number", "other_log_number", *COUNTS)
-    counts = {name: getattr(stat, name) for name in names}
-    print_json({"source": source_name(name), **counts, "outcome": stat.outcome._asdict()})
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:

@@ -28,14 +28,14 @@ from contextlib import nullcontext
 import cordwood
 from cordwood import _native
 from cordwood._inputs.each import Progress
-from cordwood._inputs.files import Input
-from cordwood._summary import summary_of_report
+from cordwood._inputs.files import Input, sha256_of
+from cordwood._summary import summary_of
 from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches
 from cordwood.cli._folders import print_databases, report_exports
-from cordwood.cli._messages import Status
+from cordwood.cli._messages import Status, worst
 from cordwood.cli._reopenable import reopenable
-from cordwood.cli._reports import print_report, sha256_of
+from cordwood.cli._reports import print_report
 from cordwood.cli._sources import Tally
 
 EXAMPLES = """\
@@ -70,22 +70,18 @@ def run(options: argparse.Namespace) -> Status:
     reading = _options.range_options(options)
 
     def read(file: Input, threads: int, progress: Progress) -> tuple[cordwood.Report, str | None, Batches | None]:
-        name = file.name
+        report: cordwood.Report
         # The findings in the batches need a second reading.
-        with reopenable(name) if options.payload else nullcontext() as again:
-            report: cordwood.Report = _native.verify(
-                again.open() if again else file.readable,
-                threads=threads,
-                progress=progress,
-                **reading,
-            )
-            batches = read_batches(name, again.open(), report, options, progress) if again else None
-        sha256 = sha256_of(name, report.file_len, lambda _: progress(0)) if options.json else None
+        with reopenable(file.name) if options.payload else nullcontext() as again:
+            source = again.open() if again else file.readable
+            report = _native.verify(source, threads=threads, progress=progress, **reading)
+            batches = read_batches(file.name, again.open(), report, options, progress) if again else None
+        sha256 = sha256_of(file.name, report.file_len, progress) if options.json else None
         return report, sha256, batches
 
-    tally = Tally(options.sources, has_totals=True, as_json=options.json)
+    tally = Tally(options.sources, as_json=options.json)
     for file, (report, sha256, batches) in tally.read(options, read):
-        summary = summary_of_report(report)
+        summary = summary_of(report)
         is_damaged = not report.ok or bool(batches and batches.fault_count)
         is_damaged |= options.strict and summary.is_incomplete
         # A range after the beginning may contain only an older log.
@@ -104,5 +100,4 @@ def run(options: argparse.Namespace) -> Status:
     exports = report_exports(tally.files, must_be_complete=options.strict, as_json=options.json)
     damaged = "damaged or incomplete" if options.strict else "damaged"
     logs = tally.print_totals(names_others=True, damaged=damaged)
-    statuses = (logs, databases, exports)
-    return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
+    return worst(logs, databases, exports)

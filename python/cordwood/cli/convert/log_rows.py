@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
 from cordwood._native import batch_crc
-from cordwood._summary import LogSummary, summary_of_reader
+from cordwood._summary import LogSummary, summary_of
 from cordwood._tables.columns import HasFirstError, Records
 from cordwood._tables.decoders import Log, Row
 from cordwood._tables.payloads import PAYLOADS
@@ -111,7 +111,7 @@ class LogRows:
 
     def summary(self) -> LogSummary:
         """The findings in the log: after the last row."""
-        return summary_of_reader(self.reader, self.read.record_count)
+        return summary_of(self.reader, self.read.record_count)
 
     @property
     def status(self) -> Status:
