@@ -7,7 +7,7 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.files import Input, expand, is_of_export, is_stream, len_on_disk, may_be_of_exports
@@ -43,27 +43,31 @@ def read(file: Input, threads: int, progress: Progress) -> Report:
     return verify(file.name, threads=threads, progress=progress)
 
 
+class _Log(NamedTuple):
+    """The findings in a log that are added up, with its report, which has lost its regions."""
+
+    path: str
+    report: Report
+    payload: str | None
+    """The kind of the records; `None` if there are none and the dialect does not say."""
+    is_manifest: bool
+    file_len: int
+    zeros_len: int
+    zeros_inside_len: int
+    run: Run | None
+
+
 class Content:
     """The logs of a source, together.
 
     Attributes:
-        undetected: The paths of damaged logs whose dialect cannot be detected.
         failures: The files that could not be read: the path, and the exception.
     """
 
     def __init__(self) -> None:
-        self.undetected: list[str] = []
         self.failures: list[tuple[str, Exception]] = []
-        self._sums: Counter[str] = Counter()
-        self._dialects: Counter[str] = Counter()
-        self._compressions: Counter[str] = Counter()
-        self._payloads: Counter[str] = Counter()
+        self._logs: list[_Log] = []
         self._others: Counter[str] = Counter()
-        self._counts: dict[str, int] = {}
-        self._runs: list[Run] = []
-        self._damaged: list[str] = []
-        self._manifests: list[str] = []
-        self._misnamed: list[tuple[str, int | None, int]] = []
         self._report: Report | None = None
 
     def taken(
@@ -71,106 +75,58 @@ class Content:
     ) -> Iterator[tuple[Input, Report | str | Exception]]:
         """The results of `each` for `read`, which are added."""
         for file, found in results:
-            if isinstance(found, Exception):
-                self.failures.append((file.name, found))
-            elif isinstance(found, str):
+            result = found
+            if isinstance(found, str):
                 self._others[found] += 1
-            else:
+            elif isinstance(found, Report):
                 try:
-                    self._add(file.name, found)
+                    self._logs.append(_log(file.name, found))
+                    self._report = found
                 except (OSError, CordwoodError, MemoryError) as error:
-                    # A live database may have removed the log.
-                    self.failures.append((file.name, error))
-                    yield file, error
-                    continue
-            yield file, found
-
-    def _add(self, path: str, report: Report) -> None:
-        from cordwood._tables.payloads import VERSION_EDIT
-
-        # It reads the log again, which can fail: all sums come after it.
-        payload = self._payload(path, report)
-        summary = summary_of(report)
-        if summary.has_no_dialect:
-            self.undetected.append(path)
-        if payload:
-            self._payloads[payload] += 1
-        if not report.ok:
-            self._damaged.append(path)
-            if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):
-                self._manifests.append(path)
-        if report.other_log_number is not None:
-            self._misnamed.append((path, report.log_number, report.other_log_number))
-        self._report = report
-        self._dialects[report.dialect] += 1
-        self._compressions[report.compression or "none"] += 1
-        self._counts[os.path.realpath(path)] = report.record_count
-        zeros = summary.zeros_at_end
-        zeros_len = zeros.length if zeros and not zeros.is_padding else 0
-        self._sums.update(
-            record_count=report.record_count,
-            salvaged_count=report.salvaged_count,
-            payload_len=report.payload_len,
-            file_len=len_on_disk(path) if os.path.isdir(path) else report.file_len or 0,
-            damaged_len=report.damaged_len,
-            torn_count=int(summary.is_torn),
-            zeros_count=int(zeros_len > 0),
-            zeros_len=zeros_len,
-            zeros_inside_len=sum(region.length for region in summary.zeros_inside),
-        )
-
-    def _payload(self, path: str, report: Report) -> str | None:
-        """The kind of the records; `None` if there are none and the dialect does not say."""
-        log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
-        with Reader(path, **log) as reader:
-            first = next(reader.records(), None)
-        if is_of_export(path):
-            from cordwood._inputs.exports import overall_message
-
-            if overall_message(path) is not None:
-                return "export-metadata"
-        from cordwood._tables.payloads import kinds_of
-
-        # For a log without records, it is known only if the dialect says it.
-        fits = kinds_of(first.data if first else b"", report.dialect)
-        if not (first or fits):
-            return None
-        payload = fits[0].name if len(fits) == 1 else "other"
-        if payload == "wandb":
-            is_torn = report.outcome.kind == OutcomeKind.TORN_TAIL
-            state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
-            first_time, last_time = _times_of(path, log)
-            self._runs.append(Run(path, report.record_count, first_time, last_time, state))
-        return payload
+                    # It was read again. A live database may have removed the log.
+                    result = error
+            if isinstance(result, Exception):
+                self.failures.append((file.name, result))
+            yield file, result
 
     def info(self, path: str, files: Sequence[Input]) -> Info:
         """The description of a source that stands for these files, once all of their results are taken."""
+        logs = self._logs
         databases, exports = self._databases(files), self._exports(files)
+        payloads = Counter(log.payload for log in logs if log.payload)
         is_one = len(files) == 1 and not files[0].is_in_folder
         what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"
         if is_one and self._report and self._report.outcome.zeros_offset == 0:
             what = "only zeros"
         if what == "a folder":
-            what = _folder(self._payloads, databases, exports) or what
-        names = ("record_count", "salvaged_count", "payload_len", "file_len", "damaged_len", "torn_count")
-        zeros = ("zeros_count", "zeros_len", "zeros_inside_len")
+            what = _folder(payloads, databases, exports) or what
+        sums = Counter[str]()
+        for log in logs:
+            sums.update({name: getattr(log.report, name) for name in _OF_REPORT})
+            sums.update({name: getattr(log, name) for name in ("file_len", "zeros_len", "zeros_inside_len")})
         return Info(
             path=path,
             what=what,
-            log_count=self._dialects.total(),
-            log_count_by_dialect=dict(self._dialects),
-            log_count_by_compression=dict(self._compressions),
-            log_count_by_payload=dict(self._payloads),
-            **{name: self._sums[name] for name in (*names, *zeros)},
-            runs=tuple(self._runs),
+            log_count=len(logs),
+            log_count_by_dialect=dict(Counter(str(log.report.dialect) for log in logs)),
+            log_count_by_compression=dict(Counter(log.report.compression or "none" for log in logs)),
+            log_count_by_payload=dict(payloads),
+            **{name: sums[name] for name in (*_OF_REPORT, "file_len", "zeros_len", "zeros_inside_len")},
+            torn_count=sum(log.report.outcome.kind == OutcomeKind.TORN_TAIL for log in logs),
+            zeros_count=sum(log.zeros_len > 0 for log in logs),
+            runs=tuple(log.run for log in logs if log.run),
             databases=tuple(databases),
             exports=tuple(exports),
-            damaged_logs=tuple(self._damaged),
-            damaged_manifests=tuple(self._manifests),
-            misnamed_logs=tuple(self._misnamed),
+            damaged_logs=tuple(log.path for log in logs if not log.report.ok),
+            damaged_manifests=tuple(log.path for log in logs if log.is_manifest and not log.report.ok),
+            misnamed_logs=tuple(
+                (log.path, log.report.log_number, log.report.other_log_number)
+                for log in logs
+                if log.report.other_log_number is not None
+            ),
             other_file_count_by_format=dict(self._others),
             failures=tuple(self.failures),
-            report=self._report if self._dialects.total() == 1 else None,
+            report=self._report if len(logs) == 1 else None,
         )
 
     def _databases(self, files: Iterable[Input]) -> list[Database]:
@@ -185,9 +141,57 @@ class Content:
             return []
         from cordwood._inputs.exports import exports_of
 
-        exports, failures = exports_of(files, self._counts)
+        exports, failures = exports_of(
+            files, {os.path.realpath(log.path): log.report.record_count for log in self._logs}
+        )
         self.failures += failures
         return exports
+
+
+_OF_REPORT = ("record_count", "salvaged_count", "payload_len", "damaged_len")
+
+
+def _log(path: str, report: Report) -> _Log:
+    """The findings in a log. It reads the log again, for its first record, and all of a run."""
+    from cordwood._tables.payloads import VERSION_EDIT
+
+    log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+    payload = _payload(path, report.dialect, log)
+    run = None
+    if payload == "wandb":
+        is_torn = report.outcome.kind == OutcomeKind.TORN_TAIL
+        state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
+        first_time, last_time = _times_of(path, log)
+        run = Run(path, report.record_count, first_time, last_time, state)
+    summary = summary_of(report)
+    zeros = summary.zeros_at_end
+    return _Log(
+        path,
+        report._replace(skipped=(), repaired=()),
+        payload,
+        payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path),
+        len_on_disk(path) if os.path.isdir(path) else report.file_len or 0,
+        zeros.length if zeros and not zeros.is_padding else 0,
+        sum(region.length for region in summary.zeros_inside),
+        run,
+    )
+
+
+def _payload(path: str, dialect: str, log: dict[str, Any]) -> str | None:
+    from cordwood._tables.payloads import kinds_of
+
+    with Reader(path, **log) as reader:
+        first = next(reader.records(), None)
+    if is_of_export(path):
+        from cordwood._inputs.exports import overall_message
+
+        if overall_message(path) is not None:
+            return "export-metadata"
+    # For a log without records, it is known only if the dialect says it.
+    fits = kinds_of(first.data if first else b"", dialect)
+    if not (first or fits):
+        return None
+    return fits[0].name if len(fits) == 1 else "other"
 
 
 def _folder(payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export]) -> str | None:

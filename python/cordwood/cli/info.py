@@ -76,7 +76,7 @@ def _describe(
     content = _content.Content()
     tally = Tally([name], as_json=options.json)
     for file, report in tally.taken(content.taken(islice(results, len(files)))):
-        if file.name in content.undetected:
+        if summary_of(report).has_no_dialect:
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
         tally.count(Status.CLEAN if report.ok else Status.DAMAGE)
     reported_count = len(content.failures)
