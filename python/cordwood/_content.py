@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from cordwood._inputs.each import Progress, each
-from cordwood._inputs.files import Input, expand, is_of_export, is_stream, len_on_disk, may_be_of_exports
+from cordwood._inputs.files import expand, is_stream, len_on_disk
+from cordwood._inputs.input import Input, is_of_export, may_be_of_exports
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of
 from cordwood.errors import CordwoodError

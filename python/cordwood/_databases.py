@@ -14,7 +14,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood._native import Reader
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.types import Database, Engine, Problem, ProblemKind

@@ -12,7 +12,7 @@ from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, RangeReadable
 
 if TYPE_CHECKING:
-    from cordwood._inputs.files import Input
+    from cordwood._inputs.input import Input
 
 
 class Split(NamedTuple):

@@ -662,9 +662,10 @@ class Report(NamedTuple):
         )
 
     def _repr_html_(self) -> str:
-        from cordwood._html import of_report
+        from cordwood._html import page_of
 
-        return of_report(self)
+        names = ("dialect", "ok", "outcome", "record_count", "payload_len", "file_len", "skipped_len")
+        return page_of(self, (*names, "not_kept") if self.not_kept else names, self.skipped)
 
 
 class Stat(NamedTuple):
@@ -771,9 +772,18 @@ class Stat(NamedTuple):
         )
 
     def _repr_html_(self) -> str:
-        from cordwood._html import of_stat
+        from cordwood._html import page_of
 
-        return of_stat(self)
+        return page_of(self, _STAT_NAMES)
+
+
+_STAT_NAMES = (
+    *("dialect", "outcome", "record_count", "payload_len", "record_len_min", "record_len_mean", "record_len_max"),
+    *("full_count", "first_count", "middle_count", "last_count", "block_count"),
+    *("container_count", "container_len", "packed_count", "packed_len"),
+    *("stored_len", "header_len", "trailer_len", "skipped_len", "damaged_len", "zeros_inside_len", "file_len"),
+)
+"""The attributes that a notebook shows."""
 
 
 class Engine(StrEnum):

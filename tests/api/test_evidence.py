@@ -14,7 +14,7 @@ import reference
 
 import cordwood
 from cordwood._evidence import reading
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood.cli import evidence as verb
 from cordwood.cli import main
 from cordwood.payload import Operation, WriteBatch

@@ -13,7 +13,7 @@ from support import PAYLOAD, written
 
 import cordwood
 from cordwood._inputs.each import LEN_MIN, each
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood.cli import main
 
 SECONDS = 60

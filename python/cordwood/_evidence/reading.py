@@ -15,7 +15,8 @@ from cordwood._databases import databases_of
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
 from cordwood._inputs.each import Progress
 from cordwood._inputs.exports import exports_of
-from cordwood._inputs.files import Input, is_stream
+from cordwood._inputs.files import is_stream
+from cordwood._inputs.input import Input
 from cordwood._map.drawing import picture_of
 from cordwood._map.svg import FRAGMENTS_MAX, document
 from cordwood._native import Reader, verify

@@ -1,5 +1,6 @@
 """The files that names, folders, patterns and URLs stand for.
 
+* `input` describes one of them,
 * `files` lists them, and decides which names are those of one file,
 * `kind` decides which files are no logs, and names their formats,
 * `exports` compares a folder with the lists of files that a Datastore or Firestore export has,

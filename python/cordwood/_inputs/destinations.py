@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
-from cordwood._inputs.files import Input, is_one_file, segments_in
+from cordwood._inputs.files import is_one_file, segments_in
+from cordwood._inputs.input import Input
 from cordwood._remote import local_path
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood._inputs.kind import without_fragment
 from cordwood._native import detect, is_log_name
 from cordwood._remote import is_url, source_of

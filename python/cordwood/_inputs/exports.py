@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cordwood._inputs.files import EMPTY, LIST_SUFFIX, METADATA, Identity, Input, is_of_export
+from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, Identity, Input, is_of_export
 from cordwood._native import Reader, detect
 from cordwood._text import quantity
 from cordwood.errors import CordwoodError, DialectError

@@ -7,65 +7,10 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
+from cordwood._inputs.input import EMPTY, NO_FILE, Identity, Input, is_of_export
 from cordwood._remote import base_name, is_listed, is_url, listed, own_path
-
-Identity: TypeAlias = tuple[int, int] | str
-"""The identity that all names of a file share: device and inode; for a URL of a store or into an archive, its text."""
-
-EMPTY = "empty"
-"""A file in a folder without a byte."""
-
-METADATA = "metadata of an export"
-"""A file of an export that describes the export and contains no entities."""
-
-NO_FILE = "pipe, socket or device"
-"""It is opened only if it is named directly: opening it may take forever."""
-
-LIST_SUFFIX = ".export_metadata"
-"""The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
-
-_OVERALL_SUFFIX = ".overall_export_metadata"
-"""The end of the name of the log that describes a whole export."""
-
-
-class Input(NamedTuple):
-    """A file that is named, directly or with a pattern or a folder."""
-
-    name: str
-    """Its path or URL."""
-    relative: str
-    """Its path below the folder, or below the part of the pattern without wildcards; else the last part of its name."""
-    is_in_folder: bool = False
-    """It was found in a folder: then it need not be a log."""
-    format: str | None = None
-    """The kind of file, if it is known not to be a log without reading it."""
-    error: OSError | None = None
-    """Why it cannot be read, if that is known: a folder cannot be listed, or a file of an export is missing."""
-    is_metadata: bool = False
-    """It is the log that describes an export. None of its records can be decoded."""
-    file_len: int = 0
-    """The number of bytes to read, if it is known: the length of a regular file, or of a part of it."""
-    source: Any = None
-    """The value to be read, if it is not the file of this name: a `Split`, or an object, such as stdin."""
-    file_count: int = 1
-    """How many files it is: the missing files of an export may have one error together."""
-
-    @property
-    def readable(self) -> Any:
-        """The argument of a function that reads one log."""
-        return self.name if self.source is None else self.source
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it may be a named file without a byte."""
-        return not (self.is_in_folder or self.file_len or self.source or "://" in self.name)
-
-    @property
-    def not_decoded(self) -> str | None:
-        """The kind of file, if no verb that decodes records reads it."""
-        return METADATA if self.is_metadata else self.format
 
 
 def is_one_file(names: Sequence[str]) -> bool:
@@ -205,16 +150,6 @@ def identity_of(name: str) -> Identity | None:
 def file_identity(status: os.stat_result) -> Identity | None:
     """The identity of a file; `None` if it may be read more than once, as a pipe may, or has no inode."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
-
-
-def may_be_of_exports(files: Iterable[Input]) -> bool:
-    """Whether one of these may describe an export, or may be an emptied file of one."""
-    return any(is_of_export(file.name) or file.is_empty for file in files)
-
-
-def is_of_export(path: str) -> bool:
-    """Whether a file is named like one that describes an export."""
-    return path.endswith((LIST_SUFFIX, _OVERALL_SUFFIX))
 
 
 def is_stream(name: str) -> bool:

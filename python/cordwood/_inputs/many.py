@@ -17,7 +17,7 @@ from cordwood.types import Report
 
 if TYPE_CHECKING:
     from cordwood._inputs.each import Progress, Read
-    from cordwood._inputs.files import Input
+    from cordwood._inputs.input import Input
 
 __all__ = ["Results", "for_many", "is_buffer", "logs_of", "salvage", "stat", "verify"]
 
@@ -125,7 +125,8 @@ def is_buffer(source: object) -> bool:
 
 
 def _name_or_input(item: Any) -> str | Input:
-    from cordwood._inputs.files import Input, is_path
+    from cordwood._inputs.files import is_path
+    from cordwood._inputs.input import Input
 
     if is_path(item):
         return fsdecode(item)

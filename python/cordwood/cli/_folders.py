@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cordwood._databases import database_lines, databases_of
-from cordwood._inputs.files import Input, may_be_of_exports
+from cordwood._inputs.input import Input, may_be_of_exports
 from cordwood._jsonable import database_fields, export_fields
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, display_name

@@ -10,7 +10,8 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
 import cordwood
-from cordwood._inputs.files import Input, file_identity, identity_of
+from cordwood._inputs.files import file_identity, identity_of
+from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._remote import is_url, local_path
 from cordwood.cli._output import Output, stdout

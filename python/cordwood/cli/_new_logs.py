@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import cordwood
 from cordwood._inputs.destinations import destinations, new_folders, sync_folder
-from cordwood._inputs.files import Input, identity_of, len_on_disk, sha256_of
+from cordwood._inputs.files import identity_of, len_on_disk, sha256_of
+from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_log
 from cordwood._summary import summary_of
 from cordwood._text import escaped

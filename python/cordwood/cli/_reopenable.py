@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from typing import IO, TYPE_CHECKING, cast
 
 from cordwood._inputs import files
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood._remote import is_url, source_of
 from cordwood.cli._messages import Failure, SourceFailure, display_name
 from cordwood.cli._sources import stdin

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import cordwood
 from cordwood._inputs.each import Read, Result, each
-from cordwood._inputs.files import Input, expand, is_one_file
+from cordwood._inputs.files import expand, is_one_file
+from cordwood._inputs.input import Input
 from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import is_url, source_of
 from cordwood._text import quantity
@@ -49,7 +50,7 @@ def inputs_of(names: Iterable[str], *, reports_same: bool = True) -> list[Input]
 
     A file that is not read, because it is the same as one that is named before it, is reported.
     """
-    inputs = (_of_stdin() if name == "-" else name for name in names)
+    inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same if reports_same else None)
 
 
@@ -137,7 +138,7 @@ class Tally:
     def __init__(self, names: Sequence[str], *, as_json: bool | None = None) -> None:
         self.names = names
         self.files: list[Input] = []
-        self.is_one_file = is_one_file(names)
+        self.is_one_file = False
         self.as_json = as_json
         self.log_count = self.damaged_count = self.only_other_count = self.failed_count = 0
         self.other_files: list[tuple[str, str]] = []
@@ -155,9 +156,18 @@ class Tally:
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
         """The results of `read` for the logs. Several threads read; a bar shows the progress."""
-        self.files = inputs_of(self.names)
-        shown = ProgressBar if ProgressBar.is_wanted() else None
-        return self.taken(each(self.files, read, options.threads, dialect=options.dialect, shown=shown))
+
+        def results() -> Iterator[Result[T]]:
+            shown = ProgressBar if ProgressBar.is_wanted() else None
+            yield from each(self.list_files(), read, options.threads, dialect=options.dialect, shown=shown)
+
+        return self.taken(results())
+
+    def list_files(self, files: Iterable[Input] | None = None) -> list[Input]:
+        """The files, which are looked for unless they are given."""
+        self.files = list(inputs_of(self.names) if files is None else files)
+        self.is_one_file = is_one_file(self.names)
+        return self.files
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
         """The results of `each` for the logs, in their order. Those for other files are counted and reported."""
@@ -269,7 +279,7 @@ def for_each_source(
         tally: Where to count, if the verb prints totals.
     """
     tally = tally or Tally(options.sources)
-    files = tally.files = list(inputs_of(options.sources) if files is None else files)
+    files = tally.list_files(files)
     if other_kind:
         files = [file._replace(format=file.not_decoded) for file in files]
 

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood._remote import is_url
 from cordwood._summary import summary_of
 from cordwood.cli import _options

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import cordwood
 from cordwood._inputs.destinations import check_new_folder, make_folder
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood._text import escaped, quantity
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name, source_name

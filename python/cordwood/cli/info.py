@@ -19,7 +19,8 @@ from itertools import chain, islice
 import cordwood
 from cordwood import _content
 from cordwood._inputs.each import Progress, each
-from cordwood._inputs.files import METADATA, Input, is_one_file
+from cordwood._inputs.files import is_one_file
+from cordwood._inputs.input import METADATA, Input
 from cordwood._jsonable import database_fields, export_fields
 from cordwood._summary import ZEROS_ARE, summary_of, zeros_inside_text
 from cordwood._tables.payloads import KINDS

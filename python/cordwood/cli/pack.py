@@ -22,7 +22,8 @@ from collections.abc import Callable
 from typing import get_args
 
 import cordwood
-from cordwood._inputs.files import Input, len_on_disk
+from cordwood._inputs.files import len_on_disk
+from cordwood._inputs.input import Input
 from cordwood._text import quantity
 from cordwood.cli._messages import SourceFailure, Status
 from cordwood.cli._new_logs import add_new_log_arguments, write_each

@@ -22,7 +22,7 @@ from typing import Any
 
 import cordwood
 from cordwood import _native
-from cordwood._inputs.files import Input
+from cordwood._inputs.input import Input
 from cordwood._summary import format_of
 from cordwood._tables.payloads import Kind, kind_by_content
 from cordwood._text import quantity

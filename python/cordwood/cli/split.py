@@ -14,7 +14,8 @@ import argparse
 import errno
 
 import cordwood
-from cordwood._inputs.files import Input, is_stream
+from cordwood._inputs.files import is_stream
+from cordwood._inputs.input import Input
 from cordwood._text import escaped
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain, display_name

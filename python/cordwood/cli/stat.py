@@ -13,7 +13,8 @@ import argparse
 import cordwood
 from cordwood import _native
 from cordwood._inputs.each import Progress
-from cordwood._inputs.files import Input, segments_in
+from cordwood._inputs.files import segments_in
+from cordwood._inputs.input import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import quantity
 from cordwood.cli import _options

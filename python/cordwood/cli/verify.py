@@ -28,7 +28,8 @@ from contextlib import nullcontext
 import cordwood
 from cordwood import _native
 from cordwood._inputs.each import Progress
-from cordwood._inputs.files import Input, sha256_of
+from cordwood._inputs.files import sha256_of
+from cordwood._inputs.input import Input
 from cordwood._summary import summary_of
 from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches

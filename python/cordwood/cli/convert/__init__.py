@@ -32,7 +32,8 @@ import os
 import sys
 
 import cordwood
-from cordwood._inputs.files import Input, identity_of, is_one_file
+from cordwood._inputs.files import identity_of, is_one_file
+from cordwood._inputs.input import Input
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_by_content
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._folders import report_exports

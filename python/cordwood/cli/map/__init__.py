@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import cordwood
-from cordwood._inputs.files import Input, is_one_file
+from cordwood._inputs.files import is_one_file
+from cordwood._inputs.input import Input
 from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood.cli import _options
