@@ -80,6 +80,7 @@ WASM := wasm32-unknown-unknown
 lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are those of the newest benchmark record
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
+	cargo fmt --manifest-path benches/compare/Cargo.toml --check
 	cargo fmt --manifest-path benches/durable/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --package cordwood-log --locked -- -D warnings
@@ -297,7 +298,7 @@ $(CARGO_FUZZ):
 bench: $(VENV)/test.stamp install  ## Measure against the alternatives; keep the figures and draw them
 	rm -rf target/criterion
 	cargo bench --locked --package cordwood-bench
-	cargo run --release --locked --package cordwood-compare > target/bench-compare.txt
+	cargo run --release --locked --manifest-path benches/compare/Cargo.toml --target-dir target/compare > target/bench-compare.txt
 	cat target/bench-compare.txt
 	$(BIN)/python benches/python/bench.py --json target/bench-python.json
 	$(BIN)/python benches/python/bench.py --checksums --json target/bench-checksums.json
@@ -329,6 +330,7 @@ bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a cras
 fmt: $(VENV)/lint.stamp  ## Format the sources and apply the safe lint fixes
 	cargo fmt --all
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml
+	cargo fmt --manifest-path benches/compare/Cargo.toml
 	cargo fmt --manifest-path benches/durable/Cargo.toml
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format

@@ -176,7 +176,7 @@ def by_size(figures: dict[str, Any], names: dict[str, tuple[str, str]]) -> list[
     lines = []
     for name, (label, colour) in names.items():
         sized = [
-            (float(size), figures[size][name]["ns"]) for size in figures if size != "mix" and name in figures[size]
+            (float(size), figures[size][name]["ns"]) for size in figures if size.isdigit() and name in figures[size]
         ]
         if sized:
             lines.append(Line(label, colour, sized))
@@ -286,8 +286,8 @@ def short(value: float) -> str:
 
 
 def length(size: str) -> str:
-    """A size with its unit: 16 B, 10 KiB; the mix keeps its name."""
-    if size == "mix":
+    """A size with its unit: 16 B, 10 KiB; others keep their names."""
+    if not size.isdigit():
         return size
     kibibytes, rest = divmod(int(size), 1024)
     return f"{kibibytes} KiB" if kibibytes and not rest else f"{int(size):,} B"
@@ -313,6 +313,42 @@ def table(figures: dict[str, Any], mark: Callable[[str], str] = lambda name: nam
             else:
                 cells.append("-")
         rows.append([mark(name), *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+NOT_IN_RECORD = "Not in this record: `make bench` adds it."
+
+PACKED = (
+    "cordwood",
+    "cordwood batches, extend",
+    "cordwood packed",
+    "cordwood packed, batches, extend",
+    "cordwood packed, zstd",
+    "cordwood packed, zstd, batches, extend",
+    "one zstd stream",
+    "mcap, zstd",
+    "bagz, zstd",
+    "riegeli",
+    "riegeli, zstd",
+)
+"""The contenders whose files are compared by their length too."""
+
+
+def packed(part: dict[str, Any], *verbs: str) -> str:
+    """A table of the space and the time that short records and lines of JSON take."""
+    if "file_share" not in part:
+        return NOT_IN_RECORD
+    shares = part["file_share"]
+    sizes = ("16", "json")
+    heads = [f"{length(size)}: {head}" for size in sizes for head in ("in the file", "write", "read")]
+    rows = [["", *heads], ["---", *("--:" for _ in heads)]]
+    for name in PACKED:
+        if name in shares["json"]:
+            cells = [
+                [f"{shares[size][name]:.3f}", *(short(part[verb][size][name]["ns"][1]) for verb in verbs)]
+                for size in sizes
+            ]
+            rows.append([name, *cells[0], *cells[1]])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -386,7 +422,7 @@ def memory(record: dict[str, Any]) -> str:
 
 
 def appending(part: dict[str, Any], verb: str) -> str:
-    return table(part[verb]) if verb in part else "Not in this record: `make bench` adds it."
+    return table(part[verb]) if verb in part else NOT_IN_RECORD
 
 
 def sections(record: dict[str, Any]) -> dict[str, str]:
@@ -408,6 +444,8 @@ def sections(record: dict[str, Any]) -> dict[str, str]:
         "read": table(python["read"], mark),
         "write": table(python["write"]),
         "append": appending(python, "append"),
+        "packed": packed(python, "write", "read"),
+        "rust-packed": packed(compare, "packed, write", "packed, read"),
         "faster": faster(record),
         "contenders": contenders(record),
         "memory": memory(record),

@@ -15,6 +15,7 @@ import platform
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 
@@ -55,16 +56,17 @@ def criterion() -> dict[str, list[float]]:
     return figures
 
 
-def compare(path: Path) -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
+def compare(path: Path) -> dict[str, Any]:
     """The output of `cordwood-compare`, in the form that `bench.py` writes."""
-    figures: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
+    figures: dict[str, dict[str, dict[str, Any]]] = {}
     for line in path.read_text().splitlines()[1:]:
         verb, size, name, *numbers = line.split("\t")
-        ns, low, high, ratio, ratio_low, ratio_high = map(float, numbers)
-        figures.setdefault(verb, {}).setdefault(size, {})[name] = {
-            "ns": [low, ns, high],
-            "ratio": [ratio_low, ratio, ratio_high],
-        }
+        by_name = figures.setdefault(verb, {}).setdefault(size, {})
+        if verb == "file_share":
+            (by_name[name],) = map(float, numbers)
+        else:
+            ns, low, high, ratio, ratio_low, ratio_high = map(float, numbers)
+            by_name[name] = {"ns": [low, ns, high], "ratio": [ratio_low, ratio, ratio_high]}
     return figures
 
 

@@ -147,6 +147,8 @@ class Bench:
         self.contenders: dict[str, Contender] = {}
         self.problems: dict[str, str] = {}
         self.figures: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
+        self.file_share: dict[str, dict[str, float]] = {}
+        """Bytes in the file for each byte of the records, by size and contender."""
         for peer in peers:
             try:
                 self.contenders[peer.name] = Contender(peer)
@@ -197,6 +199,7 @@ class Bench:
     def logs(self, size: str, folder: Path) -> None:
         """Checks and measures reading and writing records of this size."""
         records = workload.records(size)
+        data_len = sum(map(len, records))
         batches = workload.batches(records)
         digests = {"records": workload.digest(records), "batches": workload.digest(batches)}
         paths = {"own": Path()}
@@ -216,6 +219,8 @@ class Bench:
                     self.give_up(name, f"it does not read what was written, records of {size}")
                 elif not answer.get("writes_the_same", True):
                     self.give_up(name, f"it writes other bytes, records of {size}")
+                elif "written_len" in answer:
+                    self.file_share.setdefault(size, {})[name] = round(answer["written_len"] / data_len, 4)
         self.take_turns("read", size, names)
         writers = [peer.name for peer in PEERS if peer.write and peer.time_writing]
         self.take_turns("write", size, [name for name in writers if name in names])
@@ -246,9 +251,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender, default 9")
     parser.add_argument("--only", action="append", help="only contenders with this word in their name; may be repeated")
-    parser.add_argument(
-        "--size", action="append", choices=(*workload.SIZES, workload.JSON), help="only this size; may be repeated"
-    )
+    parser.add_argument("--size", action="append", choices=workload.SIZES, help="only this size; may be repeated")
     arguments = parser.parse_args()
 
     load_before = round(os.getloadavg()[0], 2)
@@ -279,6 +282,7 @@ def main() -> None:
             "load_before": load_before,
             "contenders": {peer.name: describe(peer) for peer in peers},
             "problems": bench.problems | ({} if arguments.checksums else NOT_MEASURED),
+            **({} if arguments.checksums else {"file_share": bench.file_share}),
             **bench.figures,
         }
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -40,6 +40,7 @@ class Worker:
         answer: dict[str, Any] = {"count": len(self.records)}
         if self.peer.write:
             self.write()
+            answer["written_len"] = sum(path.stat().st_size for path in self.scratch.rglob("*") if path.is_file())
             if self.peer.file == "own":
                 self.path = self.path_to_write
             else:

@@ -8,11 +8,11 @@ import math
 import random
 from collections.abc import Iterable
 
-SIZES = ("16", "100", "1024", "10240", "102400", "mix")
-"""Bytes per record; the mix is log-normal: most records are short, but most bytes are in long ones."""
-
 JSON = "json"
-"""Lines of a log of requests, about 100 bytes each: compression is measured on these. Only on request."""
+"""Lines of a log of requests, about 100 bytes each: compression is measured on these."""
+
+SIZES = ("16", "100", "1024", "10240", "102400", "mix", JSON)
+"""Bytes per record; the mix is log-normal: most records are short, but most bytes are in long ones."""
 
 CHECKSUM_LENS = (0, 16, 64, 100, 256, 1024, 4096, 10_240, 32_761)
 """The checksum of no bytes shows the cost of the call."""
