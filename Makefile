@@ -14,10 +14,12 @@ PIP_VERSION := 26.3
 # A core with nothing left to do takes over some of another core's tests.
 EACH_CORE := --numprocesses auto --dist worksteal
 
-# Tests of what has to happen within seconds, such as ending after Ctrl-C, run on an otherwise idle machine; tests in
-# which an allocation fails, without the threads that divide the others among the cores.
-IN_TIME := tests/api/test_interrupts.py tests/api/test_follow.py tests/cli/test_progress.py \
-	tests/api/test_failed_allocations.py
+# Tests that mostly wait, such as for a progress bar: many at a time.
+WAITING := tests/api/test_follow.py tests/cli/test_progress.py
+
+# Ctrl-C must end a call within seconds, which only an otherwise idle machine shows. And an allocation must fail in the test,
+# not in the threads that divide tests among processes.
+ALONE := tests/api/test_interrupts.py tests/api/test_failed_allocations.py
 
 # One interpreter for every Cargo command: a different path would rebuild PyO3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -27,8 +29,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The variable keeps pyright's wrapper from checking the network for a newer version on each run.
 PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyright
 
-# The steps of `test` run in order and share target and .venv. Cargo uses all cores on its own.
+# Targets run in order, since they share target and .venv, and Cargo uses all cores on its own. But `test` runs two at a time
+# where each uses one core for long: the Rust tests beside the release builds, and the last two steps.
+ifdef BESIDE
+wheel-abi3: wheel
+install: test-rust wheel-abi3
+types test-abi3: test-python
+else
 .NOTPARALLEL:
+endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
@@ -42,7 +51,8 @@ help:  ## List the targets
 demo: $(VENV)/demo.stamp install  ## Build the wheel, then read and write the log of a real LevelDB
 	$(BIN)/python tools/demo.py
 
-test: lint test-rust wheel test-python types test-abi3  ## Run every check below, in this order
+test: lint  ## Run every check below
+	$(MAKE) BESIDE=yes --jobs=2 test-rust test-python types test-abi3
 
 # While you work ----------------------------------------------------------------------------------
 
@@ -96,7 +106,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
-	cargo test --workspace --locked
+	cargo test --package cordwood-log --package cordwood-payload --features cordwood-log/zstd --locked
 	$(BIN)/python conformance/suite.py target/debug/examples/conformance
 	cargo test --package cordwood-log --locked --test engines --test dialect_ops --test pack
 	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
@@ -112,8 +122,9 @@ install: wheel  ## Install that wheel into .venv
 
 # The tests use the installed wheel: nothing here puts python/ on the import path. Each core runs some of them.
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
-	$(BIN)/pytest --quiet $(EACH_CORE) $(addprefix --ignore=,$(IN_TIME))
-	$(BIN)/pytest --quiet $(IN_TIME)
+	$(BIN)/pytest --quiet $(EACH_CORE) $(addprefix --ignore=,$(WAITING) $(ALONE))
+	$(BIN)/pytest --quiet --numprocesses 8 $(WAITING)
+	$(BIN)/pytest --quiet $(ALONE)
 
 # Not part of `make test`: a release build for each Python.
 test-pythons: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Run the tests of the classes on each Python on the path or in pyenv
@@ -355,8 +366,8 @@ $(VENV)/package.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/pip install --quiet --group package
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/pip.stamp pyproject.toml
-	$(BIN)/pip install --quiet --group demo --group test
+$(VENV)/test.stamp: $(VENV)/demo.stamp pyproject.toml
+	$(BIN)/pip install --quiet --group test
 	@touch $@
 
 $(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml

@@ -68,7 +68,7 @@ def assert_is_interrupted(command):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"
-            time.sleep(0.5)
+            time.sleep(0.2)
             begin = time.monotonic()
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=30)
