@@ -25,7 +25,8 @@ def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> st
 
 def _reason(region: Any) -> str:
     flip = region.bit_flip
-    return region.description + ("" if flip is None else f"; bit {flip.bit} of byte {flip.offset:,} was flipped")
+    bit = f"; bit {flip.bit} of byte {flip.offset:,} was flipped" if flip else ""
+    return f"{region.description}{bit}"
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:

@@ -7,6 +7,7 @@ characters are shown by their numbers, and the policy of the page allows no scri
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from html import escape
@@ -100,9 +101,7 @@ def page(evidence: Evidence) -> str:
         rows = ((f'<span class="name">{_text(name)}</span>', _text(reason)) for name, reason in evidence.failed)
         parts.append(_table("Files that could not be read", ("file", "reason"), rows, len(evidence.failed)))
     if evidence.other_files:
-        counts: dict[str, int] = {}
-        for _, kind in evidence.other_files:
-            counts[kind] = counts.get(kind, 0) + 1
+        counts = Counter(kind for _, kind in evidence.other_files)
         rows = ((_text(kind), f"{count:,}") for kind, count in sorted(counts.items()))
         parts.append(_table("Files that are not logs", ("kind", "files"), rows, len(evidence.other_files), len(counts)))
     parts.append(f'<p class="quiet">{_text(_LIMITS)}</p>')
@@ -169,13 +168,14 @@ def _section(index: int, log: LogEvidence) -> str:
             )
             if report.damaged_len:
                 parts.append('<p class="bad">A value that was not found may be in a damaged region of this log.</p>')
-        row = partial(
-            _key_row, absent="not found (the log has damaged regions)" if report.damaged_len else "not in this log"
-        )
-        head = ("key", "deleted by", "value", "record of the value")
-        parts.append(_table("Deleted keys", head, map(row, keys.deleted), keys.deleted_count))
-        head = ("key", "overwritten by", "value", "record of the value")
-        parts.append(_table("Overwritten keys", head, map(row, keys.overwritten), keys.overwritten_count))
+        absent = "not found (the log has damaged regions)" if report.damaged_len else "not in this log"
+        for verb, changes, count in (
+            ("deleted", keys.deleted, keys.deleted_count),
+            ("overwritten", keys.overwritten, keys.overwritten_count),
+        ):
+            rows = map(partial(_key_row, absent=absent), changes)
+            head = ("key", f"{verb} by", "value", "record of the value")
+            parts.append(_table(f"{verb.title()} keys", head, rows, count))
         if keys.faulty_batch_count:
             faulty = quantity(keys.faulty_batch_count, "record")
             parts.append(f'<p class="bad">{faulty} could not be decoded as a write batch: keys may be missing.</p>')

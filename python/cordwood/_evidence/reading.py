@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from cordwood._databases import databases_of
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
 from cordwood._inputs.each import Progress
 from cordwood._inputs.exports import exports_of
-from cordwood._inputs.files import is_stream
+from cordwood._inputs.files import is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.drawing import picture_of
 from cordwood._map.svg import FRAGMENTS_MAX, document
@@ -59,16 +59,10 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
         report = verify(file.name, threads=threads, progress=progress, **log)
         if path is None or before is None:
             return LogEvidence(file.name, report)
-        digest, left = hashlib.sha256(), before.st_size
-        with open(path, "rb", buffering=0) as opened:
-            # A program may append as fast as this reads.
-            while piece := opened.read(min(left, 1 << 20)):
-                progress(0)
-                digest.update(piece)
-                left -= len(piece)
-            after = os.fstat(opened.fileno())
+        sha256 = sha256_of(path, before.st_size, progress)
+        after = os.stat(path)
         is_changed = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
-        return LogEvidence(file.name, report, utc(before.st_mtime_ns), digest.hexdigest(), is_changed)
+        return LogEvidence(file.name, report, utc(before.st_mtime_ns), sha256, is_changed)
 
     return read
 
@@ -145,7 +139,7 @@ def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
 
 def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
     """The keys that a log deletes and overwrites; `None` if its records are not write batches."""
-    keys = _Keys()
+    changes = _Changes()
     faulty_count = 0
     has_batch = False
     batch_of = write_batches(log.dialect, lambda _: None)
@@ -162,58 +156,51 @@ def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
             # The operations before a fault are there.
             with suppress(PayloadError):
                 for operation in batch or ():
-                    keys.add(operation, record.offset)
-    return keys.changes(faulty_count) if has_batch or not faulty_count else None
+                    if operation.key is not None:
+                        changes.add(operation, operation.key, record.offset)
+    if not has_batch and faulty_count:
+        return None
+    deleted, overwritten = map(tuple, (changes.deleted, changes.overwritten))
+    counts = changes.counts
+    return KeyChanges(
+        counts["deleted"], deleted, counts["overwritten"], overwritten, faulty_count, changes.are_complete
+    )
 
 
-class _Keys:
-    """The keys of a log, with the place of the value of each, and the changes so far."""
+class _Changes:
+    """The changes to the keys of a log so far, and the place of the value of each key."""
 
     def __init__(self) -> None:
-        self._deleted: list[KeyChange] = []
-        self._overwritten: list[KeyChange] = []
-        self._deleted_count = 0
-        self._overwritten_count = 0
+        self.deleted: list[KeyChange] = []
+        self.overwritten: list[KeyChange] = []
+        self.counts = Counter[str]()
+        self.are_complete = True
         self._places: dict[tuple[int, bytes], tuple[int | None, int]] = {}
         self._len = 0
-        self._are_all_followed = True
 
-    def add(self, operation: Operation, offset: int) -> None:
+    def add(self, operation: Operation, key: bytes, offset: int) -> None:
         """Adds an operation of the record at this file offset."""
-        if operation.key is None:
-            return
-        name = (operation.column_family or 0, operation.key)
-        old = self._places.get(name)
+        name = (operation.column_family or 0, key)
         if operation.kind in _PUTS:
-            if old:
-                self._overwritten_count += 1
-                _append(self._overwritten, operation, offset, old)
+            if old := self._places.get(name):
+                self._append("overwritten", operation, key, offset, *old)
             else:
-                self._len += len(operation.key)
+                self._len += len(key)
                 if len(self._places) == FOLLOWED_MAX or self._len > FOLLOWED_LEN_MAX:
-                    self._are_all_followed = False
+                    self.are_complete = False
                     return
             self._places[name] = (operation.sequence, offset)
         elif operation.kind in _DELETES:
-            self._deleted_count += 1
-            _append(self._deleted, operation, offset, self._places.pop(name, None))
+            self._append("deleted", operation, key, offset, *self._places.pop(name, ()))
         elif operation.kind == OperationKind.DELETE_RANGE:
-            self._deleted_count += 1
-            _append(self._deleted, operation, offset, None)
+            self._append("deleted", operation, key, offset)
 
-    def changes(self, faulty_count: int) -> KeyChanges:
-        """All changes."""
-        deleted, overwritten = tuple(self._deleted), tuple(self._overwritten)
-        counts = self._deleted_count, self._overwritten_count
-        return KeyChanges(counts[0], deleted, counts[1], overwritten, faulty_count, self._are_all_followed)
-
-
-def _append(changes: list[KeyChange], operation: Operation, offset: int, old: tuple[int | None, int] | None) -> None:
-    """Appends a change, unless the list is full."""
-    if len(changes) < LISTED_MAX:
-        key, end_key = operation.key or b"", operation.end_key
-        end_key = None if end_key is None else end_key[:KEY_LEN_MAX]
-        family = operation.column_family or 0
-        changes.append(
-            KeyChange(key[:KEY_LEN_MAX], len(key), end_key, family, operation.sequence, offset, *(old or ()))
-        )
+    def _append(self, change: str, operation: Operation, key: bytes, offset: int, *old: int | None) -> None:
+        """Counts a change, and keeps it unless the list is full."""
+        self.counts[change] += 1
+        changes: list[KeyChange] = getattr(self, change)
+        if len(changes) < LISTED_MAX:
+            end_key = None if operation.end_key is None else operation.end_key[:KEY_LEN_MAX]
+            family = operation.column_family or 0
+            key_begin = key[:KEY_LEN_MAX]
+            changes.append(KeyChange(key_begin, len(key), end_key, family, operation.sequence, offset, *old))
