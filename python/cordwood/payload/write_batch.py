@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from cordwood._jsonable import jsonable
@@ -161,7 +162,7 @@ class SequenceNumbers(NamedTuple):
         end: The number after the highest one.
         missing_count: How many numbers between them no batch has.
         gap_count: How many gaps these are.
-        gaps: The gaps in ascending order, at most the first 100,000 that were found.
+        gaps: The gaps in ascending order, at most 100,000.
         has_shared: Whether several batches have the same number. Then a gap may be hidden.
     """
 
@@ -201,69 +202,53 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
     >>> sequence_numbers(batches).gaps
     (SequenceGap(begin=3, end=5, after=b'k2'),)
     """
-    begin = end = 0
-    highest: WriteBatch | None = None
-    missing_count = unlisted_count = 0
-    gaps: list[SequenceGap] = []
+    spans: list[_Span] = []
+    unlisted_count = unlisted_len = 0
     has_shared = False
-
-    def add(place: int, gap: SequenceGap) -> None:
-        nonlocal missing_count, unlisted_count
-        missing_count += gap.end - gap.begin
-        if len(gaps) < GAPS_MAX:
-            gaps.insert(place, gap)
-        else:
-            unlisted_count += 1
-
     for batch in batches:
-        first, last = batch.sequence, batch.sequence + batch.count
-        if first == last:
+        begin, end = batch.sequence, batch.sequence + batch.count
+        if begin == end:
             continue
-        if highest is None:
-            begin, end, highest = first, last, batch
-        elif first >= end:
-            if first > end:
-                add(len(gaps), SequenceGap(end, first, _last_key(highest)))
-            end, highest = last, batch
-        elif last < begin:
-            add(0, SequenceGap(last, begin, _last_key(batch)))
-            begin = first
-        else:
-            # It lies, at least in part, between others, where it fills gaps.
-            filled_count = 0
-            place = bisect_right(gaps, first, key=lambda gap: gap.end)
-            while place < len(gaps) and gaps[place].begin < last:
-                gap = gaps.pop(place)
-                filled_count += min(last, gap.end) - max(first, gap.begin)
-                before = [gap._replace(end=first)] if gap.begin < first else []
-                after = [SequenceGap(last, gap.end, _last_key(batch))] if last < gap.end else []
-                gaps[place:place] = before + after
-                place += len(before)
-                if after:
-                    break
-            missing_count -= filled_count
-            if filled_count < min(last, end) - max(first, begin) and not unlisted_count:
-                has_shared = True
-            begin = min(begin, first)
-            if last > end:
-                end, highest = last, batch
-    is_empty = highest is None
+        if spans and begin == spans[-1].end:
+            # The most common case takes a fifth of the time.
+            spans[-1] = _Span(spans[-1].begin, end, batch)
+            continue
+        low = bisect_left(spans, begin, key=lambda span: span.end)
+        high = bisect_right(spans, end, key=lambda span: span.begin)
+        last = batch
+        if joined := spans[low:high]:
+            has_shared |= any(min(end, span.end) > max(begin, span.begin) for span in joined) and not unlisted_count
+            begin = min(begin, joined[0].begin)
+            if end <= joined[-1].end:
+                end, last = joined[-1][1:]
+        spans[low:high] = [_Span(begin, end, last)]
+        if len(spans) > GAPS_MAX + 1:
+            before, after = spans[-2:]
+            unlisted_count += 1
+            unlisted_len += after.begin - before.end
+            spans[-2:] = [_Span(before.begin, after.end, after.last)]
+    gaps = tuple(SequenceGap(span.end, after.begin, _last_key(span.last)) for span, after in pairwise(spans))
     return SequenceNumbers(
-        None if is_empty else begin,
-        None if is_empty else end,
-        missing_count,
+        spans[0].begin if spans else None,
+        spans[-1].end if spans else None,
+        sum(gap.end - gap.begin for gap in gaps) + unlisted_len,
         len(gaps) + unlisted_count,
-        tuple(gaps),
+        gaps,
         has_shared,
     )
 
 
+class _Span(NamedTuple):
+    """Numbers without a gap, and the batch that has the last of them."""
+
+    begin: int
+    end: int
+    last: WriteBatch
+
+
 def _last_key(batch: WriteBatch) -> bytes | None:
-    key = None
-    for operation in batch:
-        if operation.sequence is not None:
-            key = operation.key
-    return key
+    keys = [operation.key for operation in batch if operation.sequence is not None]
+    return keys[-1]
 
 
 def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:
