@@ -100,12 +100,6 @@ def check_output(options: argparse.Namespace) -> None:
         raise ValueError("--columns is for fields of JSON: with --json or --as")
 
 
-def print_held_back(selection: Selection) -> None:
-    """Prints the records that have no value in the wanted columns."""
-    for _ in selection.held_back():
-        stdout().write(b"{}\n")
-
-
 def end_selection(selection: Selection) -> None:
     """Must be called after the last record.
 
@@ -113,86 +107,68 @@ def end_selection(selection: Selection) -> None:
         ValueError: A requested name was in none of them.
     """
     selection.check_names()
-    print_held_back(selection)
+    _print_held_back(selection)
 
 
-class DataPrinter:
-    """Prints the data of the records of a source, as `--format` says.
-
-    Attributes:
-        status: The exit status for the records so far.
-    """
-
-    def __init__(self, options: argparse.Namespace, selection: Selection) -> None:
-        self._out = sys.stdout.buffer if options.format == "raw" else stdout()
-        self._format = options.format
-        self._selection = selection
-        self.status = Status.CLEAN
-
-    def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record."""
-        self._selection.take({})
-        self._out.write(framed([record.data], self._format))
-
-    def close(self) -> None:
-        """There is no more to report."""
+def _print_held_back(selection: Selection) -> None:
+    """Prints the records that have no value in the wanted columns."""
+    for _ in selection.held_back():
+        stdout().write(b"{}\n")
 
 
-class JsonPrinter:
-    """Prints the records of a source as JSON. Those that `--as` cannot decode are reported, and decide the status.
+class Printer:
+    """Prints the records of a source one by one, as `--format` says or as JSON.
+
+    Those that `--as` cannot decode are reported, and decide the status.
 
     Attributes:
         status: The exit status for the records so far.
     """
 
     def __init__(self, options: argparse.Namespace, name: str, dialect: str | None, selection: Selection) -> None:
-        self._out = stdout()
+        self._out = sys.stdout.buffer if options.format == "raw" else stdout()
+        self._format = None if options.json or options.payload else options.format
         self._name = name
-        self._source = source_name(name)
-        self._selection = selection
-        self._is_selecting = selection.is_active
-        self._is_auto = options.payload == AUTO
-        self._payload = PAYLOADS.get(options.payload)
         self._dialect = dialect
+        self._selection = selection
+        self._payload = PAYLOADS.get(options.payload)
+        self._is_auto = options.payload == AUTO
         self._encoding = options.encoding
         self._encode: Callable[[bytes], _Encoded | None] | None = None
-        self._is_first = True
         self._error_count = 0
         self._reported_max = REPORTED_MAX
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
         """Prints a record, if it is of the kind that `--as` names."""
-        if self._encode is None:
-            if self._is_auto:
-                kind = kind_by_content(self._name, record.data, self._dialect)
-                self._payload = PAYLOADS[kind.best] if kind else None
-                report_payload(self._name, self._payload)
-            payload, name = self._payload, self._name
-            self._encode = _decoder(payload, name, self._dialect) if payload else _encoder(self._encoding)
-        data = self._encode(record.data)
-        if self._is_first and not (data and "error" in data):
-            self._report_other_kind(record)
-        self._is_first = False
+        if self._format:
+            self._selection.take({})
+            self._out.write(framed([record.data], self._format))
+            return
+        is_first = self._encode is None
+        encode = self._encode = self._encode or self._encoder_for(record)
+        data = encode(record.data)
+        error = data.get("error") if data else None
+        if is_first and error is None and self._payload and self._payload.is_part:
+            # All records might be of another kind, and skipped.
+            self._report_advice(record)
         if data is None:
             return
-        value = _row(self._source, record, data)
-        wanted = self._selection.take(value) if self._is_selecting else value
+        value = _row(source_name(self._name), record, data)
+        wanted = self._selection.take(value) if self._selection.is_active else value
         if wanted is not None:
-            print_held_back(self._selection)
+            _print_held_back(self._selection)
             self._out.write(json_bytes(json_text(wanted)) + b"\n")
-        if "error" in data:
-            self._report(record, data["error"])
+        if error is not None:
+            self._report(record, error)
 
-    def _report_other_kind(self, first: cordwood.Record) -> None:
-        """Reports a log of another kind, all of whose records might be skipped."""
-        if (
-            self._payload
-            and self._payload.is_part
-            and (advice := other_payload(first.data, self._payload, self._dialect))
-        ):
-            complain(f"{display_name(self._name)}: the record at offset {first.offset} is {advice}")
-            self.status = Status.DAMAGE
+    def _encoder_for(self, first: cordwood.Record) -> Callable[[bytes], _Encoded | None]:
+        if self._is_auto:
+            kind = kind_by_content(self._name, first.data, self._dialect)
+            self._payload = PAYLOADS[kind.best] if kind else None
+            report_payload(self._name, self._payload)
+        payload = self._payload
+        return _decoder(payload, self._name, self._dialect) if payload else _encoder(self._encoding)
 
     def _report(self, record: cordwood.Record, error: str) -> None:
         """Reports the first errors; only the very first if the record is known to be of another kind."""
@@ -200,26 +176,23 @@ class JsonPrinter:
         self._error_count += 1
         if self._error_count > self._reported_max:
             return
-        payload = self._payload if self._error_count == 1 else None
-        advice = other_payload(record.data, payload, self._dialect) if payload else None
-        says = f" is {advice}" if advice else f": {error}"
-        complain(f"{display_name(self._name)}: the record at offset {record.offset}{says}")
-        if advice:
+        if self._error_count == 1 and self._report_advice(record):
             self._reported_max = 1
+        else:
+            complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
+
+    def _report_advice(self, record: cordwood.Record) -> bool:
+        """Reports a record that is known to be of another kind than `--as` names."""
+        advice = other_payload(record.data, self._payload, self._dialect) if self._payload else None
+        if advice:
+            self.status = Status.DAMAGE
+            complain(f"{display_name(self._name)}: the record at offset {record.offset} is {advice}")
+        return bool(advice)
 
     def close(self) -> None:
         """Reports how many records in all could not be decoded, unless each of them was reported."""
         if self._error_count > self._reported_max:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
-
-
-def printer(
-    options: argparse.Namespace, name: str, dialect: str | None, selection: Selection
-) -> JsonPrinter | DataPrinter:
-    """Returns the function that prints the records of a source one by one."""
-    if options.json or options.payload:
-        return JsonPrinter(options, name, dialect, selection)
-    return DataPrinter(options, selection)
 
 
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:

@@ -21,7 +21,7 @@ from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
-from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
+from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
 from cordwood.cli._reports import report_left_out
 from cordwood.cli._sources import ProgressBar, for_each_source
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> Status:
         position, count = options.start, 0
         with reader, ProgressBar(name, prints_records=True) as progress:
             if options.json or options.payload or selection.is_active:
-                print_record = printer(options, name, reader.dialect, selection)
+                print_record = Printer(options, name, reader.dialect, selection)
                 for record in reader.records():
                     print_record(record)
                     progress(record.end_offset - position)

@@ -15,7 +15,7 @@ import cordwood
 from cordwood._inputs.files import is_folder_of_logs
 from cordwood.cli import _options
 from cordwood.cli._messages import Failure, Status, complain, hint_of
-from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
+from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import other_log_parts
 
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> Status:
                 status = Status.DAMAGE
                 continue
             # Before the first record, the dialect cannot be detected.
-            print_record = print_record or printer(options, options.source, follower.dialect, selection)
+            print_record = print_record or Printer(options, options.source, follower.dialect, selection)
             print_record(record)
             status = max(status, print_record.status)
             sys.stdout.flush()
