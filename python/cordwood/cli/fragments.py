@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from itertools import chain, islice
 from typing import NamedTuple
 
 import cordwood
@@ -77,27 +76,26 @@ def run(options: argparse.Namespace) -> Status:
         with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **_options.log_options(options))
             # An unreadable file has no heading.
-            first = list(islice(fragments, 1))
             has_heading = options.json
-            if not (options.damaged or has_heading):
-                _print_heading(name)
-                has_heading = True
-            for fragment in chain(first, fragments):
+            for fragment in fragments:
                 is_damage = fragment.severity == cordwood.Severity.CORRUPTION
                 if is_damage:
                     damaged_len += fragment.length
                 elif options.damaged:
                     continue
                 if not has_heading:
-                    _print_heading(name)
+                    print(f"{display_name(name)}:\n{HEADING}")
                     has_heading = True
                 if options.json:
-                    _print_fields(name, fragment)
+                    fields = {field: getattr(fragment, field) for field in _JSON_FIELDS}
+                    print_json({"source": source_name(name), **fields})
                 else:
                     line = _line(fragment)
                     print(red(line) if is_damage else line)
                 if folder is not None:
                     _add_to(regions, fragment)
+            if not (has_heading or options.damaged):
+                print(f"{display_name(name)}:\n{HEADING}")
             _, own, _, other, salvaged_count = fragments.found
             report_other_log(name, own, other, options)
             if damaged_len:
@@ -139,11 +137,6 @@ def _write(region: Region, source: Reopenable, log: Input, folder: str) -> None:
         raise SourceFailure(f"{path} exists: name another folder") from None
 
 
-def _print_heading(name: str) -> None:
-    print(f"{display_name(name)}:")
-    print(HEADING)
-
-
 def _line(fragment: cordwood.Fragment) -> str:
     is_unknown = fragment.kind == cordwood.FragmentKind.UNKNOWN
     kind = f"{fragment.kind} {fragment.type_byte}" if is_unknown else fragment.kind
@@ -153,11 +146,7 @@ def _line(fragment: cordwood.Fragment) -> str:
     return line.rstrip()
 
 
-_FIELDS = (
+_JSON_FIELDS = (
     *("offset", "end_offset", "block", "kind", "type_byte", "payload_len", "stored_crc", "computed_crc"),
     *("log_number", "synced_offset", "reason", "severity", "record_offset", "salvaged"),
 )
-
-
-def _print_fields(name: str, fragment: cordwood.Fragment) -> None:
-    print_json({"source": source_name(name), **{field: getattr(fragment, field) for field in _FIELDS}})
