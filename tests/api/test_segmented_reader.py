@@ -1,6 +1,7 @@
 """Logs in segments, which are read and followed as one log."""
 
 import asyncio
+import hashlib
 import os
 from pathlib import Path
 from threading import Thread
@@ -247,3 +248,30 @@ def test_a_segment_that_is_no_log_is_named(orders):
     with cordwood.open(folder, on_corruption="skip") as reader, pytest.raises(cordwood.DialectError) as caught:
         list(reader)
     assert caught.value.path == str(folder / name)
+
+
+def test_evidence_of_a_log_in_segments_is_that_of_one_log(orders):
+    folder, _ = orders
+    names = names_in(folder)
+    whole = b"".join((folder / name).read_bytes() for name in names)
+    [log] = cordwood.evidence(folder).logs
+    assert (log.sha256, log.is_changed) == (hashlib.sha256(whole).hexdigest(), False)
+    assert all(name in log.svg for name in names)
+
+    damaged = bytearray((folder / names[1]).read_bytes())
+    damaged[8] ^= 1
+    (folder / names[1]).write_bytes(damaged)
+    (folder / names[2]).unlink()
+    [log] = cordwood.evidence(folder).logs
+    begins = [int(name[:20]) for name in names]
+    damage, missing = log.regions
+    assert (damage.region.offset, damage.first_bytes) == (begins[1], bytes(damaged[: damage.region.length][:16]))
+    assert (missing.region.offset, missing.region.end_offset, missing.first_bytes) == (*begins[2:4], b"")
+
+
+def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):
+    folder, _ = orders
+    for refused in (cordwood.map, lambda path: list(cordwood.fragments(path))):
+        with pytest.raises(IsADirectoryError, match="name its files") as raised:
+            refused(folder)
+        assert raised.value.filename == str(folder)

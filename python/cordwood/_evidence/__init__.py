@@ -77,8 +77,10 @@ class LogEvidence(NamedTuple):
     Attributes:
         path: The path or URL.
         report: The report of `verify`.
-        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`; `None` for a URL.
-        sha256: The SHA-256 of the file, in hexadecimal; `None` for a URL.
+        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`; of a log in segments, the
+            last time at which any of its files was. `None` for a URL.
+        sha256: The SHA-256 of the file, in hexadecimal; of a log in segments, of its files, one after another. `None`
+            for a URL.
         is_changed: Whether the file changed while it was read. Then report and SHA-256 may be of different states.
         regions: The first 1,000 skipped regions: those that are damaged or torn come first.
         keys: For a log of write batches, the deleted and overwritten keys; `None` for any other log.

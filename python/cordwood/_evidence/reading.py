@@ -15,7 +15,7 @@ from cordwood._databases import databases_of
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
 from cordwood._inputs.each import Progress
 from cordwood._inputs.exports import exports_of
-from cordwood._inputs.files import is_stream, sha256_of
+from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.drawing import picture_of
 from cordwood._map.svg import FRAGMENTS_MAX, document
@@ -55,16 +55,21 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
         if is_stream(file.name):
             raise CordwoodError("evidence reads a log several times, and this is a pipe or a device: copy it to a file")
         path = own_path(file.name)
-        before = os.stat(path) if path else None
+        before = _stats(path)
         report = verify(file.name, threads=threads, progress=progress, **log)
-        if path is None or before is None:
+        if path is None:
             return LogEvidence(file.name, report)
-        sha256 = sha256_of(path, before.st_size, progress)
-        after = os.stat(path)
-        is_changed = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
-        return LogEvidence(file.name, report, utc(before.st_mtime_ns), sha256, is_changed)
+        sha256 = sha256_of(path, report.file_len, progress)
+        modified = max(modified for _, _, modified in before)
+        return LogEvidence(file.name, report, utc(modified), sha256, before != _stats(path))
 
     return read
+
+
+def _stats(path: str | None) -> list[tuple[str, int, int]]:
+    """The path, the length and the time of modification of each file of a log."""
+    files = files_of(path) if path else []
+    return [(name, stat.st_size, stat.st_mtime_ns) for _, name in files for stat in (os.stat(name),)]
 
 
 def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], command: str | None) -> Evidence:
@@ -89,13 +94,14 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     for index, log in enumerate(logs[:DETAILED_MAX]):
         log_format = format_of(log.report)
         try:
-            picture = picture_of(partial(str, log.path), log_format._asdict(), basename(log.path), fragments_max)
+            drawings = []
+            for _, path in files_of(log.path)[:DETAILED_MAX]:
+                picture = picture_of(partial(str, path), log_format._asdict(), basename(path), fragments_max)
+                drawings.append(picture.drawing)
+                fragments_max -= picture.fragment_count
             logs[index] = log._replace(
-                regions=_regions(log),
-                keys=key_changes(log.path, log_format),
-                svg=document([picture.drawing]),
+                regions=_regions(log), keys=key_changes(log.path, log_format), svg=document(drawings)
             )
-            fragments_max -= picture.fragment_count
         except (OSError, CordwoodError, MemoryError) as error:
             # A live database may have removed the log: its report stays.
             failed.append((log.path, _reason(error)))
@@ -129,10 +135,12 @@ def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     path = own_path(log.path)
     if path is None:
         return tuple(RegionEvidence(region, None) for region in skipped)
+    files = files_of(path)
     found: list[RegionEvidence] = []
-    with open(path, "rb") as file:
-        for region in skipped:
-            file.seek(region.offset)
+    for region in skipped:
+        begin, name = max(file for file in files if file[0] <= region.offset)
+        with open(name, "rb") as file:
+            file.seek(region.offset - begin)
             found.append(RegionEvidence(region, file.read(min(region.length, FIRST_LEN))))
     return tuple(found)
 

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeGuard
 
@@ -47,25 +48,37 @@ def len_on_disk(path: str) -> int:
     return sum(length for _, length in segments) if segments else os.path.getsize(path)
 
 
-def sha256_of(name: str, length: int | None, progress: Callable[[int], object] = lambda _: None) -> str | None:
-    """The SHA-256 of the first `length` bytes of a file. `None` if it is not a regular file, or has become shorter.
+def files_of(log: str) -> list[tuple[int, str]]:
+    """The files of a log, and where in the log each begins: a file itself at 0, or all those of a log in segments."""
+    return [(offset, os.path.join(log, f"{offset:020}.log")) for offset, _ in segments_in(log)] or [(0, log)]
 
-    After each read, `progress` is called with 0.
+
+def sha256_of(log: str, end: int | None, progress: Callable[[int], object] = lambda _: None) -> str | None:
+    """The SHA-256 of a log up to an offset; of one in segments, that of its files, one after another.
+
+    `None` if it is not on the disk, has become shorter, or was pruned meanwhile. After each read, `progress` is called
+    with 0.
     """
-    if length is None or name == "-" or not os.path.isfile(name):
+    files = files_of(log)
+    if end is None or log == "-" or not os.path.isfile(files[0][1]):
         return None
     import hashlib
 
     digest = hashlib.sha256()
-    with open(name, "rb", buffering=0) as file:
-        while length > 0:
-            piece = file.read(min(length, 1 << 20))
-            if not piece:
-                return None
-            progress(0)
-            digest.update(piece)
-            length -= len(piece)
-    return digest.hexdigest()
+    with suppress(FileNotFoundError):
+        for begin, path in files:
+            with open(path, "rb", buffering=0) as file:
+                # Only the last file may grow.
+                left = end - begin if begin == files[-1][0] else os.fstat(file.fileno()).st_size
+                while left > 0:
+                    piece = file.read(min(left, 1 << 20))
+                    if not piece:
+                        return None
+                    progress(0)
+                    digest.update(piece)
+                    left -= len(piece)
+        return digest.hexdigest()
+    return None
 
 
 def first_offset(name: str) -> int:

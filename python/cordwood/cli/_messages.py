@@ -113,15 +113,9 @@ def hint_of(error: object) -> str | None:
 def reason_of(error: OSError) -> str:
     """The message of the operating system, and advice.
 
-    For a dangling link, that is where it points, since the named file is there; for a log in segments, how to name its
-    files.
+    For a dangling link, that is where it points, since the named file is there.
     """
     reason = error.strerror or str(error)
-    if isinstance(error, IsADirectoryError) and isinstance(error.filename, str) and not hint_of(error):
-        from cordwood._inputs.files import segments_in
-
-        if segments_in(error.filename):
-            reason += f"; it is a log in segments: name its files, as in {error.filename}/*.log"
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         with contextlib.suppress(OSError, ValueError):
             reason += f"; it is a dangling link to {os.readlink(error.filename)}"

@@ -14,7 +14,7 @@ use crate::exclusive::Exclusive;
 use crate::io::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
 use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
-use crate::values::error::{check_signals, of_call, os_error, to_python, unsupported};
+use crate::values::error::{check_signals, of_call, to_python, unsupported};
 use crate::values::options::{compression_name, compression_of, dialect_of};
 
 /// The maximum number of fragments found per step, with the interpreter released.
@@ -207,9 +207,6 @@ impl FragmentReader {
             path,
             referent,
         } = open(source, 0, options)?;
-        if ahead.place().is_some() {
-            return Err(os_error(py, io::ErrorKind::IsADirectory.into(), path.as_deref()));
-        }
         // A file or a buffer can be read at two positions, unless it is a pipe; an object is
         // shared.
         let another = ahead.get_ref().another();

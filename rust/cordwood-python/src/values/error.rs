@@ -314,9 +314,12 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         (None, io::ErrorKind::OutOfMemory) => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }
+        // Some are created by this crate, and name the fault.
+        (None, io::ErrorKind::IsADirectory) if error.get_ref().is_some() => {
+            return numbered(EISDIR, error.to_string(), path);
+        }
         (None, io::ErrorKind::IsADirectory) => EISDIR,
         (None, io::ErrorKind::AlreadyExists) => EEXIST,
-        // Some are created by this crate, and name the fault.
         (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => {
             return numbered(EINVAL, error.to_string(), path);
         }

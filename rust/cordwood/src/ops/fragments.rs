@@ -107,9 +107,6 @@ pub fn fragments_file(
 ) -> Result<Fragments<StreamSource<FileReader>>, Error> {
     let path = path.as_ref();
     let reader = Reader::open_with(path, salvaging(options))?;
-    if reader.get_ref().place().is_some() {
-        return Err(Error::io(io::ErrorKind::IsADirectory.into(), Some(path)));
-    }
     let source = match reader.file_len() {
         Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), reader.offset()),
         None => Err(io::Error::new(
@@ -133,12 +130,13 @@ fn salvaging(options: &ReadOptions) -> ReadOptions {
 /// An item is an error if
 ///
 /// * the source cannot be read ([`ErrorKind::Io`]); the next call tries again;
+/// * the log is in segments ([`io::ErrorKind::IsADirectory`]), whose files are listed one by one;
 /// * the file is in another format ([`ErrorKind::Foreign`]);
 /// * logs in its dialect cannot have a number, or the compression, that was given
 ///   ([`ErrorKind::Unsupported`]);
 /// * a record of a compressed log decompresses to too many bytes ([`ErrorKind::OverBudget`]).
 ///
-/// After one of the last three, each call returns the same error.
+/// After one of the others, each call returns the same error.
 impl<S: Source> Iterator for Fragments<S> {
     type Item = Result<Fragment, Error>;
 
@@ -214,6 +212,11 @@ impl<S: Source> Fragments<S> {
         }
         if self.has_ended {
             return Ok(None);
+        }
+        if self.ahead.get_ref().place().is_some() {
+            let text = "this is a log in segments: name its files, each of which is a log";
+            let source = io::Error::new(io::ErrorKind::IsADirectory, text);
+            return Err(Error::io(source, self.ahead.path()));
         }
         let position = self.region.end;
         let region = self.next_event(position)?;
