@@ -182,6 +182,32 @@ def test_a_second_writer_is_refused(folder):
     opened(folder).close()
 
 
+def test_processes_that_compete_for_a_log_write_it_one_after_another(folder):
+    code = """if True:
+        import os, sys, cordwood
+        folder, process = sys.argv[1:]
+        done = 0
+        while done < 20:
+            try:
+                writer = cordwood.open(folder, "a", segment_len=100, on_torn_tail="refuse")
+            except BlockingIOError:
+                continue
+            held = os.open(folder + ".held", os.O_CREAT | os.O_EXCL)
+            for number in range(7):
+                writer.append(f"{process} {done} {number}".encode())
+            os.close(held)
+            os.unlink(folder + ".held")
+            writer.close()
+            done += 1
+    """
+    processes = [subprocess.Popen([sys.executable, "-c", code, folder, str(process)]) for process in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    written = [record.decode().split() for _, record in records(folder)]
+    turns = [tuple(turn) for *turn, number in written if number == "0"]
+    assert sorted(turns) == sorted((str(process), str(done)) for process in range(3) for done in range(20))
+    assert written == [[*turn, str(number)] for turn in turns for number in range(7)]
+
+
 def test_threads_share_a_log_that_is_rotated_and_pruned(folder):
     acknowledged = []
     with opened(folder, segment_len=1000) as writer:
