@@ -289,7 +289,13 @@ class Runner:
         if not line:
             self.stop()
             return {"error": "the runner ended"}
-        found: dict[str, Any] = json.loads(line)
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            self.stop()
+            return {"error": f"the answer is no JSON object: {line[:80].rstrip()!r}"}
         return found
 
     def stop(self) -> None:

@@ -16,10 +16,12 @@ sys.path.append(str(Path(__file__).parents[1]))
 from suite import crc32c
 
 LEVELDB, ARGUMENTS = ("leveldb",), sys.argv[2:]
+# Less than the suite waits: it would end this runner, but not the command.
+COMMAND_SECONDS = 15
 
 
 def command(path):
-    done = subprocess.run([*ARGUMENTS, path], capture_output=True, check=False, timeout=15)
+    done = subprocess.run([*ARGUMENTS, path], capture_output=True, check=False, timeout=COMMAND_SECONDS)
     yield from map(bytes.fromhex, done.stdout.decode().split("\n")[:-1])
     if done.stderr or done.returncode:
         raise ValueError(done.stderr.decode()[:200])
@@ -85,14 +87,16 @@ def answer(request, read, dialects):
     try:
         for record in read(request["path"]):
             records.append([None, None, len(record), f"{crc32c(record):08x}"])  # noqa: PERF401 - up to an exception
+    except subprocess.TimeoutExpired:
+        return {"error": "no answer in time"}
     except Exception as error:  # noqa: BLE001 - so is any exception
         warnings.latest = f"{type(error).__name__}: {error}"
     return {"records": records} | ({"reported": warnings.latest} if warnings.latest else {})
 
 
 warnings = Warnings(logging.WARNING)
-logging.getLogger().addHandler(warnings)
 if __name__ == "__main__":
+    logging.getLogger().addHandler(warnings)
     reader = READERS.get(sys.argv[1], (command, LEVELDB))
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line), *reader)), flush=True)

@@ -1,10 +1,12 @@
 """The conformance cases: the package, and the reference that shares no code with it, give the answers of the cases."""
 
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import cordwood_python
+import foreign
 import pure_python
 import pytest
 import suite
@@ -76,6 +78,23 @@ def test_an_answer_without_records_or_without_the_written_file_is_a_difference(t
     assert found.pop("write") == ["content: none"]
     assert set(found) == set(case["expected"])
     assert all(differences == ["records: none"] for differences in found.values())
+
+
+@pytest.mark.parametrize("line", ["records: 1", "[]"])
+def test_an_answer_that_is_no_json_object_is_a_difference(line, tmp_path):
+    script = "import sys\nfor request in sys.stdin: print(sys.argv[1], flush=True)"
+    runner = suite.Runner([sys.executable, "-c", script, line])
+    task = next(suite.tasks_of(CASES[0], tmp_path))
+    differences = suite.differences(task, runner.answer(task.request))
+    runner.stop()
+    assert differences == [f"error: the answer is no JSON object: {line!r}"]
+
+
+def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):
+    monkeypatch.setattr(foreign, "ARGUMENTS", [sys.executable, "-c", "import time; print('61'); time.sleep(60)"])
+    monkeypatch.setattr(foreign, "COMMAND_SECONDS", 0.1)
+    request = {"do": "read", "path": "some.log", "policy": "skip", "dialect": "leveldb"}
+    assert foreign.answer(request, foreign.command, foreign.LEVELDB) == {"error": "no answer in time"}
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
