@@ -299,18 +299,14 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     value: int | bytes
     while at < len(message):
         tag, at = _varint(message, at)
-        match tag & 7:
-            case 0:
-                value, at = _varint(message, at)
-            case 1:
-                value, at = message[at : at + 8], at + 8
-            case 2:
-                value_len, at = _varint(message, at)
-                value, at = message[at : at + value_len], at + value_len
-            case 5:
-                value, at = message[at : at + 4], at + 4
-            case wire_type:
+        wire_type = tag & 7
+        if wire_type == 0:
+            value, at = _varint(message, at)
+        else:
+            value_len, at = _varint(message, at) if wire_type == 2 else (_FIXED_LENS.get(wire_type), at)
+            if value_len is None:
                 raise ValueError(f"wire type {wire_type}")
+            value, at = message[at : at + value_len], at + value_len
         if at > len(message):
             raise ValueError("a field is cut off")
         yield tag >> 3, value
@@ -319,11 +315,12 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     """A variable-length number, and where it ends."""
     value = 0
-    for index in range(10):
-        if at + index >= len(message):
-            break
-        byte = message[at + index]
+    for index, byte in enumerate(message[at : at + 10]):
         value |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             return value, at + index + 1
     raise ValueError("a number is cut off")
+
+
+_FIXED_LENS = {1: 8, 5: 4}
+"""The lengths in bytes of the wire types that have one."""

@@ -16,7 +16,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import cordwood
@@ -115,22 +115,13 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help that fits in a terminal.
 
-    The paragraphs of a description are folded, but indented ones stay as they are: examples. If an option has many
-    choices, they are part of its text, so that they are also folded.
+    The paragraphs of a description are folded, but indented ones stay as they are: examples.
     """
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         import textwrap
 
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
-
-    def _metavar_formatter(self, action: argparse.Action, default_metavar: str) -> Callable[[int], tuple[str, ...]]:
-        if action.metavar is None and _has_many_choices(action):
-            return lambda count: ("NAME",) * count
-        return super()._metavar_formatter(action, default_metavar)
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        return f"{action.help}; one of %(choices)s" if _has_many_choices(action) else action.help
 
     def __init__(self, prog: str) -> None:
         # Otherwise, argparse would look up the width with `shutil`, for each option that is added.
@@ -147,14 +138,6 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         return "\n\n".join(
             paragraph if "\n  " in paragraph else fill(paragraph) for paragraph in text.strip().split("\n\n")
         )
-
-
-def _has_many_choices(action: argparse.Action) -> bool:
-    is_option = bool(action.option_strings)
-    return is_option and len(",".join(action.choices or ())) > _CHOICES_LEN_MAX
-
-
-_CHOICES_LEN_MAX = 40
 
 
 def _is_option(word: str) -> bool:

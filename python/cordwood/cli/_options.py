@@ -43,7 +43,7 @@ def add_dialect_argument(
     which: str = "the number of the log, if neither the file's name nor its first fragment states it",
 ) -> None:
     """`--dialect` and `--log-number`."""
-    parser.add_argument("--dialect", choices=get_args(DialectName), help=what)
+    parser.add_argument("--dialect", choices=get_args(DialectName), metavar="NAME", help=f"{what}; one of %(choices)s")
     parser.add_argument("--log-number", type=_log_number, metavar="NUMBER", help=which)
 
 

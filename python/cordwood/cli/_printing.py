@@ -47,9 +47,10 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         dest="payload",
         type=_with_values,
         choices=(*(name for name, payload in PAYLOADS.items() if payload.value), AUTO),
+        metavar="NAME",
         help='decode each record, and print it as "value" in place of the data; the forms wandb-... print only '
         "the records of a run that they apply to; auto: chosen by the dialect and the first record, and reported on "
-        "stderr",
+        "stderr; one of %(choices)s",
     )
     add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
 

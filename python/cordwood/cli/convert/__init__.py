@@ -90,7 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="payload",
         choices=(*PAYLOADS, AUTO),
-        help="the kind of the records (default: raw)",
+        metavar="NAME",
+        help="the kind of the records (default: raw); one of %(choices)s",
     )
     parser.add_argument(
         "--encoding",
