@@ -6,11 +6,13 @@ needs are imported with the first source of that kind.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
 import re
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
@@ -97,7 +99,11 @@ def source_of(source: object) -> RangeReadable | None:
         return None
     if hasattr(source, "read_range"):
         return cast("RangeReadable", source)
-    return _of_pair(source) or _of_fsspec(source)
+    match source:
+        case (store, str(path)) if isinstance(source, tuple) and hasattr(store, "get_range"):
+            return _InStore(store, path)
+        case _:
+            return _of_fsspec(source)
 
 
 def file_of(source: object, start: int, end: int | None) -> RangeFile | None:
@@ -158,7 +164,7 @@ def listed(url: str) -> list[Listed]:
         ModuleNotFoundError, ValueError: As for `ranges_of_url`.
     """
     fs, path = _filesystem_of(url)
-    try:
+    with _os_errors_of(url):
         fs.invalidate_cache()
         matched: dict[str, Any] = {} if url.endswith("/") else fs.glob(path, detail=True)
         folders = [name for name, info in matched.items() if info["type"] == "directory"]
@@ -167,10 +173,6 @@ def listed(url: str) -> list[Listed]:
             found.pop(folder, None)
             if "**" not in url:
                 found |= fs.find(folder, detail=True)
-    except Exception as error:
-        if _comes_through(error):
-            raise
-        raise _os_error(error, url) from error
     if not found:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     chain = cast("re.Match[str]", _URL.fullmatch(url))
@@ -202,21 +204,11 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
         raise _about(url, ModuleNotFoundError, text, name=_PACKAGES.get(protocol)) from error
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
-    except Exception as error:
+    except Exception:
         # File systems raise any class: that of an archive opens it here, others reject their options.
-        if _comes_through(error):
+        with _os_errors_of(url):
             raise
-        raise _os_error(error, url) from error
     return fs, path
-
-
-def _of_pair(pair: Any) -> _InStore | None:
-    """For an obstore store and a path in it."""
-    if not isinstance(pair, tuple):
-        return None
-    parts = list(cast("Any", pair))
-    is_in_store = len(parts) == 2 and hasattr(parts[0], "get_range") and isinstance(parts[1], str)
-    return _InStore(*parts) if is_in_store else None
 
 
 def _of_fsspec(file: object) -> _OnFilesystem | None:
@@ -266,8 +258,7 @@ class _InStore:
         self._store = store
 
     def size(self) -> int:
-        size: int = self._store.head(self.name)["size"]
-        return size
+        return int(self._store.head(self.name)["size"])
 
     def read_range(self, start: int, end: int) -> ReadableBuffer:
         data: ReadableBuffer = self._store.get_range(self.name, start=start, end=end)
@@ -305,12 +296,8 @@ class RangeFile:
         self.name: str | None = getattr(source, "name", None)
         self._pool: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
-        try:
+        with _os_errors_of(self.name):
             self._len = source.size()
-        except Exception as error:
-            if _comes_through(error):
-                raise
-            raise _os_error(error, self.name) from error
         self._begin = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
             # The last record may need the block after the end. A look at the beginning does not.
@@ -347,15 +334,14 @@ class RangeFile:
             _add_hint(error, Hint.REOPEN)
             raise error
         begin, _, request = self._range_at(position, size)
-        try:
-            body = request.result()
-        except Exception as error:
-            # The next read requests it again. The request refers to the error, and the error to this frame.
-            self._forget()
-            del request
-            if _comes_through(error):
+        with _os_errors_of(self.name):
+            try:
+                body = request.result()
+            except Exception:
+                # The next read requests it again. The request refers to the error, and the error to this frame.
+                self._forget()
+                del request
                 raise
-            raise _os_error(error, self.name) from error
         data = bytes(body[position - begin :][:size])
         self._position += len(data)
         return data
@@ -414,22 +400,25 @@ class RangeFile:
         self._count = 0
 
 
-def _os_error(error: Exception, name: str | None) -> OSError:
-    """The error of a source as an `OSError` that names it, of the same class if it is one."""
-    if not isinstance(error, OSError):
-        return OSError(errno.EIO, f"{type(error).__name__}: {error}", name)
-    kind = type(error)
-    if number := _NUMBERS.get(kind):
-        return kind(number, os.strerror(number), name)
-    return kind(error.errno or errno.EIO, error.strerror or str(error) or kind.__name__, name)
+@contextlib.contextmanager
+def _os_errors_of(name: str | None) -> Iterator[None]:
+    """Raises the error of a source as an `OSError` that names it, of the same class if it is one.
 
-
-def _comes_through(error: Exception) -> bool:
-    """Whether an error of a source is raised as it is: also one whose class is not Python's own.
-
-    Such a class may take other arguments.
+    An `OSError` whose class is not Python's own is raised as it is: such a class may take other arguments.
     """
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and type(error).__module__ != "builtins")
+    try:
+        yield
+    except MemoryError:
+        raise
+    except OSError as error:
+        kind = type(error)
+        if kind.__module__ != "builtins":
+            raise
+        number = _NUMBERS.get(kind)
+        reason = os.strerror(number) if number else error.strerror or str(error) or kind.__name__
+        raise kind(number or error.errno or errno.EIO, reason, name) from error
+    except Exception as error:
+        raise OSError(errno.EIO, f"{type(error).__name__}: {error}", name) from error
 
 
 # Stores raise these without an error number, and with their own messages.
