@@ -66,10 +66,13 @@ def display_name(name: str) -> str:
     return escaped(source_name(name))
 
 
-def complain(message: object, *, place: str | None = None, advice: str | None = None) -> None:
+def complain(message: object, *, place: str | None = None) -> None:
     """Reports a message on stderr. An error comes with its file, or else its `place`, and advice."""
     if isinstance(message, OSError) and message.strerror:
-        text = f"{_file_of(message)}{reason_of(message)}{advice or _advice(message)}"
+        file = "" if message.filename is None else f"{message.filename or repr('')}: "
+        exists = isinstance(message, FileExistsError)
+        advice = "; choose another name, or replace it with --overwrite" if exists else ""
+        text = f"{file}{reason_of(message)}{advice}"
     elif isinstance(message, cordwood.CordwoodError):
         place = message.path or place
         text = f"{place}: {message.message}" if place else message.message
@@ -120,16 +123,6 @@ def reason_of(error: OSError) -> str:
         with contextlib.suppress(OSError, ValueError):
             reason += f"; it is a dangling link to {os.readlink(error.filename)}"
     return reason
-
-
-def _file_of(error: OSError) -> str:
-    return "" if error.filename is None else f"{error.filename or repr('')}: "
-
-
-def _advice(error: OSError) -> str:
-    if isinstance(error, FileExistsError):
-        return "; choose another name, or replace it with --overwrite"
-    return ""
 
 
 def guess(word: str, known: Iterable[str]) -> str:

@@ -307,17 +307,10 @@ def _shell_word(path: str) -> str:
         path = f"./{path}"
     if path.isprintable():
         return shlex.quote(path)
-    return "$'" + "".join(map(_shell_character, path)) + "'"
-
-
-def _shell_character(character: str) -> str:
-    """A character between `$'` and `'`."""
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    # A digit may follow, which would belong to a shorter number.
-    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
+    # Three digits each: one may follow, which would belong to a shorter number.
+    numbers = {character: "".join(f"\\{byte:03o}" for byte in os.fsencode(character)) for character in path}
+    shown = (c if c.isprintable() and c not in "\\'" else numbers[c] for c in path)
+    return f"$'{''.join(shown)}'"
 
 
 def _time(seconds: float) -> str:

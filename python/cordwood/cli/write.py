@@ -15,6 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import cordwood
+from cordwood._inputs.files import is_stream
 from cordwood._text import quantity
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
@@ -99,29 +100,25 @@ def run(options: argparse.Namespace) -> Status:
         if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(records.fileno())):
             raise Failure(f"{options.destination}: input file is output file")
     # A pipe or a device has no disk to wait for.
-    is_stream = os.path.exists(options.destination) and not (
-        os.path.isfile(options.destination) or os.path.isdir(options.destination)
-    )
+    has_disk = not (to_stdout or is_stream(options.destination))
     try:
         writer = cordwood.open(
             sys.stdout.buffer if to_stdout else options.destination,
             options.mode,
             flush=None if to_stdout else options.flush,
-            sync=options.sync or ("never" if to_stdout or is_stream else "close"),
+            sync=options.sync or ("close" if has_disk else "never"),
             on_torn_tail=options.on_torn_tail,
             segment_len=options.segment_len,
             **log_options(options),
         )
     except FileExistsError as error:
-        complain(error, advice="; choose another name, or --append to it, or replace it with --overwrite")
-        return Status.FAILURE
+        advice = "choose another name, or --append to it, or replace it with --overwrite"
+        raise Failure(f"{error.filename}: {error.strerror}; {advice}") from error
     begin = writer.tell()
     try:
         written = _write(writer, records, options)
-    except BrokenPipeError:
-        raise
     except OSError as error:
-        if to_stdout:
+        if to_stdout or isinstance(error, BrokenPipeError):
             raise
         complain(error)
         _report_written(options, begin)
