@@ -41,16 +41,19 @@ __all__ = [
     "Scan",
     "TableBuilder",
     "TableLearner",
-    "VersionEdit",
-    "WriteBatch",
+    "VersionEditFields",
+    "WriteBatchOperations",
     "Writer",
     "__version__",
     "batch_crc",
+    "build_write_batch",
+    "checked_version_edit",
     "crc32c",
     "decode_entity",
     "decode_swanlab",
     "decode_wandb",
     "detect",
+    "encoded_version_edit",
     "entity_kinds",
     "fragments",
     "index",
@@ -58,6 +61,7 @@ __all__ = [
     "leave_out_salvaged",
     "left_out_count",
     "mask_crc",
+    "operation_count",
     "pack",
     "reason_in_words",
     "restored_index",
@@ -67,6 +71,7 @@ __all__ = [
     "stat",
     "unmask_crc",
     "verify",
+    "write_batch_header",
 ]
 
 _Object: TypeAlias = ReadableBuffer | Readable | RangeReadable | FsspecFile | tuple[ObjectStore, str]
@@ -1065,145 +1070,106 @@ class Writer:
     ) -> None: ...
 
 @final
-class WriteBatch:
-    """A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
-
-    Iterating yields the operations in order, decoded one by one. A damaged batch yields those
-    before the damage, then raises `PayloadError`; so does a batch whose header states a different
-    count. `len(batch)` decodes all operations and raises the same error; `bool(batch)` is true if
-    there are any; `bytes(batch)` is the record. Every batch that can be read can be written:
-    passing the operations to `build` gives a batch whose `bytes` are the record.
+class WriteBatchOperations:
+    """An iterator over the operations of a write batch, decoded one by one.
 
     Args:
-        record: The record. Only its header is decoded at first.
-        engine: `"rocksdb"`, whose first two tags are also LevelDB's, or `"pebble"`. Five tags have
-            one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+        record: The record.
+        engine: `"rocksdb"` or `"pebble"`.
+    """
+
+    def __new__(cls, record: bytes, engine: str) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Operation: ...
+
+@final
+class VersionEditFields:
+    """An iterator over the fields of a version edit.
+
+    They are decoded one at a time: a decoded field takes up many times its size in the record.
+
+    Args:
+        record: The record.
+    """
+
+    def __new__(cls, record: bytes) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Field: ...
+
+def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, int, int]:
+    """The record of a write batch, and the numbers in its header.
+
+    Args:
+        record: `bytes` or any other buffer.
+        engine: `"rocksdb"` or `"pebble"`.
+
+    Returns:
+        The record as `bytes`, the sequence number of the first operation, and the number of operations
+        that count.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
         TypeError: `record` is not bytes-like.
         ValueError: There is no such engine.
-
-    >>> from cordwood.payload import Operation, OperationKind, WriteBatch
-    >>> put = Operation(OperationKind.PUT, key=b"k", value=b"v")
-    >>> batch = WriteBatch.build(100, [put, Operation(OperationKind.DELETE, key=b"old")])
-    >>> bytes(batch).hex(" ", -4)
-    '64000000 00000000 02000000 01016b01 7600036f 6c64'
-    >>> for operation in WriteBatch(bytes(batch)):
-    ...     print(operation.sequence, operation)
-    100 Operation('put', key=b'k', value=b'v')
-    101 Operation('delete', key=b'old')
     """
 
-    def __new__(cls, record: ReadableBuffer, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> Self: ...
-    @staticmethod
-    def build(
-        sequence: int, operations: Iterable[Operation], *, engine: Literal["rocksdb", "pebble"] = "rocksdb"
-    ) -> WriteBatch:
-        """Builds a batch from operations. The count in its header includes only operations that count.
-
-        Args:
-            sequence: The sequence number of the first operation.
-            operations: The operations, in order, each with exactly the attributes that its kind has.
-                Their own sequence numbers are ignored.
-            engine: As for the class.
-
-        Returns:
-            The batch.
-
-        Raises:
-            PayloadError: The engine does not know one of the operations, or a part is too large.
-            TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
-                has, or has another one.
-            ValueError: There is no such engine, or no such kind of operation.
-            OverflowError: A number is negative or has too many bits.
-
-        >>> from cordwood.payload import Operation, OperationKind, WriteBatch
-        >>> WriteBatch.build(7, [Operation(OperationKind.PUT, key=b"k", value=b"v")])
-        <cordwood.payload.WriteBatch: sequence=7, count=1>
-        """
-    @property
-    def sequence(self) -> int:
-        """The sequence number of the first operation."""
-    @property
-    def count(self) -> int:
-        """The number of operations that the header states.
-
-        Log data and transaction markers do not count.
-        """
-    @property
-    def engine(self) -> Literal["rocksdb", "pebble"]:
-        """`"rocksdb"` or `"pebble"`."""
-    def to_dict(self) -> dict[str, object]:
-        """The batch in a form that JSON can represent.
-
-        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
-
-        Returns:
-            `sequence`, `count`, and `operations`, each with the attributes that it has.
-
-        Raises:
-            PayloadError: The batch is damaged.
-
-        >>> from cordwood.payload import Operation, OperationKind, WriteBatch
-        >>> WriteBatch.build(7, [Operation(OperationKind.DELETE, key=b"k")]).to_dict()["operations"]
-        [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
-        """
-    def __len__(self) -> int: ...
-    def __bool__(self) -> bool: ...
-    def __iter__(self) -> Iterator[Operation]: ...
-    def __bytes__(self) -> bytes:
-        """The record."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class VersionEdit:
-    r"""A record of a LevelDB or RocksDB MANIFEST: the changes of one version of the database.
-
-    Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
-    record take up many times its size. `bytes(edit)` encodes the fields again, which reproduces the
-    record byte for byte.
+def build_write_batch(sequence: int, operations: Iterable[Operation], engine: str, /) -> bytes:
+    """The record of a write batch with these operations.
 
     Args:
-        record: The record. All of it is decoded.
+        sequence: The sequence number of the first operation.
+        operations: The operations, in order.
+        engine: `"rocksdb"` or `"pebble"`.
+
+    Returns:
+        The record.
 
     Raises:
-        PayloadError: The record is not a version edit. Tags that only Pebble knows are unknown
-            here.
-        TypeError: `record` is not bytes-like.
-
-    >>> from cordwood.payload import VersionEdit
-    >>> edit = VersionEdit(b"\x01\x1aleveldb.BytewiseComparator\x02\x04\x06\x01\x05")
-    >>> for kind, tag, value in edit.fields:
-    ...     print(kind, tag, value)
-    comparator 1 b'leveldb.BytewiseComparator'
-    log_number 2 4
-    deleted_file 6 DeletedFile(level=1, file_number=5)
+        PayloadError: The engine does not know one of the operations, or a part is too large.
+        TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has another.
+        ValueError: There is no such engine, or no such kind of operation.
+        OverflowError: A number is negative or has too many bits.
     """
 
-    def __new__(cls, record: ReadableBuffer) -> Self: ...
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The fields, in the order of the record. They are created on first use and kept."""
-    def __iter__(self) -> Iterator[Field]: ...
-    def to_dict(self) -> dict[str, object]:
-        r"""The edit in a form that JSON can represent.
+def operation_count(record: bytes, engine: str, /) -> int:
+    """How many operations a write batch has. All of them are decoded.
 
-        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left
-        out.
+    Args:
+        record: The record.
+        engine: `"rocksdb"` or `"pebble"`.
 
-        Returns:
-            `fields`, each with `kind`, `tag` and `value`.
+    Returns:
+        Their number, including those that do not count.
 
-        >>> from cordwood.payload import VersionEdit
-        >>> VersionEdit(b"\x02\x04").to_dict()
-        {'fields': [{'kind': 'log_number', 'tag': 2, 'value': 4}]}
-        """
-    def __bytes__(self) -> bytes:
-        """The fields, encoded again: the record, byte for byte."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
+    Raises:
+        PayloadError: The batch is damaged.
+    """
+
+def checked_version_edit(record: ReadableBuffer, /) -> bytes:
+    """The record of a version edit, once all of it has been decoded.
+
+    Args:
+        record: `bytes` or any other buffer.
+
+    Returns:
+        The record as `bytes`.
+
+    Raises:
+        PayloadError: The record is not a version edit.
+        TypeError: `record` is not bytes-like.
+    """
+
+def encoded_version_edit(record: bytes, /) -> bytes:
+    """The fields of a version edit, encoded again.
+
+    A comparison with the record shows whether a byte was lost.
+
+    Args:
+        record: The record.
+
+    Returns:
+        The same bytes.
+    """
 
 @overload
 def verify(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
@@ -2158,23 +2124,12 @@ def restored_index(
         The index.
     """
 
-def reason_in_words(
-    reason: str,
-    stored_crc: int | None,
-    computed_crc: int | None,
-    stated_len: int | None,
-    type_byte: int | None,
-    version: int | None,
-) -> str:
+def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
     """The reason of a region in words: the result of `SkippedRegion.description`.
 
     Args:
-        reason: As the attribute of the region; so are all others.
-        stored_crc: Used only if this reason has it.
-        computed_crc: Used only if this reason has it.
-        stated_len: Used only if this reason has it.
-        type_byte: Used only if this reason has it.
-        version: Used only if this reason has it.
+        reason: The reason.
+        region: Its attributes are the details of the reason. Others than this reason has are ignored.
 
     Returns:
         The text.

@@ -438,7 +438,7 @@ class SkippedRegion(NamedTuple):
     @property
     def description(self) -> str:
         """Why these bytes were not returned, in words, without their place."""
-        return reason_in_words(*self[2:8])
+        return reason_in_words(self.reason, self)
 
     def __str__(self) -> str:
         unit = "byte" if self.length == 1 else "bytes"

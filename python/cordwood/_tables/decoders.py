@@ -160,7 +160,7 @@ def write_batches(
 
 def is_write_batch(record: bytes, dialect: str | None) -> bool:
     """Whether a record can be a write batch."""
-    from cordwood._native import WriteBatch
+    from cordwood.payload.write_batch import WriteBatch
 
     # Its operations are decoded when they are counted.
     return len(WriteBatch(record, engine="pebble" if dialect == "pebble" else "rocksdb")) >= 0
@@ -249,7 +249,7 @@ _ADDS_FAMILY = b"\xc9\x01"
 
 def is_version_edit(record: bytes, _: str | None) -> bool:
     """Whether a record can be a version edit."""
-    from cordwood._native import VersionEdit
+    from cordwood.payload.version_edit import VersionEdit
 
     VersionEdit(record)
     return True

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias, cast
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast, final
 
 from cordwood._jsonable import jsonable
-from cordwood._native import VersionEdit
+from cordwood._native import VersionEditFields, checked_version_edit, encoded_version_edit
+
+if TYPE_CHECKING:
+    from cordwood.typing import ReadableBuffer
 
 __all__ = [
     "BlobFileAddition",
@@ -27,6 +31,10 @@ __all__ = [
     "live_files",
     "to_dict",
 ]
+
+
+_SHOWN_MAX = 8
+"""At most this many fields are shown by `repr`."""
 
 
 class FieldKind(StrEnum):
@@ -276,6 +284,82 @@ class Field(NamedTuple):
     value: Value
 
 
+@final
+class VersionEdit:
+    r"""A record of a LevelDB or RocksDB MANIFEST: the changes of one version of the database.
+
+    Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
+    record take up many times its size. `bytes(edit)` encodes the fields again, which reproduces the
+    record byte for byte.
+
+    Args:
+        record: The record. All of it is decoded.
+
+    Raises:
+        PayloadError: The record is not a version edit. Tags that only Pebble knows are unknown
+            here.
+        TypeError: `record` is not bytes-like.
+
+    >>> from cordwood.payload import VersionEdit
+    >>> edit = VersionEdit(b"\x01\x1aleveldb.BytewiseComparator\x02\x04\x06\x01\x05")
+    >>> for kind, tag, value in edit.fields:
+    ...     print(kind, tag, value)
+    comparator 1 b'leveldb.BytewiseComparator'
+    log_number 2 4
+    deleted_file 6 DeletedFile(level=1, file_number=5)
+    """
+
+    __slots__ = ("_fields", "_record")
+
+    def __init__(self, record: ReadableBuffer) -> None:
+        self._record = checked_version_edit(record)
+        self._fields: tuple[Field, ...] | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields, in the order of the record. They are created on first use and kept."""
+        if self._fields is None:
+            self._fields = tuple(self)
+        return self._fields
+
+    def __iter__(self) -> Iterator[Field]:
+        return VersionEditFields(self._record)
+
+    def to_dict(self) -> dict[str, object]:
+        r"""The edit in a form that JSON can represent.
+
+        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left
+        out.
+
+        Returns:
+            `fields`, each with `kind`, `tag` and `value`.
+
+        >>> from cordwood.payload import VersionEdit
+        >>> VersionEdit(b"\x02\x04").to_dict()
+        {'fields': [{'kind': 'log_number', 'tag': 2, 'value': 4}]}
+        """
+        return {"fields": list(fields_of(self))}
+
+    def __bytes__(self) -> bytes:
+        """The fields, encoded again: the record, byte for byte."""
+        return encoded_version_edit(self._record)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VersionEdit) and self._record == other._record
+
+    def __hash__(self) -> int:
+        return hash(self._record)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return VersionEdit, (self._record,)
+
+    def __repr__(self) -> str:
+        kinds = (str(field.kind) for field in self)
+        shown = ", ".join(islice(kinds, _SHOWN_MAX))
+        count = sum(1 for _ in kinds)
+        return f"<cordwood.payload.VersionEdit: {shown}{f', and {count} more' if count else ''}>"
+
+
 class LiveFile(NamedTuple):
     """A table of a database.
 
@@ -392,11 +476,6 @@ def to_dict(record: bytes) -> dict[str, object]:
     [{'kind': 'log_number', 'tag': 2, 'value': 4}, {'kind': 'deleted_file', 'tag': 6, 'value': {'level': 1, 'file_number': 5}}]
     """  # noqa: E501 - the printed text is one line
     return VersionEdit(record).to_dict()
-
-
-def dict_of(edit: VersionEdit) -> dict[str, object]:
-    """The result of the native `to_dict`."""
-    return {"fields": list(fields_of(edit))}
 
 
 def fields_of(edit: VersionEdit) -> Iterator[object]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 from cordwood._jsonable import jsonable
-from cordwood._native import WriteBatch
+from cordwood._native import WriteBatchOperations, build_write_batch, operation_count, write_batch_header
+
+if TYPE_CHECKING:
+    from cordwood.typing import ReadableBuffer
 
 __all__ = [
     "Operation",
@@ -20,6 +24,10 @@ __all__ = [
     "sequence_numbers",
     "to_dict",
 ]
+
+
+_HEADER_LEN = 12
+"""The sequence number and the count before the operations of a batch."""
 
 
 class OperationKind(StrEnum):
@@ -138,6 +146,132 @@ def _short(value: int | bytes) -> str:
     if isinstance(value, bytes) and len(value) > 64:
         return f"<{len(value)} bytes: {value[:32]!r}...>"
     return repr(value)
+
+
+@final
+class WriteBatch:
+    """A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
+
+    Iterating yields the operations in order, decoded one by one. A damaged batch yields those
+    before the damage, then raises `PayloadError`; so does a batch whose header states a different
+    count. `len(batch)` decodes all operations and raises the same error; `bool(batch)` is true if
+    there are any; `bytes(batch)` is the record. Every batch that can be read can be written:
+    passing the operations to `build` gives a batch whose `bytes` are the record.
+
+    Args:
+        record: The record. Only its header is decoded at first.
+        engine: `"rocksdb"`, whose first two tags are also LevelDB's, or `"pebble"`. Five tags have
+            one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+
+    Raises:
+        PayloadError: The record is shorter than the header of a batch.
+        TypeError: `record` is not bytes-like.
+        ValueError: There is no such engine.
+
+    >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+    >>> put = Operation(OperationKind.PUT, key=b"k", value=b"v")
+    >>> batch = WriteBatch.build(100, [put, Operation(OperationKind.DELETE, key=b"old")])
+    >>> bytes(batch).hex(" ", -4)
+    '64000000 00000000 02000000 01016b01 7600036f 6c64'
+    >>> for operation in WriteBatch(bytes(batch)):
+    ...     print(operation.sequence, operation)
+    100 Operation('put', key=b'k', value=b'v')
+    101 Operation('delete', key=b'old')
+    """
+
+    __slots__ = ("_count", "_engine", "_record", "_sequence")
+
+    def __init__(self, record: ReadableBuffer, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> None:
+        self._record, self._sequence, self._count = write_batch_header(record, engine)
+        self._engine: Literal["rocksdb", "pebble"] = engine
+
+    @staticmethod
+    def build(
+        sequence: int, operations: Iterable[Operation], *, engine: Literal["rocksdb", "pebble"] = "rocksdb"
+    ) -> WriteBatch:
+        """Builds a batch from operations. The count in its header includes only operations that count.
+
+        Args:
+            sequence: The sequence number of the first operation.
+            operations: The operations, in order, each with exactly the attributes that its kind has.
+                Their own sequence numbers are ignored.
+            engine: As for the class.
+
+        Returns:
+            The batch.
+
+        Raises:
+            PayloadError: The engine does not know one of the operations, or a part is too large.
+            TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
+                has, or has another one.
+            ValueError: There is no such engine, or no such kind of operation.
+            OverflowError: A number is negative or has too many bits.
+
+        >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+        >>> WriteBatch.build(7, [Operation(OperationKind.PUT, key=b"k", value=b"v")])
+        <cordwood.payload.WriteBatch: sequence=7, count=1>
+        """
+        return WriteBatch(build_write_batch(sequence, operations, engine), engine=engine)
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the first operation."""
+        return self._sequence
+
+    @property
+    def count(self) -> int:
+        """The number of operations that the header states.
+
+        Log data and transaction markers do not count.
+        """
+        return self._count
+
+    @property
+    def engine(self) -> Literal["rocksdb", "pebble"]:
+        """`"rocksdb"` or `"pebble"`."""
+        return self._engine
+
+    def to_dict(self) -> dict[str, object]:
+        """The batch in a form that JSON can represent.
+
+        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
+
+        Returns:
+            `sequence`, `count`, and `operations`, each with the attributes that it has.
+
+        Raises:
+            PayloadError: The batch is damaged.
+
+        >>> from cordwood.payload import Operation, OperationKind, WriteBatch
+        >>> WriteBatch.build(7, [Operation(OperationKind.DELETE, key=b"k")]).to_dict()["operations"]
+        [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
+        """
+        return {"sequence": self.sequence, "count": self.count, "operations": list(operations_of(self))}
+
+    def __len__(self) -> int:
+        return operation_count(self._record, self._engine)
+
+    def __bool__(self) -> bool:
+        return len(self._record) > _HEADER_LEN
+
+    def __iter__(self) -> Iterator[Operation]:
+        return WriteBatchOperations(self._record, self._engine)
+
+    def __bytes__(self) -> bytes:
+        """The record."""
+        return self._record
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WriteBatch) and (self._engine, self._record) == (other._engine, other._record)
+
+    def __hash__(self) -> int:
+        return hash(self._record)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(WriteBatch, engine=self._engine), (self._record,)
+
+    def __repr__(self) -> str:
+        return f"<cordwood.payload.WriteBatch: sequence={self.sequence}, count={self.count}>"
 
 
 class SequenceGap(NamedTuple):
@@ -271,11 +405,6 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
     {'sequence': 7, 'count': 1, 'operations': [{'kind': 'put', 'sequence': 7, 'column_family': 0, 'key': 'key', 'value': {'base64': '//4='}}]}
     """  # noqa: E501 - the printed text is one line
     return WriteBatch(record, engine=engine).to_dict()
-
-
-def dict_of(batch: WriteBatch) -> dict[str, object]:
-    """The result of the native `to_dict`."""
-    return {"sequence": batch.sequence, "count": batch.count, "operations": list(operations_of(batch))}
 
 
 def operations_of(batch: WriteBatch) -> Iterator[dict[str, object]]:

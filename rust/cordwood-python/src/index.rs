@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cordwood::read::IndexedLog;
-use cordwood::{Compression, Dialect, ReadOptions};
+use cordwood::{Compression, Dialect, Error, ReadOptions};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
 
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::source::open_path;
 use crate::memory::buffer::{no_memory, try_bytes, vec_for};
 use crate::ops::watched::{Watch, watched};
-use crate::values::arguments::{refuse_url, required_path};
+use crate::values::arguments::{place_of, refuse_url, required_path};
 use crate::values::error::{call_python, check_signals, closed, to_python};
-use crate::values::options::{compression_of, dialect_name, dialect_of, named};
+use crate::values::options::{compression_of, dialect_name, dialect_of, named, read_options};
 use crate::values::pickle::handle_repr;
 
 /// The records of logs by their indices, from 0: the result of `index`.
@@ -86,17 +86,13 @@ impl RecordIndex {
     }
 
     /// Runs `work`, which reads, with the interpreter released.
-    fn reading<T: Send, E: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce() -> Result<T, E> + Send,
-    ) -> PyResult<Result<T, E>> {
+    fn reading<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         self.check_open(py)?;
         let done = py.detach(work);
         if self.is_closed() {
             self.index.close_files();
         }
-        Ok(done)
+        done.map_err(|error| to_python(py, error, None))
     }
 
     fn is_closed(&self) -> bool {
@@ -113,13 +109,7 @@ impl RecordIndex {
     /// The index from 0 of an index that may be negative.
     fn place_of(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let len = self.index.len();
-        let of_record = match index.extract::<i64>() {
-            Ok(index) if index < 0 => len.checked_sub(index.unsigned_abs()),
-            Ok(index) => Some(index.unsigned_abs()).filter(|&index| index < len),
-            Err(error) if error.is_instance_of::<PyOverflowError>(index.py()) => None,
-            Err(error) => return Err(error),
-        };
-        of_record.ok_or_else(|| {
+        place_of(index, len)?.ok_or_else(|| {
             let shown = index.str().map(|shown| shown.to_string()).unwrap_or_default();
             PyIndexError::new_err(format!("the index {shown} is out of range: there are {len} records"))
         })
@@ -129,7 +119,7 @@ impl RecordIndex {
         let mut records: Vec<Option<Py<PyBytes>>> = vec_for(indices.len())?;
         records.resize_with(indices.len(), || None);
         let mut gathered = Gathered::default();
-        let read = self.reading(py, || {
+        self.reading(py, || {
             self.index.read(indices, |place, record| {
                 gathered.add(place, record).map_err(io::Error::from)?;
                 if gathered.is_full() {
@@ -138,7 +128,6 @@ impl RecordIndex {
                 Ok(())
             })
         })?;
-        read.map_err(|error: cordwood::Error| to_python(py, error, None))?;
         gathered.make(py, &mut records)?;
         PyList::new(py, records)
     }
@@ -161,7 +150,6 @@ impl RecordIndex {
         }
         let at = self.place_of(index)?;
         let record = self.reading(py, || self.index.get(at))?;
-        let record = record.map_err(|error| to_python(py, error, None))?;
         Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
     }
 
@@ -210,8 +198,8 @@ impl RecordIndex {
         Ok(slf)
     }
 
-    #[pyo3(signature = (_exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
-    fn __exit__(&self, _exc_type: &Bound<'_, PyAny>, _exc: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
+    #[pyo3(signature = (*_raised), text_signature = "($self, exc_type, exc, traceback, /)")]
+    fn __exit__(&self, _raised: &Bound<'_, PyTuple>) {
         self.close();
     }
 
@@ -277,7 +265,8 @@ pub(crate) fn restored_index(
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
     on_corruption: &str,
 ) -> PyResult<RecordIndex> {
-    let options = options_of(dialect, log_number, compression, on_corruption)?;
+    let options = read_options((dialect, log_number, compression), (0, None))
+        .with_on_corruption(named("on_corruption", on_corruption)?);
     let logs = logs.into_iter().map(|(path, file_len, record_count, offsets)| {
         let (offsets, rest) = offsets.as_bytes().as_chunks();
         if !rest.is_empty() {
@@ -296,19 +285,6 @@ pub(crate) fn restored_index(
 
 /// A source, and its `Split` or `None`.
 type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
-
-fn options_of(
-    dialect: Option<Dialect>,
-    log_number: Option<u32>,
-    compression: Option<Compression>,
-    on_corruption: &str,
-) -> PyResult<ReadOptions> {
-    Ok(ReadOptions::default()
-        .with_dialect(dialect)
-        .with_log_number(log_number)
-        .with_compression(compression)
-        .with_on_corruption(named("on_corruption", on_corruption)?))
-}
 
 /// Indexes the records of one or more logs, so that each can be read by its number.
 ///
@@ -354,7 +330,8 @@ pub(crate) fn index(
     on_corruption: &str,
 ) -> PyResult<RecordIndex> {
     let py = sources.py();
-    let options = options_of(dialect, log_number, compression, on_corruption)?;
+    let options = read_options((dialect, log_number, compression), (0, None))
+        .with_on_corruption(named("on_corruption", on_corruption)?);
     options.check().map_err(|error| to_python(py, error, None))?;
     let logs_of = imported!(py, "cordwood._inputs.many", "logs_of")?;
     let (sources, _): (Vec<WithSplit<'_>>, bool) = logs_of.run((sources, py.None(), PyDict::new(py)))?.extract()?;

@@ -58,11 +58,11 @@ mod native {
     #[pymodule_export]
     use crate::payload::table::{TableBuilder, TableLearner, batch_crc, entity_kinds};
     #[pymodule_export]
-    use crate::payload::version_edit::VersionEdit;
+    use crate::payload::version_edit::{VersionEditFields, checked_version_edit, encoded_version_edit};
     #[pymodule_export]
     use crate::payload::wandb::decode_wandb;
     #[pymodule_export]
-    use crate::payload::write_batch::WriteBatch;
+    use crate::payload::write_batch::{WriteBatchOperations, build_write_batch, operation_count, write_batch_header};
     #[pymodule_export]
     use crate::reader::record_batch::RecordBatch;
     #[pymodule_export]

@@ -7,17 +7,18 @@ use std::sync::MutexGuard;
 
 use cordwood::write::{LogStatus, Process};
 use cordwood::{
-    Compression, Dialect, Error, ErrorKind, LogFile, LogFileOptions, LogFormat, OnTornTail, SegmentedLog, WriterOptions,
+    Compression, Dialect, Error, ErrorKind, LogFile, LogFileOptions, LogFormat, OnTornTail, SegmentedLog, SyncPolicy,
+    WriterOptions,
 };
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::arrow::import::Column;
 use crate::exclusive::Exclusive;
-use crate::interpreter::fast_call::{FastAppend, FastClass, Method};
+use crate::interpreter::fast_call::{FastAppend, FastClass};
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::sink::ObjectOutput;
@@ -636,14 +637,8 @@ impl Writer {
         }
     }
 
-    #[pyo3(signature = (exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: &Bound<'_, PyAny>,
-        _exc: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    #[pyo3(signature = (exc_type, *_rest), text_signature = "($self, exc_type, exc, traceback, /)")]
+    fn __exit__(&self, py: Python<'_>, exc_type: &Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<()> {
         // Closing a copy has no effect, and cannot fail.
         let had_failed = !self.is_forked() && self.status(py)?.has_failed;
         match self.close(py) {
@@ -701,12 +696,7 @@ impl Writer {
                 "mode 'a' needs a path: the log has to be read before it is appended to",
             ));
         }
-        let for_any_sink = LogFileOptions::default()
-            .with_dialect(options.dialect)
-            .with_log_number(options.log_number)
-            .with_compression(options.compression)
-            .with_record_len_max(options.record_len_max);
-        if *options != for_any_sink {
+        if options.sync != SyncPolicy::Never {
             return Err(PyValueError::new_err(NEEDS_A_PATH));
         }
         refuse_text(sink)?;
@@ -948,8 +938,8 @@ impl<'py> Batch<'py> {
 }
 
 impl FastAppend for Writer {
-    fn fast_class() -> &'static FastClass<Method> {
-        static CLASS: FastClass<Method> = FastClass::new();
+    fn fast_class() -> &'static FastClass {
+        static CLASS: FastClass = FastClass::new();
         &CLASS
     }
 
@@ -963,8 +953,8 @@ impl FastAppend for Writer {
         }
     }
 
-    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
-        self.append(record, sync)
+    fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.append(record, false)
     }
 }
 

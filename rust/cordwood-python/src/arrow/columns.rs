@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::{Array, DataType, Field, Memory};
 use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::BatchBuffer;
-use crate::values::options::unknown_name;
+use crate::values::options::chosen;
 
 /// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
 /// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB
@@ -51,8 +51,7 @@ impl Column {
     }
 
     pub(crate) fn named(name: &str) -> PyResult<Self> {
-        let found = Column::ALL.into_iter().find(|column| column.as_str() == name);
-        found.ok_or_else(|| unknown_name("a column", &Column::ALL.map(Column::as_str), name))
+        chosen("a column", Column::ALL.map(|column| (column.as_str(), column)), name)
     }
 
     pub(crate) fn field(self, is_binary: bool) -> Field {

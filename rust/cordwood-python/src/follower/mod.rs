@@ -15,10 +15,10 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use self::state::{OnRotation, Open, Seen, State, Taken, on_rotation_of};
 use crate::exclusive::Exclusive;
-use crate::reader::log::Logged;
+use crate::reader::log::{Logged, log};
 use crate::reader::skipped::Skipped;
 use crate::values::arguments::{refuse_url, required_path};
-use crate::values::error::{check_signals, closed, not_followed, os_error, to_python};
+use crate::values::error::{check_signals, closed, os_error, to_python};
 use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of};
 use crate::values::pickle::{handle_repr, not_pickled};
 use crate::values::record::Record;
@@ -314,10 +314,10 @@ impl Follower {
             return Ok(());
         };
         let State::Open(open) = &mut *state else { return Ok(()) };
-        let messages = open.logged.summary();
+        let messages = [open.logged.summary(), None];
         *state = State::Closed(state.seen());
         drop(state);
-        messages.log(py, Some(&self.path))
+        log(py, messages, Some(&self.path))
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
@@ -325,14 +325,8 @@ impl Follower {
         Ok(slf)
     }
 
-    #[pyo3(signature = (_exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _exc_type: &Bound<'_, PyAny>,
-        _exc: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    #[pyo3(signature = (*_raised), text_signature = "($self, exc_type, exc, traceback, /)")]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
     }
 
@@ -403,24 +397,21 @@ impl Follower {
     /// been reached).
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
-            match self.with_state(py, |state| state.take(py, make))? {
+            let taken = self.with_state(py, |state| {
+                let _owner = self.state.may_run_python();
+                state.take(py, &self.path, make)
+            })?;
+            match taken? {
                 Taken::Record(record) => return Ok(Ok(record)),
                 Taken::Again(messages) => {
-                    messages.log(py, Some(&self.path))?;
+                    log(py, messages, Some(&self.path))?;
                     check_signals(py)?;
                 }
                 Taken::Wait(delay) => return Ok(Err(Some(delay))),
                 Taken::End(messages) => {
-                    messages.log(py, Some(&self.path))?;
+                    log(py, messages, Some(&self.path))?;
                     return Ok(Err(None));
                 }
-                Taken::Raised(error) => return Err(error),
-                Taken::Failed(error) => return Err(to_python(py, error, Some(&self.path))),
-                Taken::Changed {
-                    is_rotated,
-                    offset,
-                    file_len,
-                } => return Err(not_followed(py, is_rotated, &self.path, offset, file_len)),
             }
         }
     }

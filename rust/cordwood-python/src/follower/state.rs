@@ -1,18 +1,19 @@
 //! The state of a `Follower`, and how it is polled.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cordwood::damage::Severity;
 use cordwood::follow::Poll;
-use cordwood::{ErrorKind, FollowOptions, OnCorruption};
+use cordwood::{End, Error, ErrorKind, FollowOptions, Follower, OnCorruption};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::memory::buffer::try_bytes;
-use crate::reader::log::{Logged, Messages};
+use crate::reader::log::{Logged, Message, Messages};
 use crate::reader::skipped::Skipped;
+use crate::values::error::{not_followed, to_python};
 use crate::values::options::chosen;
 use crate::values::record::Record;
 use crate::values::{NotYet, Outcome};
@@ -44,17 +45,17 @@ impl State {
 }
 
 pub(crate) struct Open {
-    pub(crate) follower: cordwood::Follower,
+    pub(crate) follower: Follower,
     pub(crate) skipped: Skipped,
     /// The result of the last poll, if it found no event.
     pub(crate) waiting: Option<NotYet>,
-    pub(crate) end: Option<cordwood::End>,
+    pub(crate) end: Option<End>,
     /// For the next file under the path.
     pub(crate) options: FollowOptions,
     pub(crate) on_rotation: OnRotation,
     pub(crate) path: PathBuf,
     /// The file that the path names now. The old one may have grown before this one was created.
-    pub(crate) next: Option<cordwood::Follower>,
+    pub(crate) next: Option<Follower>,
     pub(crate) logged: Logged,
     /// The offset at the last check for Ctrl-C.
     pub(crate) checked_offset: u64,
@@ -71,14 +72,6 @@ pub(crate) enum Taken<T> {
     /// No record, and how long to wait.
     Wait(Duration),
     End(Messages),
-    Failed(cordwood::Error),
-    Raised(PyErr),
-    /// The file was truncated, or the path names another one.
-    Changed {
-        is_rotated: bool,
-        offset: u64,
-        file_len: u64,
-    },
 }
 
 /// The reaction once the path names another file.
@@ -100,18 +93,23 @@ pub(crate) fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
 
 impl Open {
     /// The result of the next poll, with a record as converted by `make`. If that fails, the next
-    /// poll finds the same record. `make` must not run Python code.
-    pub(crate) fn take<T>(&mut self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> Taken<T> {
+    /// poll finds the same record. `make` must not run Python code. Errors name the file `path`.
+    pub(crate) fn take<T>(
+        &mut self,
+        py: Python<'_>,
+        path: &Path,
+        make: &impl Fn(Record) -> PyResult<T>,
+    ) -> PyResult<Taken<T>> {
         self.waiting = None;
         if self.end.is_some() {
-            return Taken::End(self.logged.summary());
+            return Ok(Taken::End([self.logged.summary(), None]));
         }
         let offset = self.follower.offset();
         // The next file begins at 0 again.
         if offset.abs_diff(self.checked_offset) >= CHECK_LEN {
             // Records may keep coming, and code in C may consume them.
             self.checked_offset = offset;
-            return Taken::Again(Messages::default());
+            return Ok(Taken::Again(Messages::default()));
         }
         let Open { follower, .. } = self;
         // Not released for each record: that would cost more than the record.
@@ -121,21 +119,14 @@ impl Open {
         };
         match polled {
             Ok(Poll::Record(record)) => {
-                let made = try_bytes(py, record.data).and_then(|data| {
-                    make(Record {
-                        offset: record.offset,
-                        end_offset: record.end_offset,
-                        data: data.unbind(),
-                        salvaged: record.is_salvaged,
-                    })
-                });
-                match made {
-                    Ok(made) => {
-                        follower.advance();
-                        Taken::Record(made)
-                    }
-                    Err(error) => Taken::Raised(error),
-                }
+                let made = make(Record {
+                    offset: record.offset,
+                    end_offset: record.end_offset,
+                    data: try_bytes(py, record.data)?.unbind(),
+                    salvaged: record.is_salvaged,
+                })?;
+                follower.advance();
+                Ok(Taken::Record(made))
             }
             Ok(Poll::Skipped(region)) => {
                 self.skipped.add(region);
@@ -143,112 +134,83 @@ impl Open {
                 // data that a writer put after it in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
                 let is_logged = region.reason.severity() == Severity::Corruption && !raises;
-                Taken::Again(match is_logged {
+                Ok(Taken::Again(match is_logged {
                     true => self.logged.add(region),
                     false => Messages::default(),
-                })
+                }))
             }
             Ok(Poll::NotYet(not_yet)) => {
                 if self.follower.is_probing() {
                     // The rest of a file that has been replaced is being searched.
-                    return Taken::Again(Messages::default());
+                    return Ok(Taken::Again(Messages::default()));
                 }
-                self.waiting = Some(NotYet {
-                    reason: not_yet.reason.as_str(),
-                    offset: not_yet.offset,
-                    file_len: not_yet.file_len,
-                });
                 // If the file has got its name back, that was not a rotation.
                 self.next = None;
-                Taken::Wait(self.follower.delay())
+                Ok(self.wait(not_yet.reason.as_str(), not_yet.offset, not_yet.file_len))
             }
-            Ok(Poll::Truncated { offset, file_len, .. }) => Taken::Changed {
-                is_rotated: false,
-                offset,
-                file_len,
-            },
-            Ok(Poll::Rotated { offset, file_len, .. }) => self.rotated(py, offset, file_len, make),
+            Ok(Poll::Truncated { offset, file_len, .. }) => Err(not_followed(py, false, path, offset, file_len)),
+            Ok(Poll::Rotated { offset, file_len, .. }) => self.rotated(py, path, make, offset, file_len),
             Ok(Poll::End(end)) => {
                 self.end = Some(end);
-                Taken::End(self.logged.summary())
+                Ok(Taken::End([self.logged.summary(), None]))
             }
             Ok(other) => {
                 let message = format!("the follower gave an answer that this class does not know: {other:?}");
-                Taken::Raised(PyRuntimeError::new_err(message))
+                Err(PyRuntimeError::new_err(message))
             }
             Err(error) => {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skipped.add(region);
                 }
-                Taken::Failed(error)
+                Err(to_python(py, error, Some(path)))
             }
         }
+    }
+
+    fn wait<T>(&mut self, reason: &'static str, offset: u64, file_len: u64) -> Taken<T> {
+        self.waiting = Some(NotYet {
+            reason,
+            offset,
+            file_len,
+        });
+        Taken::Wait(self.follower.delay())
     }
 
     /// The result of a poll that finds no event when the path names another file, or none.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,
+        path: &Path,
+        make: &impl Fn(Record) -> PyResult<T>,
         offset: u64,
         file_len: u64,
-        make: &impl Fn(Record) -> PyResult<T>,
-    ) -> Taken<T> {
+    ) -> PyResult<Taken<T>> {
         let rest_len = file_len.saturating_sub(offset);
         match self.on_rotation {
-            OnRotation::Raise => {
-                return Taken::Changed {
-                    is_rotated: true,
-                    offset,
-                    file_len,
-                };
-            }
-            OnRotation::Stop => {
-                self.end = Some(if rest_len > 0 {
-                    cordwood::End::TornTail { offset }
-                } else {
-                    cordwood::End::Clean { offset }
-                });
-            }
-            OnRotation::Reopen => {
-                let Some(next) = self.next.take() else {
-                    return self.open_next(py, offset, file_len, make);
-                };
-                self.follower = next;
-                self.skipped.clear();
-            }
+            OnRotation::Raise => return Err(not_followed(py, true, path, offset, file_len)),
+            OnRotation::Stop if rest_len > 0 => self.end = Some(End::TornTail { offset }),
+            OnRotation::Stop => self.end = Some(End::Clean { offset }),
+            OnRotation::Reopen => match self.next.take() {
+                Some(next) => {
+                    self.follower = next;
+                    self.skipped.clear();
+                }
+                // A writer finishes with the old file before it creates the next: the old one is
+                // polled again once the next is open.
+                None => match py.detach(|| Follower::open_with(&self.path, self.options.clone())) {
+                    Ok(next) => {
+                        self.next = Some(next);
+                        return self.take(py, path, make);
+                    }
+                    Err(Error {
+                        kind: ErrorKind::Io { source, .. },
+                        ..
+                    }) if source.kind() == io::ErrorKind::NotFound => return Ok(self.wait("idle", offset, file_len)),
+                    Err(error) => return Err(to_python(py, error, Some(path))),
+                },
+            },
         }
-        let mut messages = self.logged.summary();
-        messages.left = (rest_len > 0).then_some((offset, rest_len));
-        Taken::Again(messages)
-    }
-
-    /// Opens the file that the path names now, and then polls the old one again: a writer finishes
-    /// with it before it creates the next.
-    fn open_next<T>(
-        &mut self,
-        py: Python<'_>,
-        offset: u64,
-        file_len: u64,
-        make: &impl Fn(Record) -> PyResult<T>,
-    ) -> Taken<T> {
-        let Open { path, options, .. } = self;
-        match py.detach(|| cordwood::Follower::open_with(&*path, options.clone())) {
-            Ok(next) => {
-                self.next = Some(next);
-                self.take(py, make)
-            }
-            Err(cordwood::Error {
-                kind: ErrorKind::Io { source, .. },
-                ..
-            }) if source.kind() == io::ErrorKind::NotFound => {
-                self.waiting = Some(NotYet {
-                    reason: "idle",
-                    offset,
-                    file_len,
-                });
-                Taken::Wait(self.follower.delay())
-            }
-            Err(error) => Taken::Failed(error),
-        }
+        let left = (rest_len > 0).then_some(Message::Left { offset, len: rest_len });
+        Ok(Taken::Again([self.logged.summary(), left]))
     }
 }

@@ -19,7 +19,6 @@ use std::any::Any;
 use std::ffi::{CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 
 use pyo3::exceptions::PySystemError;
 use pyo3::panic::PanicException;
@@ -29,59 +28,33 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyType};
 use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 
-/// The final subclass of a class, and the function of the base, of type `F`, that the subclass's
-/// function falls back on. Each class has one of these, in a static.
-pub(crate) struct FastClass<F> {
-    class: PyOnceLock<Py<PyType>>,
-    base: OnceLock<F>,
-}
-
-impl<F> FastClass<F> {
-    pub(crate) const fn new() -> Self {
-        FastClass {
-            class: PyOnceLock::new(),
-            base: OnceLock::new(),
-        }
-    }
-}
-
-/// `__next__` of a class.
-pub(crate) type NextFunction = ffi::iternextfunc;
+/// The final subclass of a class. Each class has one of these, in a static.
+pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
 /// A class of iterators of `bytes` with a fast `__next__`.
 pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The one for this class.
-    fn fast_class() -> &'static FastClass<NextFunction>;
+    fn fast_class() -> &'static FastClass;
 
     /// The next record, if that needs no waiting and raises no exception.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>>;
 }
 
-/// A method of a class: a descriptor.
-pub(crate) type Method = Py<PyAny>;
-
 /// A class of writers with a fast `append`.
 pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// The one for this class.
-    fn fast_class() -> &'static FastClass<Method>;
+    fn fast_class() -> &'static FastClass;
 
     /// Appends a record, if that needs no waiting and raises no exception, and returns its offset.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
     /// Appends a record: the method of the class.
-    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>>;
+    fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
 /// The final subclass of `T`, to which all objects belong.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
-    class::<T, _>(py, T::fast_class(), |base| {
-        // SAFETY: `PyType_GetSlot` returns null, or the function of this slot, which has this type.
-        let next = unsafe {
-            let slot = ffi::PyType_GetSlot(base.as_type_ptr(), ffi::Py_tp_iternext);
-            std::mem::transmute::<*mut c_void, Option<NextFunction>>(slot)
-        };
-        let next = next.ok_or_else(|| PySystemError::new_err("the class has no `__next__`"))?;
-        T::fast_class().base.get_or_init(|| next);
+    class::<T>(py, T::fast_class(), |_| {
         Ok(ffi::PyType_Slot {
             slot: ffi::Py_tp_iternext,
             pfunc: fast_next::<T> as *mut c_void,
@@ -91,12 +64,11 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
 
 /// The final subclass of `T`, to which all objects belong.
 pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
-    class::<T, _>(py, T::fast_class(), |base| {
+    class::<T>(py, T::fast_class(), |base| {
         let append = base.getattr("append")?;
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
-        T::fast_class().base.get_or_init(|| append.unbind());
         // Python keeps pointers to both as long as the class lives, which is forever.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
@@ -119,19 +91,17 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
 /// The final subclass of `T` with the slot that `fast` makes, or `T` itself if it cannot be
 /// created: then everything works, but more slowly, and `tests/api/test_fast_calls.py` fails. It is
 /// created once per process, and stays the same if the module is imported again.
-fn class<'py, T: PyTypeInfo, F>(
+fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
-    class: &'static FastClass<F>,
+    class: &'static FastClass,
     fast: impl FnOnce(&Bound<'py, PyType>) -> PyResult<ffi::PyType_Slot>,
 ) -> &'py Bound<'py, PyType> {
     let base = py.get_type::<T>();
-    class
-        .class
-        .get_or_init(py, || {
-            let class = fast(&base).and_then(|slot| final_class(&base, slot));
-            class.unwrap_or(base).unbind()
-        })
-        .bind(py)
+    let class = class.get_or_init(py, || {
+        let class = fast(&base).and_then(|slot| final_class(&base, slot));
+        class.unwrap_or(base).unbind()
+    });
+    class.bind(py)
 }
 
 /// A final subclass with the name, the documentation and the attributes of `base`, and one
@@ -206,7 +176,13 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(bytes)) => bytes,
         // SAFETY: the same promises, passed on: the object is also an object of the base.
-        Ok(None) => unsafe { (T::fast_class().base.wait())(iterator) },
+        // `PyType_GetSlot` returns null, or the function of this slot, which has this type.
+        Ok(None) => unsafe {
+            let base = T::type_object_raw(Python::assume_attached());
+            let slot = ffi::PyType_GetSlot(base, ffi::Py_tp_iternext);
+            let next = std::mem::transmute::<*mut c_void, Option<ffi::iternextfunc>>(slot);
+            next.map_or(null_mut(), |next| next(iterator))
+        },
         Err(panic) => raised(panic),
     }
 }
@@ -223,7 +199,7 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     let fast = || {
-        if arg_count != 1 {
+        if arg_count != 1 || !names.is_null() {
             return None;
         }
         // SAFETY: As the caller promises; the objects live as long as the call, and the first is a
@@ -235,24 +211,17 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
                 Borrowed::from_ptr(py, *args),
             )
         };
-        let sync = if names.is_null() {
-            if let Ok(bytes) = record.cast_exact::<PyBytes>()
-                && let Some(offset) = writer.get().append_now(bytes.as_bytes())
-            {
-                // SAFETY: the thread is attached. If there is not enough memory for the number,
-                // this is null, with the exception set that is then raised. The record is in the
-                // log anyway, as the documentation says.
-                return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
-            }
-            false
-        } else {
-            // SAFETY: As the caller promises, there are names, and their values come after the
-            // record.
-            unsafe { sync_of(names, args.offset(1))? }
-        };
+        if let Ok(bytes) = record.cast_exact::<PyBytes>()
+            && let Some(offset) = writer.get().append_now(bytes.as_bytes())
+        {
+            // SAFETY: the thread is attached. If there is not enough memory for the number, this is
+            // null, with the exception set that is then raised. The record is in the log anyway, as
+            // the documentation says.
+            return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
+        }
         // Attached through PyO3 from here on, so that it may wait and raise. If the interpreter is
         // shutting down, that is refused, and the base's function is called.
-        Python::try_attach(|py| match writer.get().append(&record, sync) {
+        Python::try_attach(|py| match writer.get().append(&record) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {
                 error.restore(py);
@@ -264,37 +233,14 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         Ok(Some(offset)) => offset,
         Ok(None) => {
             // SAFETY: the same promises, passed on.
-            let offset = unsafe { base_append(T::fast_class(), writer, args, arg_count, names) };
+            let offset = unsafe { base_append::<T>(writer, args, arg_count, names) };
             offset.map_or(null_mut(), Bound::into_ptr)
         }
         Err(panic) => raised(panic),
     }
 }
 
-/// The keyword `sync`, if it is the only one and its value is a `bool`.
-///
-/// # Safety
-///
-/// `names` is a tuple of `str`, with the same number of objects at `values`; the thread is
-/// attached.
-unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) -> Option<bool> {
-    // SAFETY: As the caller promises; an item of the tuple is borrowed, and the functions set no
-    // exception.
-    unsafe {
-        if ffi::PyTuple_Size(names) != 1
-            || ffi::PyUnicode_CompareWithASCIIString(ffi::PyTuple_GetItem(names, 0), c"sync".as_ptr()) != 0
-        {
-            return None;
-        }
-        match *values {
-            value if value == ffi::Py_True() => Some(true),
-            value if value == ffi::Py_False() => Some(false),
-            _ => None,
-        }
-    }
-}
-
-/// Calls the base's function, which reports wrong arguments. They are passed in a
+/// Calls the base's function, for keywords and wrong arguments. They are passed in a
 /// tuple and a dictionary, since the stable ABI has no vectorcall before Python 3.12. Returns
 /// `None` with an exception set if that fails.
 ///
@@ -302,8 +248,7 @@ unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) 
 ///
 /// As for [`fast_append`].
 #[cold]
-unsafe fn base_append<'py>(
-    class: &FastClass<Method>,
+unsafe fn base_append<'py, T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     arg_count: ffi::Py_ssize_t,
@@ -331,8 +276,10 @@ unsafe fn base_append<'py>(
                 return None;
             }
         }
-        let append = class.base.wait().as_ptr();
-        Bound::from_owned_ptr_or_opt(py, ffi::PyObject_Call(append, positional.as_ptr(), keywords.as_ptr()))
+        let append = ffi::PyObject_GetAttrString(T::type_object_raw(py).cast(), c"append".as_ptr());
+        let append = Bound::from_owned_ptr_or_opt(py, append)?;
+        let appended = ffi::PyObject_Call(append.as_ptr(), positional.as_ptr(), keywords.as_ptr());
+        Bound::from_owned_ptr_or_opt(py, appended)
     }
 }
 

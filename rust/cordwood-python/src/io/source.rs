@@ -1,7 +1,8 @@
 //! The sources that Python users pass, as [`Read`] and [`Seek`].
 
+use std::borrow::Cow;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cordwood::read::{FileReader, SeekSource, Source, StreamSource};
@@ -13,9 +14,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::interpreter::imported;
 use crate::interpreter::kept_exception::KeptException;
-use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::python_code::{Arguments, PythonCode};
 use crate::memory::buffer::copy_from_buffer;
 use crate::values::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
 use crate::values::error::{call_python, check_signals_anywhere, of_call, to_python, unsupported};
@@ -46,10 +46,9 @@ pub(crate) type Referent = Arc<Py<PyAny>>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// An open source, and its path if it has one.
+/// An open source, which has its path, if any.
 pub(crate) struct Opened {
     pub(crate) source: InputSource,
-    pub(crate) path: Option<PathBuf>,
     pub(crate) referent: Option<Referent>,
 }
 
@@ -57,7 +56,6 @@ impl Opened {
     fn new(input: impl Input + 'static, begin: u64, referent: Option<Referent>) -> PyResult<Self> {
         Ok(Opened {
             source: source_at(Box::new(input), begin)?,
-            path: None,
             referent,
         })
     }
@@ -96,11 +94,11 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     }
     let named = options.dialect.filter(|_| !options.must_look());
     let begin = named.map_or(0, |dialect| dialect.block_begin(options.start));
-    let Opened { source, path, referent } = open(source, begin, &options)?;
+    let Opened { source, referent } = open(source, begin, &options)?;
     let another = source.get_ref().another();
     let can_seek = source.get_ref().can_seek();
-    let is_content = path.is_none() && another.is_some();
-    let mut reader = cordwood::Reader::with_source(source.with_path(path), options.clone());
+    let is_content = source.path().is_none() && another.is_some();
+    let mut reader = cordwood::Reader::with_source(source, options.clone());
     if is_content
         && let Err(error) = py.detach(|| reader.format())
         && matches!(error.kind, ErrorKind::Foreign { .. })
@@ -158,11 +156,9 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     }
     if let Some(path) = path_of(source)? {
         let opened = py.detach(|| StreamSource::open(&path));
+        let file = opened.map_err(|error| to_python(py, error, Some(&path)))?;
         return Ok(Opened {
-            source: opened
-                .map_err(|error| to_python(py, error, Some(&path)))?
-                .map(FileInput::boxed),
-            path: Some(path),
+            source: file.map(FileInput::boxed),
             referent: None,
         });
     }
@@ -200,23 +196,28 @@ pub(crate) fn range_file<'py>(
     source: &Bound<'py, PyAny>,
     options: &ReadOptions,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if is_path_or_buffer(source)? {
-        return Ok(None);
-    }
-    let file_of = imported!(source.py(), "cordwood._remote", "file_of")?;
-    let file = file_of.run((source, options.start, options.end))?;
-    Ok((!file.is_none()).then_some(file))
+    remote(source, "file_of", (source, options.start, options.end))
 }
 
 /// The source as an object with `read_range`, which can be opened any number of times; `None` if it
 /// is read in another way.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    remote(source, "source_of", (source,))
+}
+
+/// The result of a function of `_remote.py` for a source, unless that is read without Python's help, or
+/// the result is `None`.
+fn remote<'py>(
+    source: &Bound<'py, PyAny>,
+    function: &str,
+    args: impl Arguments<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     if is_path_or_buffer(source)? {
         return Ok(None);
     }
-    let source_of = imported!(source.py(), "cordwood._remote", "source_of")?;
-    let ranges = source_of.run((source,))?;
-    Ok((!ranges.is_none()).then_some(ranges))
+    let remote = source.py().import(intern!(source.py(), "cordwood._remote"))?;
+    let made = remote.getattr(function)?.run(args)?;
+    Ok((!made.is_none()).then_some(made))
 }
 
 /// Whether the source is read without Python's help. A URL is not.
@@ -234,9 +235,11 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         is_seekable: true,
         len: Some(file.len()? as u64),
     };
+    let opened = Opened::new(input, begin, Some(referent))?;
+    let path = file.getattr(intern!(py, "name"))?.extract()?;
     Ok(Opened {
-        path: file.getattr(intern!(py, "name"))?.extract()?,
-        ..Opened::new(input, begin, Some(referent))?
+        source: opened.source.with_path(path),
+        ..opened
     })
 }
 
@@ -314,7 +317,6 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     }
     Ok(Opened {
         source,
-        path: None,
         referent: Some(referent),
     })
 }
@@ -428,19 +430,22 @@ impl Read for ObjectInput {
                     "read() returned None: the source must be in blocking mode",
                 ));
             }
-            if let Ok(bytes) = answer.cast::<PyBytes>() {
-                return self.checked(py, copy_answer(bytes.as_bytes(), buffer)?);
+            let bytes = match answer.cast::<PyBytes>() {
+                Ok(bytes) => Cow::Borrowed(bytes.as_bytes()),
+                Err(_) => Cow::Owned(bytes_of("the result of read", &answer).map_err(|_| {
+                    let name = answer.get_type().name();
+                    let name = name.map_or_else(|_| "?".to_owned(), |name| name.to_string());
+                    PyTypeError::new_err(format!(
+                        "read() must return bytes, not {name}; open a file in binary mode ('rb')"
+                    ))
+                })?),
+            };
+            let (len, len_max) = (bytes.len(), buffer.len());
+            if len > len_max {
+                return Err(PyValueError::new_err(format!("read({len_max}) returned {len} bytes")));
             }
-            let bytes = bytes_of("the result of read", &answer).map_err(|_| {
-                let name = answer
-                    .get_type()
-                    .name()
-                    .map_or_else(|_| "?".to_owned(), |name| name.to_string());
-                PyTypeError::new_err(format!(
-                    "read() must return bytes, not {name}; open a file in binary mode ('rb')"
-                ))
-            })?;
-            self.checked(py, copy_answer(&bytes, buffer)?)
+            buffer[..len].copy_from_slice(&bytes);
+            self.checked(py, len)
         })
     }
 }
@@ -464,18 +469,6 @@ impl ObjectInput {
         }
         Ok(len)
     }
-}
-
-fn copy_answer(answer: &[u8], buffer: &mut [u8]) -> PyResult<usize> {
-    if answer.len() > buffer.len() {
-        return Err(PyValueError::new_err(format!(
-            "read({}) returned {} bytes",
-            buffer.len(),
-            answer.len()
-        )));
-    }
-    buffer[..answer.len()].copy_from_slice(answer);
-    Ok(answer.len())
 }
 
 impl Seek for ObjectInput {

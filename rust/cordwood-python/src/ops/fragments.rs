@@ -1,7 +1,7 @@
 //! The function `fragments` and its iterator; and `runs`, for pictures of long logs.
 
 use std::io::{self, Read, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::vec;
 
 use cordwood::read::{Source as _, StreamSource};
@@ -15,7 +15,7 @@ use crate::io::source::{self, Input, InputSource, Opened, Referent, open, range_
 use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
 use crate::values::error::{check_signals, of_call, to_python, unsupported};
-use crate::values::options::{compression_name, compression_of, dialect_of};
+use crate::values::options::{compression_name, compression_of, dialect_of, read_options};
 
 /// The maximum number of fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;
@@ -60,8 +60,8 @@ pub(crate) fn fragments(
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
 ) -> PyResult<Fragments> {
-    let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+    let options = read_options((dialect, log_number, compression), (0, None));
+    let options = options.with_on_corruption(OnCorruption::Salvage);
     let reader = FragmentReader::open(source, &options)?;
     Ok(Fragments(Exclusive::new(Some(reader))))
 }
@@ -204,9 +204,9 @@ impl FragmentReader {
         let source = file.as_ref().unwrap_or(source);
         let Opened {
             source: ahead,
-            path,
             referent,
         } = open(source, 0, options)?;
+        let path = ahead.path().map(Path::to_owned);
         // A file or a buffer can be read at two positions, unless it is a pipe; an object is
         // shared.
         let another = ahead.get_ref().another();
@@ -217,7 +217,7 @@ impl FragmentReader {
         let (behind, also_referent) = match another {
             Some(input) => (source_at(input, 0)?, None),
             None => {
-                let Opened { source, referent, .. } = open(source, 0, options)?;
+                let Opened { source, referent } = open(source, 0, options)?;
                 (source, referent)
             }
         };
@@ -227,9 +227,8 @@ impl FragmentReader {
                 position: is_shared.then_some(0),
             })
         };
-        let sources = [ahead.with_path(path.clone()), behind].map(half);
         Ok(FragmentReader {
-            fragments: ops::fragments(sources, options),
+            fragments: ops::fragments([ahead, behind].map(half), options),
             path,
             referents: [referent, also_referent],
             found: Vec::new().into_iter(),

@@ -7,12 +7,11 @@ pub(crate) mod watched;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use cordwood::ops::{self, PackOptions, SalvageOptions};
 use cordwood::parallel::{self, Parts};
-use cordwood::read::StreamSource;
-use cordwood::{Compression, Dialect, LogFormat, ReadOptions};
+use cordwood::read::{Source as _, StreamSource};
+use cordwood::{Compression, Dialect, Error, LogFormat, ReadOptions, Reader};
 use pyo3::prelude::*;
 
 use self::manifest::lacks_an_edit;
@@ -86,13 +85,11 @@ pub(crate) fn verify(
     record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
-    let py = source.py();
     let format = (dialect, log_number, compression);
-    let options = read_options(format, (start, end), verify_checksums, record_len_max);
-    let watch = Watch::new(progress);
-    let (readers, parts, path) = readers(source, options, threads, &watch)?;
-    let report = watch.run(py, readers.len(), || parallel::verify_parts(readers, &parts))?;
-    let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
+    let options = read_options(format, (start, end))
+        .with_verify_checksums(verify_checksums)
+        .with_record_len_max(record_len_max);
+    let (report, path) = read_parts(source, options, threads, progress, parallel::verify_parts)?;
     Ok(Report {
         report,
         lost_content: None,
@@ -100,18 +97,18 @@ pub(crate) fn verify(
     })
 }
 
-type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
-
-/// Returns a reader of `source` for each of `threads` threads, or only one if more would not be
-/// faster; the parts that they read; and the path of the source, if it has one.
-fn readers(
+/// The result of `work`, which is given a reader of `source` for each of `threads` threads, or only one
+/// if more would not be faster, and the parts that they read; and the path of the source, if it has one.
+fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
     threads: isize,
-    watch: &Arc<Watch>,
-) -> PyResult<(Vec<WatchedReader>, Parts, Option<PathBuf>)> {
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(Vec<Reader<StreamSource<Watched>>>, &Parts) -> Result<T, Error> + Send,
+) -> PyResult<(T, Option<PathBuf>)> {
     let threads = threads_of(threads)?;
     let py = source.py();
+    let watch = &Watch::new(progress);
     let OpenedReader {
         reader: mut whole,
         mut options,
@@ -133,17 +130,18 @@ fn readers(
             let reader = |_| {
                 let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
                 let source = watched(source_at(input, 0)?.with_path(path.clone()), watch, Some(0));
-                Ok(cordwood::Reader::with_source(source, options.clone()))
+                Ok(Reader::with_source(source, options.clone()))
             };
             (0..threads).map(reader).collect()
         }
         None => {
             let source = watched(whole.into_inner(), watch, None);
-            Ok(vec![cordwood::Reader::with_source(source, options)])
+            Ok(vec![Reader::with_source(source, options)])
         }
     };
-    let readers = readers.map_err(|error| os_error(py, error, path.as_deref()))?;
-    Ok((readers, parts, path))
+    let readers: Vec<_> = readers.map_err(|error| os_error(py, error, path.as_deref()))?;
+    let done = watch.run(py, readers.len(), || work(readers, &parts))?;
+    Ok((done.map_err(|error| to_python(py, error, path.as_deref()))?, path))
 }
 
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
@@ -219,12 +217,7 @@ pub(crate) fn salvage(
         .with_record_len_max(record_len_max)
         .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
-    let Opened { source, path, .. } = open(source, 0, &ReadOptions::default())?;
-    let watch = Watch::new(progress);
-    let source = watched(source.with_path(path.clone()), &watch, None);
-    let report = watch.run(py, 1, || ops::salvage(source, &destination, &options))?;
-    // An error that has its path may be about the destination.
-    let report = report.map_err(|error| to_python(py, error, None))?;
+    let (report, path) = read_once(source, progress, |source| ops::salvage(source, &destination, &options))?;
     // The new log is there: if it cannot be read, that is no error of this call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
@@ -304,7 +297,6 @@ pub(crate) fn pack(
     record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
-    let py = source.py();
     let destination = new_log_path(destination)?;
     let mut format = LogFormat::new(named("dialect", dialect)?);
     let of_dialect = (format.dialect == Dialect::PACKED).then_some(Compression::Zstd);
@@ -312,17 +304,29 @@ pub(crate) fn pack(
     let options = PackOptions::default()
         .with_format(format)
         .with_record_len_max(record_len_max);
-    let Opened { source, path, .. } = open(source, 0, &ReadOptions::default())?;
-    let watch = Watch::new(progress);
-    let source = watched(source.with_path(path.clone()), &watch, None);
-    let report = watch.run(py, 1, || ops::pack(source, &destination, &options))?;
-    // An error that has its path may be about the destination.
-    let report = report.map_err(|error| to_python(py, error, None))?;
+    let (report, path) = read_once(source, progress, |source| ops::pack(source, &destination, &options))?;
     Ok(Report {
         report,
         lost_content: None,
         path,
     })
+}
+
+/// The result of `work`, which reads a source once and writes a new log, and the path of the source, if
+/// it has one.
+fn read_once<T: Send>(
+    source: &Bound<'_, PyAny>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(StreamSource<Watched>) -> Result<T, Error> + Send,
+) -> PyResult<(T, Option<PathBuf>)> {
+    let py = source.py();
+    let Opened { source, .. } = open(source, 0, &ReadOptions::default())?;
+    let path = source.path().map(Path::to_owned);
+    let watch = Watch::new(progress);
+    let source = watched(source, &watch, None);
+    let done = watch.run(py, 1, || work(source))?;
+    // An error that has its path may be about the destination.
+    Ok((done.map_err(|error| to_python(py, error, None))?, path))
 }
 
 /// The compression that `pack` is given, and that may be `None`.
@@ -392,12 +396,10 @@ pub(crate) fn stat(
     record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
-    let py = source.py();
     let format = (dialect, log_number, compression);
-    let options = read_options(format, (start, end), verify_checksums, record_len_max);
-    let watch = Watch::new(progress);
-    let (readers, parts, path) = readers(source, options, threads, &watch)?;
-    let stat = watch.run(py, readers.len(), || parallel::stat_parts(readers, &parts))?;
-    let stat = stat.map_err(|error| to_python(py, error, path.as_deref()))?;
+    let options = read_options(format, (start, end))
+        .with_verify_checksums(verify_checksums)
+        .with_record_len_max(record_len_max);
+    let (stat, path) = read_parts(source, options, threads, progress, parallel::stat_parts)?;
     Ok(Stat { stat, path })
 }

@@ -128,12 +128,12 @@ impl Cursor {
         self.is_elsewhere = false;
         self.position = offset;
         self.sought = Some(offset);
-        Ok(self.logged.summary())
+        Ok(self.close())
     }
 
     /// The messages about a reading that ends here, because the reader is closed.
     pub(crate) fn close(&mut self) -> Messages {
-        self.logged.summary()
+        [self.logged.summary(), None]
     }
 
     /// Ends the threads that read ahead for these batches.

@@ -12,7 +12,7 @@ use super::record_batch::{self, RecordBatch};
 use super::{Reader, State};
 use crate::arrow::failure::attached;
 use crate::arrow::{self, Array, Failure, Field};
-use crate::interpreter::fast_call::{self, FastClass, FastNext};
+use crate::interpreter::fast_call::{FastClass, FastNext};
 use crate::values::record::Record;
 
 /// The result of `iter(reader)`: the records as `bytes`.
@@ -23,8 +23,8 @@ pub(super) struct ReaderIterator {
 }
 
 impl FastNext for ReaderIterator {
-    fn fast_class() -> &'static FastClass<fast_call::NextFunction> {
-        static CLASS: FastClass<fast_call::NextFunction> = FastClass::new();
+    fn fast_class() -> &'static FastClass {
+        static CLASS: FastClass = FastClass::new();
         &CLASS
     }
 

@@ -21,19 +21,20 @@ pub(crate) struct Logged {
     has_other_log: bool,
 }
 
-/// The messages about one step of a reading. They are logged without the lock of the reader, since a
-/// handler or a filter can run any Python code.
-#[derive(Default)]
-pub(crate) struct Messages {
+/// The messages about one step of a reading: at most two. They are logged without the lock of the
+/// reader, since a handler or a filter can run any Python code.
+pub(crate) type Messages = [Option<Message>; 2];
+
+pub(crate) enum Message {
     /// Damage.
-    skipped: Option<SkippedRegion>,
+    Skipped(SkippedRegion),
     /// How many regions were not logged one by one, and how many bytes they contain.
-    summary: Option<(u64, u64)>,
+    Summary { count: u64, len: u64 },
     /// The number of the log, and of the log to which the whole file belongs.
-    other_log: Option<(u32, u32)>,
+    OtherLog { own: u32, other: u32 },
     /// The offset and the length of the incomplete record at the end of a file that is no longer
     /// followed.
-    pub(crate) left: Option<(u64, u64)>,
+    Left { offset: u64, len: u64 },
 }
 
 impl Logged {
@@ -47,10 +48,7 @@ impl Logged {
         if !is_logged {
             self.len += region.len();
         }
-        Messages {
-            skipped: is_logged.then_some(region),
-            ..Messages::default()
-        }
+        [is_logged.then_some(Message::Skipped(region)), None]
     }
 
     /// Counts a region that need not be logged. Returns `false`, and does not count it, if it is to
@@ -67,61 +65,37 @@ impl Logged {
     }
 
     /// At the end of a reading: the regions that were only counted. Resets the counters.
-    pub(crate) fn summary(&mut self) -> Messages {
+    pub(crate) fn summary(&mut self) -> Option<Message> {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
-        Messages {
-            summary: (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len)),
-            ..Messages::default()
-        }
+        let count = count.checked_sub(Self::COUNT_MAX).filter(|&count| count > 0)?;
+        Some(Message::Summary { count, len })
     }
 
     /// [`summary`](Self::summary) at the end of a log; for one that was read from its beginning, by
     /// `whole`, also that it belongs to another log.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
-        let numbers = whole.and_then(|reader| {
+        let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;
-            Some((reader.format().ok()?.log_number?, other))
+            let own = reader.format().ok()?.log_number?;
+            Some(Message::OtherLog { own, other })
         });
-        Messages {
-            other_log: numbers.filter(|_| !std::mem::replace(&mut self.has_other_log, true)),
-            ..self.summary()
-        }
+        let other_log = other_log.filter(|_| !std::mem::replace(&mut self.has_other_log, true));
+        [self.summary(), other_log]
     }
 }
 
-impl Messages {
-    pub(crate) fn are_none(&self) -> bool {
-        matches!(
-            self,
-            Messages {
-                skipped: None,
-                summary: None,
-                other_log: None,
-                left: None
-            }
-        )
-    }
-
-    pub(crate) fn log(self, py: Python<'_>, path: Option<&Path>) -> PyResult<()> {
-        let path = path.map(Path::as_os_str);
-        if let Some(region) = self.skipped {
-            log(py, "log_skipped", (values::SkippedRegion::from(region), path))?;
-        }
-        if let Some((count, len)) = self.summary {
-            log(py, "log_summary", (count, len, path))?;
-        }
-        if let Some((own, other)) = self.other_log {
-            log(py, "log_other_log", (own, other, path))?;
-        }
-        match self.left {
-            Some((offset, len)) => log(py, "log_left", (offset, len, path)),
-            None => Ok(()),
-        }
-    }
+pub(crate) fn log(py: Python<'_>, messages: Messages, path: Option<&Path>) -> PyResult<()> {
+    let path = path.map(Path::as_os_str);
+    messages.into_iter().flatten().try_for_each(|message| match message {
+        Message::Skipped(region) => call(py, "log_skipped", (values::SkippedRegion::from(region), path)),
+        Message::Summary { count, len } => call(py, "log_summary", (count, len, path)),
+        Message::OtherLog { own, other } => call(py, "log_other_log", (own, other, path)),
+        Message::Left { offset, len } => call(py, "log_left", (offset, len, path)),
+    })
 }
 
 /// Calls a function of the module that logs. A handler or a filter may raise.
-fn log<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
+fn call<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
     let module = py.import(intern!(py, "cordwood._log"))?;
     let called = module.getattr(function)?.run(args);
     called.map(drop).map_err(|raised| of_call(py, raised))

@@ -20,11 +20,12 @@ use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
 use self::cursor::{Batches, Cursor, Stop};
 use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
+use self::log::log;
 use self::skipped::Skipped;
 use crate::arrow::columns::{TARGET_LEN, all_fit_binary};
 use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::exclusive::Exclusive;
-use crate::interpreter::fast_call::{self, FastClass, FastNext, class_with_next};
+use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
 use crate::io::source::open_reader;
 use crate::memory::batch_pool::PooledBatch;
 use crate::values::Outcome;
@@ -184,7 +185,9 @@ impl Reader {
         record_len_max: u64,
     ) -> PyResult<Self> {
         let format = (dialect, log_number, compression);
-        let options = read_options(format, (start, end), verify_checksums, record_len_max)
+        let options = read_options(format, (start, end))
+            .with_verify_checksums(verify_checksums)
+            .with_record_len_max(record_len_max)
             .with_on_corruption(named("on_corruption", on_corruption)?);
         let opened = open_reader(source, options)?;
         let path = opened.reader.path().map(Path::to_owned);
@@ -341,7 +344,7 @@ impl Reader {
     #[pyo3(signature = (offset, /))]
     fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
         let messages = self.detached(py, |cursor| cursor.seek(offset))?;
-        messages.log(py, self.path.as_deref())
+        log(py, messages, self.path.as_deref())
     }
 
     /// The regions not returned so far, in the order of their offsets: the first 100,000.
@@ -472,7 +475,7 @@ impl Reader {
         // Dropped without the lock: releasing a Python object may run Python code.
         drop(state);
         match open {
-            Some(mut cursor) => cursor.close().log(py, self.path.as_deref()),
+            Some(mut cursor) => log(py, cursor.close(), self.path.as_deref()),
             None => Ok(()),
         }
     }
@@ -498,14 +501,8 @@ impl Reader {
         Ok(slf)
     }
 
-    #[pyo3(signature = (_exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _exc_type: &Bound<'_, PyAny>,
-        _exc: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    #[pyo3(signature = (*_raised), text_signature = "($self, exc_type, exc, traceback, /)")]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
     }
 
@@ -586,7 +583,7 @@ impl Reader {
                 let messages = cursor.report(&mut found);
                 Ok((found, messages))
             })?;
-            messages.log(py, self.path.as_deref())?;
+            log(py, messages, self.path.as_deref())?;
             match found {
                 Ok(found) => return Ok(Some(found)),
                 Err(Stop::Skipped(_)) => {}
@@ -639,8 +636,8 @@ pub(crate) fn left_out_count(py: Python<'_>, reader: &Reader) -> PyResult<u64> {
 }
 
 impl FastNext for Reader {
-    fn fast_class() -> &'static FastClass<fast_call::NextFunction> {
-        static CLASS: FastClass<fast_call::NextFunction> = FastClass::new();
+    fn fast_class() -> &'static FastClass {
+        static CLASS: FastClass = FastClass::new();
         &CLASS
     }
 

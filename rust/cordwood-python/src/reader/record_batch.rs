@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pyo3::exceptions::{PyIndexError, PyOverflowError};
+use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
 use crate::arrow::columns::{Column, fits_binary, offset_column, record_column};
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
-use crate::interpreter::fast_call::{self, FastClass, FastNext, class_with_next};
+use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
 use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
+use crate::values::arguments::place_of;
 use crate::values::pickle::not_pickled;
 
 /// Consecutive records in one buffer, with the position of each in another.
@@ -52,14 +53,8 @@ impl RecordBatch {
     }
 
     fn record<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyBytes>> {
-        let record = usize::try_from(index).ok().and_then(|index| self.records().get(index));
+        let record = self.records().get(index as usize);
         try_bytes(py, record.ok_or_else(no_record)?)
-    }
-
-    fn list<'py>(&self, py: Python<'py>, indices: impl Iterator<Item = isize>) -> PyResult<Bound<'py, PyAny>> {
-        let records = indices.map(|index| self.record(py, index));
-        let records: Vec<_> = records.collect::<PyResult<_>>()?;
-        PyList::new(py, records).map(Bound::into_any)
     }
 
     fn column<'py>(&self, py: Python<'py>, part: BatchBuffer) -> PyResult<Bound<'py, PyMemoryView>> {
@@ -146,26 +141,12 @@ impl RecordBatch {
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(self.records().len() as isize)?;
             // For a slice clipped to this length, no index is out of range.
-            return self.list(
-                py,
-                (0..range.slicelength as isize).map(|at| range.start + at * range.step),
-            );
+            let records = (0..range.slicelength as isize).map(|at| self.record(py, range.start + at * range.step));
+            let records: Vec<_> = records.collect::<PyResult<_>>()?;
+            return PyList::new(py, records).map(Bound::into_any);
         }
-        // No batch has a record whose number is beyond the range.
-        let index: isize = index.extract().map_err(|error: PyErr| {
-            if error.is_instance_of::<PyOverflowError>(py) {
-                no_record()
-            } else {
-                error
-            }
-        })?;
-        // A negative index counts from the end.
-        let from_start = if index < 0 {
-            index + self.records().len() as isize
-        } else {
-            index
-        };
-        self.record(py, from_start).map(Bound::into_any)
+        let place = place_of(index, self.records().len() as u64)?.ok_or_else(no_record)?;
+        self.record(py, place as isize).map(Bound::into_any)
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -216,8 +197,8 @@ pub(crate) struct RecordBatchIterator {
 }
 
 impl FastNext for RecordBatchIterator {
-    fn fast_class() -> &'static FastClass<fast_call::NextFunction> {
-        static CLASS: FastClass<fast_call::NextFunction> = FastClass::new();
+    fn fast_class() -> &'static FastClass {
+        static CLASS: FastClass = FastClass::new();
         &CLASS
     }
 

@@ -19,7 +19,7 @@ use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::values::error::{note_main_thread, to_python};
-use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
+use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, read_options, threads_of};
 use crate::values::pickle::not_pickled;
 
 /// The records of logs as a table, for everything that reads Arrow: the result of `scan`.
@@ -210,10 +210,8 @@ pub(crate) fn scan<'py>(
     end: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = sources.py();
-    let mut options = ReadOptions::default()
-        .with_on_corruption(named("on_corruption", on_corruption)?)
-        .with_range(range_of(start, end));
-    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+    let options = read_options((dialect, log_number, compression), (start, end))
+        .with_on_corruption(named("on_corruption", on_corruption)?);
     options.check().map_err(|error| to_python(py, error, None))?;
     let threads = threads_of(threads)?;
     let reading = PyDict::new(py);

@@ -10,6 +10,7 @@ use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::cursor::{Batches, Cursor, Stop};
+use crate::reader::log;
 
 /// A reading of all sources.
 pub(super) struct Stream {
@@ -50,8 +51,8 @@ impl arrow::Batches for Stream {
             let messages = log.cursor.report(&mut batch);
             reading[self.source].set_outcome(log.cursor.outcome());
             let path = log.cursor.reader.path();
-            if !messages.are_none() {
-                attached(|py| messages.log(py, path))?;
+            if messages.iter().any(Option::is_some) {
+                attached(|py| log::log(py, messages, path))?;
             }
             match batch {
                 Ok(batch) => {

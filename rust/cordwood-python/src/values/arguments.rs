@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -91,6 +91,17 @@ pub(crate) fn contiguous<'py>(view: Bound<'py, PyMemoryView>) -> PyResult<(Bound
         return Err(PyTypeError::new_err("the buffer must be contiguous"));
     }
     Ok((view, buffer))
+}
+
+/// The index from 0 of an index that may be negative, of one of `len` items; `None` if it is out of
+/// range.
+pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u64>> {
+    match index.extract::<i64>() {
+        Ok(index) if index < 0 => Ok(len.checked_sub(index.unsigned_abs())),
+        Ok(index) => Ok(Some(index.unsigned_abs()).filter(|&index| index < len)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(index.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A copy of the bytes of any buffer; `name` is the name of the argument.

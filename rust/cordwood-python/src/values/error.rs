@@ -84,78 +84,73 @@ fn of_log<'py>(attributes: &Bound<'py, PyDict>, kind: &ErrorKind, offset: Option
     if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
     }
-    let set_region = |len: u64, reason: Reason| {
-        attributes.set_item("length", len)?;
-        attributes.set_item("reason", REASON.member(py, reason.as_str())?)
+    let fault = |class, numbers: &[(&str, u64)]| {
+        let mut numbers = numbers.iter();
+        numbers.try_for_each(|(name, number)| attributes.set_item(name, number))?;
+        Ok(class)
     };
-    Ok(match *kind {
+    let set_reason = |reason: Reason| attributes.set_item("reason", REASON.member(py, reason.as_str())?);
+    let too_large = |len, record_len_max| {
+        set_reason(Reason::RecordTooLarge)?;
+        let numbers = [("length", len), ("record_len_max", record_len_max)];
+        fault(classes::RecordTooLargeError::type_object(py), &numbers)
+    };
+    let of_format = |format: &str| {
+        attributes.set_item("format", format)?;
+        Ok(classes::DialectError::type_object(py))
+    };
+    match *kind {
         ErrorKind::Corruption { region, .. } | ErrorKind::TornTail { region, .. } => {
-            set_region(region.len(), region.reason)?;
+            set_reason(region.reason)?;
             if let Reason::ChecksumMismatch { stored, computed, .. } = region.reason {
                 attributes.set_item("stored_crc", stored)?;
                 attributes.set_item("computed_crc", computed)?;
             }
-            match (kind, region.reason) {
+            let class = match (kind, region.reason) {
                 (ErrorKind::TornTail { .. }, _) => classes::TornTailError::type_object(py),
                 (_, Reason::RecordTooLarge) => classes::RecordTooLargeError::type_object(py),
                 _ => classes::CorruptionError::type_object(py),
-            }
+            };
+            fault(class, &[("length", region.len())])
         }
         ErrorKind::OverBudget {
             offset,
             end_offset,
             record_len_max,
             ..
-        } => {
-            set_region(end_offset - offset, Reason::RecordTooLarge)?;
-            attributes.set_item("record_len_max", record_len_max)?;
-            classes::RecordTooLargeError::type_object(py)
-        }
-        ErrorKind::RecordTooLarge { record_len, .. } => {
-            set_region(record_len, Reason::RecordTooLarge)?;
-            attributes.set_item("record_len_max", record_len)?;
-            classes::RecordTooLargeError::type_object(py)
-        }
+        } => too_large(end_offset - offset, record_len_max),
+        ErrorKind::RecordTooLarge { record_len, .. } => too_large(record_len, record_len),
         ErrorKind::Truncated { file_len, .. } => {
             attributes.set_item("file_len", file_len)?;
-            classes::LogTruncatedError::type_object(py)
+            Ok(classes::LogTruncatedError::type_object(py))
         }
-        ErrorKind::Pruned {
-            offset, first_offset, ..
-        } => {
-            attributes.set_item("offset", offset)?;
-            attributes.set_item("first_offset", first_offset)?;
-            classes::LogTruncatedError::type_object(py)
-        }
+        ErrorKind::Pruned { first_offset, .. } => fault(
+            classes::LogTruncatedError::type_object(py),
+            &[("first_offset", first_offset)],
+        ),
         ErrorKind::Changed { file_len, .. } => {
             attributes.set_item("file_len", file_len)?;
-            classes::LogChangedError::type_object(py)
+            Ok(classes::LogChangedError::type_object(py))
         }
         ErrorKind::OtherLog {
-            log_number,
-            other_log_number,
+            log_number: own,
+            other_log_number: other,
             ..
         } => {
-            attributes.set_item("log_number", log_number)?;
-            attributes.set_item("other_log_number", other_log_number)?;
-            classes::OtherLogError::type_object(py)
+            let numbers = [("log_number", own.into()), ("other_log_number", other.into())];
+            fault(classes::OtherLogError::type_object(py), &numbers)
         }
-        ErrorKind::Foreign { foreign, .. } => of_format(attributes, foreign.name())?,
-        ErrorKind::NotASegment => of_format(attributes, "unknown")?,
-        ErrorKind::WrongDialect { found, .. } => of_format(attributes, found.name())?,
+        ErrorKind::Foreign { foreign, .. } => of_format(foreign.name()),
+        ErrorKind::NotASegment => of_format("unknown"),
+        ErrorKind::WrongDialect { found, .. } => of_format(found.name()),
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
-            of_format(attributes, format.dialect.name())?
+            of_format(format.dialect.name())
         }
         // Of a packed log, as it has an offset.
-        ErrorKind::Unsupported { .. } => of_format(attributes, Dialect::PACKED.name())?,
+        ErrorKind::Unsupported { .. } => of_format(Dialect::PACKED.name()),
         // Those that `to_python` makes, and those that a later core may add.
-        _ => return Err(PyRuntimeError::new_err(kind.to_string())),
-    })
-}
-
-fn of_format<'py>(attributes: &Bound<'py, PyDict>, format: &str) -> PyResult<Bound<'py, PyType>> {
-    attributes.set_item("format", format)?;
-    Ok(classes::DialectError::type_object(attributes.py()))
+        _ => Err(PyRuntimeError::new_err(kind.to_string())),
+    }
 }
 
 /// Adds a hint to an exception that is not a `CordwoodError`, as those have it. Returns the

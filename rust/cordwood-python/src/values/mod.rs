@@ -142,8 +142,8 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
 });
 
 /// The details of a reason, by the names of the attributes in Python.
-#[derive(Default)]
-struct Details {
+#[derive(Default, FromPyObject)]
+pub(crate) struct Details {
     stored_crc: Option<u32>,
     computed_crc: Option<u32>,
     stated_len: Option<u16>,
@@ -203,12 +203,8 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// The reason of a region in words: the result of `SkippedRegion.description`.
 ///
 /// Args:
-///     reason: As the attribute of the region; so are all others.
-///     stored_crc: Used only if this reason has it.
-///     computed_crc: Used only if this reason has it.
-///     stated_len: Used only if this reason has it.
-///     type_byte: Used only if this reason has it.
-///     version: Used only if this reason has it.
+///     reason: The reason.
+///     region: Its attributes are the details of the reason. Others than this reason has are ignored.
 ///
 /// Returns:
 ///     The text.
@@ -216,23 +212,11 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Raises:
 ///     ValueError: There is no such reason.
 #[pyfunction]
-pub(crate) fn reason_in_words(
-    reason: &str,
-    stored_crc: Option<u32>,
-    computed_crc: Option<u32>,
-    stated_len: Option<u16>,
-    type_byte: Option<u8>,
-    version: Option<u8>,
-) -> PyResult<String> {
-    let details = Details {
-        stored_crc,
-        computed_crc,
-        stated_len,
-        type_byte,
-        version,
-    };
+#[pyo3(signature = (reason, region, /))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts objects to this type")]
+pub(crate) fn reason_in_words(reason: &str, region: Details) -> PyResult<String> {
     match Reason::ALL.iter().find(|found| found.as_str() == reason) {
-        Some(&found) => Ok(details.of(found).to_string()),
+        Some(&found) => Ok(region.of(found).to_string()),
         None => Err(PyValueError::new_err(format!("there is no reason '{reason}'"))),
     }
 }
@@ -244,39 +228,27 @@ pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Boun
 
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome {
-    kind: &'static str,
+    /// `None` if reading has not ended.
+    end: Option<cordwood::End>,
     offset: u64,
     zeros_offset: Option<u64>,
 }
 
 impl Outcome {
-    /// The outcome of reading that ended at `end`, in a file whose last zeros begin at
-    /// `zeros_offset`.
-    fn of(end: cordwood::End, zeros_offset: Option<u64>) -> Self {
-        Outcome {
-            kind: end.as_str(),
-            offset: end.offset(),
-            zeros_offset,
-        }
-    }
-
     /// The outcome of reading that has reached `position`, and has ended there if there is an
-    /// `end`.
+    /// `end`, in a file whose last zeros begin at `zeros_offset`.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
-        match end {
-            Some(end) => Outcome::of(end, zeros_offset),
-            None => Outcome {
-                kind: "unfinished",
-                offset: position,
-                zeros_offset: None,
-            },
+        Outcome {
+            end,
+            offset: end.map_or(position, |end| end.offset()),
+            zeros_offset: zeros_offset.filter(|_| end.is_some()),
         }
     }
 }
 
 named_tuple!("cordwood.types", "Outcome", |outcome: Outcome, py| {
     [
-        OUTCOME_KIND.member(py, outcome.kind)?,
+        OUTCOME_KIND.member(py, outcome.end.map_or("unfinished", |end| end.as_str()))?,
         outcome.offset,
         outcome.zeros_offset,
     ]
@@ -363,7 +335,7 @@ named_tuple!("cordwood.types", "Report", |this: Report, py| {
         report.record_count,
         report.payload_len,
         report.file_len,
-        Outcome::of(report.end, report.zeros_offset()),
+        Outcome::at(0, Some(report.end), report.zeros_offset()),
         this.len_by_reason(py)?,
         report.format.log_number,
         compression_name(report.format),
@@ -390,7 +362,7 @@ named_tuple!("cordwood.types", "Stat", |this: Stat, py| {
         stat.record_count,
         stat.payload_len,
         stat.file_len,
-        Outcome::of(stat.end, stat.zeros_offset()),
+        Outcome::at(0, Some(stat.end), stat.zeros_offset()),
         stat.format.log_number,
         compression_name(stat.format),
         stat.salvaged_count,

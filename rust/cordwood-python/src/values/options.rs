@@ -34,17 +34,12 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
     PyValueError::new_err(format!("{option} must be {others}{or}{last}, not '{name}'"))
 }
 
-/// The options of a reading that are common to `Reader`, `verify` and `stat`, from their arguments.
+/// The options of a reading that are common to most functions, from their arguments.
 pub(crate) fn read_options(
     (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
     (start, end): (u64, Option<u64>),
-    verify_checksums: bool,
-    record_len_max: u64,
 ) -> ReadOptions {
-    let mut options = ReadOptions::default()
-        .with_range(range_of(start, end))
-        .with_verify_checksums(verify_checksums)
-        .with_record_len_max(record_len_max);
+    let mut options = ReadOptions::default().with_range(range_of(start, end));
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     options
 }

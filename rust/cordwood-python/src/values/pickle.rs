@@ -24,18 +24,9 @@ pub(crate) fn reduced<'py>(value: &Bound<'py, PyAny>, names: &[&str]) -> PyResul
         let name = PyString::intern(py, name);
         keywords.set_item(&name, value.getattr(&name)?)?;
     }
-    reduced_to(value, PyTuple::empty(py), keywords)
-}
-
-/// The value as a call of its constructor.
-pub(crate) fn reduced_to<'py>(
-    value: &Bound<'py, PyAny>,
-    args: Bound<'py, PyTuple>,
-    keywords: Bound<'py, PyDict>,
-) -> PyResult<Reduced<'py>> {
     // For which `pickle` has a short form.
-    let new = imported!(value.py(), "copyreg", "__newobj_ex__")?;
-    Ok((new.clone(), (value.get_type(), args, keywords)))
+    let new = imported!(py, "copyreg", "__newobj_ex__")?;
+    Ok((new.clone(), (value.get_type(), PyTuple::empty(py), keywords)))
 }
 
 /// The exception from `pickle` and `copy` for objects with a file, a lock or a position.
