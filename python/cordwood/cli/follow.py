@@ -28,7 +28,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `follow`."""
-    parser.add_argument("source", metavar="SOURCE", help="the log, a file")
+    parser.add_argument("source", metavar="SOURCE", help="the log: a file, or the folder of a log in segments")
     add_output_arguments(parser)
     _options.add_dialect_argument(parser)
     _options.add_start_argument(parser)
@@ -48,7 +48,9 @@ def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
     check_output(options)
     if is_folder_of_logs(options.source):
-        raise Failure(f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes the name of one file")
+        raise Failure(
+            f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes one file, or the folder of a log in segments"
+        )
     if options.source == "-":
         raise Failure("<stdin>: follow takes the name of one file, not stdin; cordwood cat - reads it; ./- is a file")
     if is_stream(options.source):

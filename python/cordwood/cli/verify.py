@@ -44,8 +44,9 @@ EXAMPLES = """\
   cordwood verify database/
   cordwood verify --strict exports/
   cordwood verify --as write-batch database/000003.log
-  cordwood verify --json database/ |
-    jq -r 'select(.ok != true and has("source")).source'
+  cordwood verify --json logs/ > report.ndjson
+  jq -r '.database // .export // . | select(.ok == false or .error)
+    | .source // .path' report.ndjson
 """
 
 
