@@ -8,6 +8,7 @@ import re
 from typing import Any, get_args
 
 import cordwood
+from cordwood._inputs.each import THREADS_MAX
 from cordwood._native import leave_out_salvaged
 from cordwood.typing import DialectName
 
@@ -165,10 +166,6 @@ def add_strict_argument(parser: argparse.ArgumentParser) -> None:
         "end, or if an export has an empty file or less than its metadata states: for files that must be complete, "
         "such as exports and copies",
     )
-
-
-THREADS_MAX = 256
-"""The library accepts no more."""
 
 
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood._inputs.files import is_one_file
@@ -20,14 +20,14 @@ from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._new_files import check_new_file, new_file
-from cordwood.cli._reopenable import reopenable
+from cordwood.cli._reopenable import Reopenable, reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source, inputs_of
 from cordwood.cli._terminal import has_color, print_folded, terminal_width
 from cordwood.cli.map import terminal
 
 if TYPE_CHECKING:
-    from cordwood.typing import Source
+    from cordwood._map.drawing import Picture
 
 EXAMPLES = """\
   cordwood map 000003.log
@@ -54,78 +54,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Draws each source."""
+    files = inputs_of(options.sources)
     if options.svg is not None:
-        return _draw_svg(options)
-    if options.overwrite:
+        check_new_file(options.svg, "picture", files, overwrite=options.overwrite)
+    elif options.overwrite:
         raise ValueError("--overwrite goes with --svg")
-    drawn_count = 0
+    log = _options.log_options(options)
+    is_one = is_one_file(options.sources)
+    is_first = True
+    pictures: list[Picture] = []
 
-    def draw(name: str, source: Callable[[], Source]) -> Cells:
-        nonlocal drawn_count
-        columns = terminal.cells_per_row(terminal_width())
-        cells = cells_of(source(), _options.log_options(options), columns, terminal.ROW_COUNT_MAX)
-        if drawn_count:
-            print()
-        drawn_count += 1
-        _print_text(name, cells, columns)
-        return cells
-
-    return _draw_each(options, inputs_of(options.sources), draw)
-
-
-def _draw_each(
-    options: argparse.Namespace, files: Sequence[Input], draw: Callable[[str, Callable[[], Source]], Cells]
-) -> Status:
-    def work(file: Input) -> Status:
+    def draw(file: Input) -> Status:
+        nonlocal is_first
+        title = display_name(file.name)
         with reopenable(file.name) as source:
-            cells = draw(file.name, source.open)
+            if options.svg is None:
+                columns = terminal.cells_per_row(terminal_width())
+                cells = cells_of(source.open(), log, columns, terminal.ROW_COUNT_MAX)
+                _print(cells, title, columns, is_first=is_first)
+            else:
+                picture = _picture(source, log, os.path.basename(title) if is_one else title, pictures)
+                pictures.append(picture)
+                cells = picture.cells
+                damage = [damage_summary(cells)] if cells.is_damaged else []
+                for text in damage + _notes(cells):
+                    complain(f"{title}: {text}")
+        is_first = False
         report_other_log(file.name, cells.log.log_number, cells.other_log_number, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
-    return for_each_source(options, work, files=files).status
+    status = for_each_source(options, draw, files=files).status
+    if pictures:
+        from cordwood._map.svg import document
 
-
-def _draw_svg(options: argparse.Namespace) -> Status:
-    """Draws the pictures of all sources into one document."""
-    from cordwood._map import svg
-    from cordwood._map.drawing import picture_of
-
-    files = inputs_of(options.sources)
-    check_new_file(options.svg, "picture", files, overwrite=options.overwrite)
-    is_one = is_one_file(options.sources)
-    drawings: list[svg.Drawing] = []
-    fragments_max = svg.FRAGMENTS_MAX
-
-    def draw(name: str, source: Callable[[], Source]) -> Cells:
-        nonlocal fragments_max
-        title = display_name(name)
-        heading = os.path.basename(title) if is_one else title
-        picture = picture_of(source, _options.log_options(options), heading, fragments_max)
-        fragments_max -= picture.fragment_count
-        drawings.append(picture.drawing)
-        if picture.cells.is_damaged:
-            complain(f"{title}: {damage_summary(picture.cells)}")
-        for text in _notes(picture.cells):
-            complain(f"{title}: {text}")
-        return picture.cells
-
-    status = _draw_each(options, files, draw)
-    if drawings:
         with new_file(options.svg, files, overwrite=options.overwrite) as output:
-            output.write(svg.document(drawings).encode("utf-8", "backslashreplace"))
+            svg = document([picture.drawing for picture in pictures])
+            output.write(svg.encode("utf-8", "backslashreplace"))
     return status
 
 
-def _print_text(name: str, cells: Cells, columns: int) -> None:
-    lines = terminal.draw(
-        cells,
-        title=display_name(name),
-        dialect=cells.log.dialect,
-        columns=columns,
-        color=has_color(),
-        unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
-    )
-    print("\n".join(lines))
+def _picture(source: Reopenable, log: dict[str, Any], title: str, before: Sequence[Picture]) -> Picture:
+    """The picture of a log in a document that has those of others before it."""
+    from cordwood._map.drawing import picture_of
+    from cordwood._map.svg import FRAGMENTS_MAX
+
+    return picture_of(source.open, log, title, FRAGMENTS_MAX - sum(picture.fragment_count for picture in before))
+
+
+def _print(cells: Cells, title: str, columns: int, *, is_first: bool) -> None:
+    is_unicode = sys.stdout.encoding.lower().replace("-", "") == "utf8"
+    dialect = cells.log.dialect
+    lines = terminal.draw(cells, title=title, dialect=dialect, columns=columns, color=has_color(), unicode=is_unicode)
+    print("\n".join(lines if is_first else ["", *lines]))
     for text in _notes(cells):
         print_folded(text)
 
