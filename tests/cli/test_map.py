@@ -42,11 +42,11 @@ def parsed(document):
 
 def document(cells, boxes=(), *, title="log", row_len=None):
     row_len = row_len or 128 * cells.cell_len
-    return svg.document([svg.draw(cells, boxes, title=title, dialect="leveldb", row_len=row_len)])
+    return svg.document([svg.draw(cells, boxes, title=title, row_len=row_len)])
 
 
 def text(cells, *, columns=64, color=False, unicode=False):
-    return terminal.draw(cells, title="log", dialect="leveldb", columns=columns, color=color, unicode=unicode)
+    return terminal.draw(cells, title="log", columns=columns, color=color, unicode=unicode)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_cells_in_a_row(width, columns):
 def test_a_name_cannot_command_the_terminal_or_break_the_document():
     name = 'a\x1b[2J<b>&"\n.log'
     cells = Cells.of(runs_of((10, WHOLE)), cell_len=16, count_max=64)
-    lines = terminal.draw(cells, title=name, dialect="leveldb", columns=64, color=False, unicode=True)
+    lines = terminal.draw(cells, title=name, columns=64, color=False, unicode=True)
     assert lines[0] == 'a?[2J<b>&"?.log'
     assert 'a?[2J<b>&"' in "".join(parsed(document(cells, title=name)).itertext())
 

@@ -219,21 +219,15 @@ def rows(row_len: int) -> str:
     return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"
 
 
-def summary(cells: Cells, dialect: str) -> str:
+def summary(cells: Cells) -> str:
     """One line about the log."""
-    parts = [size(cells.file_len), quantity(cells.block_count, "block"), quantity(cells.fragment_count, "fragment")]
-    parts.append(f"dialect {dialect}")
-    return ", ".join(parts)
+    counts = f"{quantity(cells.block_count, 'block')}, {quantity(cells.fragment_count, 'fragment')}"
+    return f"{size(cells.file_len)}, {counts}, dialect {cells.log.dialect}"
 
 
 def damage_summary(cells: Cells) -> str:
     """One line about its state."""
-    damaged, lost, torn = (cells.totals[category] for category in SHOWN_FIRST)
-    said: list[str] = []
-    if damaged:
-        said.append(f"{quantity(damaged, 'byte')} damaged")
-    if lost:
-        said.append(f"{quantity(lost, 'byte')} lost with it")
-    if torn:
-        said.append(f"{quantity(torn, 'byte')} of a torn tail")
-    return ", ".join(said) or "no damage"
+    lens = (cells.totals[category] for category in SHOWN_FIRST)
+    states = ("damaged", "lost with it", "of a torn tail")
+    found = (f"{quantity(length, 'byte')} {state}" for length, state in zip(lens, states, strict=True) if length)
+    return ", ".join(found) or "no damage"

@@ -40,7 +40,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
     if boxes is None:
         boxes = list(svg.boxes_of_cells(cells, svg.COLUMNS))
     row_len = cells.cell_len * svg.COLUMNS
-    return Picture(cells, svg.draw(cells, boxes, title=title, dialect=cells.log.dialect, row_len=row_len), count)
+    return Picture(cells, svg.draw(cells, boxes, title=title, row_len=row_len), count)
 
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[svg.Box] | None:

@@ -112,14 +112,14 @@ def document(drawings: Sequence[Drawing]) -> str:
     return "\n".join([*out, "</svg>", ""])
 
 
-def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_len: int) -> Drawing:
+def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Drawing:
     """The picture of a log. A row shows `row_len` bytes."""
     row_count = max(-(-cells.file_len // row_len), 1)
     marks = {Category.DAMAGE: "mark", Category.LOST: "mark", Category.TORN: "mark2"}
     state = "bad" if cells.is_damaged else "q"
     out = [
         f'<text x="16" y="30" class="h">{_text(_shortened(title))}</text>',
-        _headline(53, "q", summary(cells, dialect)),
+        _headline(53, "q", summary(cells)),
         f'<text x="16" y="73" class="q">a row is {rows(row_len)}</text>',
         _headline(93, state, damage_summary(cells)),
     ]

@@ -103,8 +103,7 @@ def _picture(source: Reopenable, log: dict[str, Any], title: str, before: Sequen
 
 def _print(cells: Cells, title: str, columns: int, *, is_first: bool) -> None:
     is_unicode = sys.stdout.encoding.lower().replace("-", "") == "utf8"
-    dialect = cells.log.dialect
-    lines = terminal.draw(cells, title=title, dialect=dialect, columns=columns, color=has_color(), unicode=is_unicode)
+    lines = terminal.draw(cells, title=title, columns=columns, color=has_color(), unicode=is_unicode)
     print("\n".join(lines if is_first else ["", *lines]))
     for text in _notes(cells):
         print_folded(text)

@@ -34,11 +34,11 @@ def cells_per_row(width: int) -> int:
     return min(1 << (room.bit_length() - 1), 256)
 
 
-def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, unicode: bool) -> list[str]:
+def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) -> list[str]:
     """The lines of the picture. `columns` is the number of cells in a row."""
     marks = {category: known[0 if unicode else 1] for category, known in _MARKS.items()}
     row_len = cells.cell_len * columns
-    lines = [_fit(title, unicode=unicode), summary(cells, dialect)]
+    lines = [_fit(title, unicode=unicode), summary(cells)]
     lines += [f"a row is {rows(row_len)}, a character {size(cells.cell_len)}", ""]
     categories = cells.categories()
     for begin in range(0, len(categories), columns):
