@@ -30,22 +30,24 @@ class KeyValue(NamedTuple):
     value: bytes
 
 
-def batches(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
+def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
     """The records, each with the offset of its first byte, after the fragment's header."""
     for record in reader.records():
         yield record.offset + FRAGMENT_HEADER_LEN, record.data
 
 
-def batch_of(offset: int, record: bytes, path: str) -> WriteBatch | None:
-    """The batch in a record. If there is none, `None`, and a message to the logger."""
-    try:
-        return WriteBatch(record)
-    except PayloadError as error:
-        _logger.warning("%s: the record at offset %d: %s", path, offset, error)
-        return None
+def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatch, Iterator[KeyValue]]]:
+    """The batches, each with its offset and its operations. Other records are reported to the logger."""
+    for offset, record in records(reader):
+        try:
+            batch = WriteBatch(record)
+        except PayloadError as error:
+            _logger.warning("%s: the record at offset %d: %s", path, offset, error)
+        else:
+            yield offset, batch, _operations(offset, batch, path)
 
 
-def operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
+def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
     """The puts and deletes of a batch, up to the first thing that is neither, which is reported to the logger.
 
     RocksDB's no-operations and log data are skipped: they have no key and no sequence number. (In each batch of its

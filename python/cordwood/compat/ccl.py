@@ -51,7 +51,7 @@ from os import PathLike
 from pathlib import Path
 
 import cordwood
-from cordwood.compat._batches import batch_of, batches, operations
+from cordwood.compat._batches import batches, records
 
 __all__ = ["FileType", "KeyState", "LogEntryType", "LogFile", "Record"]
 
@@ -153,16 +153,14 @@ class LogFile:
     def _get_batches(self) -> Iterator[tuple[int, bytes]]:
         """The records and their offsets. Also private in ccl_leveldb, but the only way to records of other kinds."""
         self.reader.seek(0)
-        return batches(self.reader)
+        return records(self.reader)
 
     def __iter__(self) -> Iterator[Record]:
-        path = str(self.path)
-        for offset, data in self._get_batches():
-            batch = batch_of(offset, data, path)
-            if batch is not None:
-                for found in operations(offset, batch, path):
-                    state = KeyState.Live if found.is_put else KeyState.Deleted
-                    yield Record.log_record(found.key, found.value, found.sequence, state, self.path, found.offset)
+        self.reader.seek(0)
+        for _, _, operations in batches(self.reader, str(self.path)):
+            for found in operations:
+                state = KeyState.Live if found.is_put else KeyState.Deleted
+                yield Record.log_record(found.key, found.value, found.sequence, state, self.path, found.offset)
 
     def close(self) -> None:
         """Closes the file. Closing twice is not an error."""

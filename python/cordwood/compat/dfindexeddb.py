@@ -48,7 +48,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import cordwood
-from cordwood.compat._batches import batch_of, batches, operations
+from cordwood.compat._batches import batches
 
 __all__ = [
     "Block",
@@ -185,16 +185,12 @@ class FileReader:
     def GetWriteBatches(self) -> Iterator[WriteBatch]:  # noqa: N802
         """The batches."""
         with cordwood.Reader(self.filename, dialect="leveldb", on_corruption="salvage") as reader:
-            for offset, data in batches(reader):
-                batch = batch_of(offset, data, self.filename)
-                if batch is not None:
-                    keys = [
-                        ParsedInternalKey(
-                            found.offset, InternalRecordType(found.is_put), found.sequence, found.key, found.value
-                        )
-                        for found in operations(offset, batch, self.filename)
-                    ]
-                    yield WriteBatch(offset, batch.sequence, batch.count, keys)
+            for offset, batch, operations in batches(reader, self.filename):
+                keys = [
+                    ParsedInternalKey(found.offset, InternalRecordType(found.is_put), *found[2:])
+                    for found in operations
+                ]
+                yield WriteBatch(offset, batch.sequence, batch.count, keys)
 
     def GetParsedInternalKeys(self) -> Iterator[ParsedInternalKey]:  # noqa: N802
         """The puts and deletes of all batches."""
