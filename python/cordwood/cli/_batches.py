@@ -105,25 +105,25 @@ def read_batches(
             return None
         batch_of = write_batches(reader.dialect, notes.append)
 
-        def batch_in(record: bytes, offset: int) -> Iterator[WriteBatch]:
-            nonlocal fault_count
-            try:
-                batch, error = batch_of(record)
-            except PayloadError as short:
-                batch, error = None, short
-            if batch is not None and error is None:
-                yield batch
-                return
-            fault_count += 1
-            if fault_count <= REPORTED_MAX:
-                faults.append(f"the record at offset {offset:,}: {error}")
+        def records() -> Iterator[tuple[int, bytes]]:
+            if first:
+                yield first.offset, first.data
+            for batch in reader.record_batches():
+                progress(0)
+                yield from zip(batch.record_offsets, batch, strict=True)
 
         def batches() -> Iterator[WriteBatch]:
-            if first:
-                yield from batch_in(first.data, first.offset)
-            for records in reader.record_batches():
-                progress(0)
-                for offset, record in zip(records.record_offsets, records, strict=True):
-                    yield from batch_in(record, offset)
+            nonlocal fault_count
+            for offset, record in records():
+                try:
+                    batch, error = batch_of(record)
+                    if error is None:
+                        yield batch
+                        continue
+                except PayloadError as too_short:
+                    error = too_short
+                fault_count += 1
+                if fault_count <= REPORTED_MAX:
+                    faults.append(f"the record at offset {offset:,}: {error}")
 
         return Batches(sequence_numbers(batches()), fault_count, faults, notes)

@@ -18,9 +18,10 @@ from cordwood.cli._messages import SourceFailure, Status, complain, source_name
 from cordwood.cli._new_files import check_destination, unfinished
 from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import print_json
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import print_report
-from cordwood.cli._sources import ProgressBar, Tally, for_each_source, inputs_of
+from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
 Copy: TypeAlias = Callable[[Input, str, Callable[[int], object]], cordwood.Report]
 """Writes a new log of a source to a path, and reports its progress."""

@@ -71,11 +71,8 @@ def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cord
     By LevelDB's rule (`--on-corruption skip`), it leaves out the records after damage in their block, and counts them.
     """
     by_rule = options.on_corruption == "skip"
-    if by_rule:
-        options = argparse.Namespace(**vars(options) | {"on_corruption": "salvage"})
-    reader = cordwood.Reader(
-        source, on_corruption=options.on_corruption, start=options.start, end=end, **reading_options(options)
-    )
+    policy: Any = "salvage" if by_rule else options.on_corruption
+    reader = cordwood.Reader(source, on_corruption=policy, start=options.start, end=end, **reading_options(options))
     if by_rule:
         leave_out_salvaged(reader)
     return reader

@@ -11,7 +11,7 @@ from cordwood._inputs import files
 from cordwood._inputs.input import Input
 from cordwood._remote import is_url, source_of
 from cordwood.cli._messages import Failure, SourceFailure, display_name
-from cordwood.cli._sources import stdin
+from cordwood.cli._stdin import stdin
 
 if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, Source

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import errno
-import os
-import select
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import BufferedReader, RawIOBase
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TypeVar
 
 import cordwood
 from cordwood._inputs.each import Read, Result, each
@@ -33,14 +27,9 @@ from cordwood.cli._messages import (
     source_name,
 )
 from cordwood.cli._output import STDOUT, print_json
+from cordwood.cli._progress import ProgressBar
+from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli._terminal import print_folded, red
-
-if TYPE_CHECKING:
-    from io import FileIO
-
-    from _typeshed import WriteableBuffer
-
-    from cordwood.typing import Source
 
 T = TypeVar("T")
 
@@ -56,59 +45,6 @@ def inputs_of(names: Iterable[str], *, reports_same: bool = True) -> list[Input]
 
 def _report_same(name: str, first: str) -> None:
     complain(f"{display_name(name)}: the same file as {display_name(first)}")
-
-
-class _Pipe(RawIOBase):
-    """stdin, if it cannot seek: a read waits for bytes at most a second at a time.
-
-    Python runs the handlers of signals between two calls. A signal that comes just before a system call that waits does
-    not end it: without a limit, the command would go on waiting, for bytes that may never come.
-    """
-
-    def __init__(self, raw: FileIO) -> None:
-        self._raw = raw
-
-    def readable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._raw.fileno()
-
-    def readinto(self, buffer: WriteableBuffer) -> int | None:
-        while not select.select([self._raw], [], [], 1)[0]:
-            pass
-        return self._raw.readinto(buffer)
-
-
-def stdin() -> BufferedReader:
-    """stdin, for data.
-
-    Raises:
-        OSError: It is closed, or a folder, or its reads do not block.
-    """
-    name = source_name("-")
-    try:
-        os.read(sys.stdin.fileno(), 0)
-    except OSError as error:
-        error.filename = name
-        raise
-    # Many readers, Python's among them, take a read that returned no bytes yet for the end.
-    if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
-        text = "it is in non-blocking mode, where a read may return no bytes before the end"
-        raise OSError(errno.EAGAIN, text, name)
-    buffered = cast("BufferedReader", sys.stdin.buffer)
-    return (
-        buffered
-        if sys.platform == "win32" or buffered.seekable()
-        else BufferedReader(_Pipe(cast("FileIO", buffered.raw)))
-    )
-
-
-def stdin_or_path(name: str) -> Source:
-    """The argument of a reader for a source that the user named."""
-    # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
-    # its system calls only when they are there.
-    return stdin().raw if name == "-" else name
 
 
 def _of_stdin() -> Input:
@@ -156,12 +92,14 @@ class Tally:
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
         """The results of `read` for the logs. Several threads read; a bar shows the progress."""
+        return self.taken(self.results(options, read))
 
-        def results() -> Iterator[Result[T]]:
-            shown = ProgressBar if ProgressBar.is_wanted() else None
-            yield from each(self.list_files(), read, options.threads, dialect=options.dialect, shown=shown)
-
-        return self.taken(results())
+    def results(
+        self, options: argparse.Namespace, read: Read[T], files: Iterable[Input] | None = None
+    ) -> Iterator[Result[T]]:
+        """Each file with the result of `read`, as `each` returns them. Files that are not given are looked for."""
+        shown = ProgressBar if sys.stderr.isatty() and not _messages.is_quiet else None
+        yield from each(self.list_files(files), read, options.threads, dialect=options.dialect, shown=shown)
 
     def list_files(self, files: Iterable[Input] | None = None) -> list[Input]:
         """The files, which are looked for unless they are given."""
@@ -328,62 +266,3 @@ def _report(name: str, error: Exception) -> str:
     text = NO_MEMORY if isinstance(error, MemoryError) else getattr(error, "message", str(error))
     complain(error if isinstance(error, cordwood.CordwoodError) else text, place=source_name(name))
     return text
-
-
-class ProgressBar:
-    """A bar on stderr with rate and time left, once the work takes longer than a second.
-
-    It is shown only on a terminal, and only if tqdm is installed (the extra `cli`), but not if records are printed on
-    the terminal: they show the progress. It leaves no line on the terminal, however the work ends, and gives way to
-    messages.
-    """
-
-    def __init__(self, name: str, *, prints_records: bool = False) -> None:
-        self._bar: Any = None
-        if not self.is_wanted() or (prints_records and sys.stdout.isatty()):
-            return
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            return
-        total = None
-        # A file that is missing is reported when it is opened.
-        with contextlib.suppress(OSError, ValueError):
-            total = None if name == "-" or is_url(name) else os.stat(name).st_size
-        self._bar = tqdm(
-            total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
-        )
-        # Room for the characters that the terminal itself prints on Ctrl-C.
-        if self._bar.ncols:
-            self._bar.ncols = max(self._bar.ncols - 3, 1)
-
-    @staticmethod
-    def is_wanted() -> bool:
-        """Whether there is a terminal for it, and no `--quiet`."""
-        return sys.stderr.isatty() and not _messages.is_quiet
-
-    def __call__(self, done_len: int) -> None:
-        """Adds the number of bytes that have been read since the last call."""
-        if self._bar is not None:
-            self._bar.update(done_len)
-
-    def __enter__(self) -> Self:
-        _messages.before_message = self._clear
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _messages.before_message = None
-        if self._bar is not None:
-            self._clear()
-            self._bar.close()
-
-    def _clear(self) -> None:
-        """Removes the bar from the terminal until it is drawn again."""
-        # Ctrl-C may come while the bar is being drawn, before tqdm knows that it is there.
-        if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
-            return
-        # Also the rest of the line: `^C`.
-        is_dumb = os.environ.get("TERM") == "dumb"
-        print(
-            "\r" + (" " * (self._bar.ncols or 0) + "\r" if is_dumb else "\x1b[K"), end="", file=sys.stderr, flush=True
-        )

@@ -22,8 +22,9 @@ from cordwood.cli._messages import Status
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
-from cordwood.cli._sources import ProgressBar, for_each_source
+from cordwood.cli._sources import for_each_source
 
 EXAMPLES = """\
   cordwood cat app.log

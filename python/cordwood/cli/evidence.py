@@ -20,11 +20,10 @@ import shlex
 
 from cordwood._evidence.page import counts_text
 from cordwood._evidence.reading import evidence_of, rank, reads
-from cordwood._inputs.each import each
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._new_files import check_new_file, new_file
-from cordwood.cli._sources import ProgressBar, Tally, inputs_of
+from cordwood.cli._sources import Tally, inputs_of
 
 EXAMPLES = """\
   cordwood evidence 000003.log evidence.html
@@ -53,9 +52,8 @@ def run(options: argparse.Namespace) -> Status:
     files = inputs_of(options.sources)
     check_new_file(destination, "page", files, overwrite=options.overwrite)
     read = reads(**_options.log_options(options))
-    shown = ProgressBar if ProgressBar.is_wanted() else None
-    results = list(each(files, read, options.threads, dialect=options.dialect, shown=shown))
     tally = Tally(options.sources)
+    results = list(tally.results(options, read, files))
     for _, log in tally.taken(results):
         tally.count(Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN)
     if tally.log_count:

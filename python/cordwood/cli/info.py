@@ -29,8 +29,9 @@ from cordwood.cli._folders import print_database_lines
 from cordwood.cli._messages import Status, complain, display_name, source_name, worst
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
-from cordwood.cli._sources import ProgressBar, Tally, inputs_of
+from cordwood.cli._sources import Tally, inputs_of
 from cordwood.cli._terminal import print_folded, red
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Engine, Info, ProblemKind, Run, Severity

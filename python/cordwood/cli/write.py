@@ -21,7 +21,7 @@ from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import add_dialect_argument, log_options
 from cordwood.cli._output import print_json
-from cordwood.cli._sources import stdin
+from cordwood.cli._stdin import stdin
 
 if TYPE_CHECKING:
     from io import BufferedReader

@@ -50,7 +50,8 @@ from cordwood.cli._options import (
 from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payload
 from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import check_url, inputs_of, stdin_or_path
+from cordwood.cli._sources import check_url, inputs_of
+from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_learned, convert_once
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed

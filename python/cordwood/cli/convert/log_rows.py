@@ -19,9 +19,9 @@ from cordwood._tables.schema import TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain, display_name
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
 from cordwood.cli._selection import Selection
-from cordwood.cli._sources import ProgressBar
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:

@@ -14,8 +14,10 @@ from cordwood._text import quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain, display_name
 from cordwood.cli._options import reader_of
 from cordwood.cli._payloads import other_kind
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reopenable import changed_meanwhile, first_stream
-from cordwood.cli._sources import ProgressBar, Tally, for_each_source, stdin_or_path
+from cordwood.cli._sources import Tally, for_each_source
+from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli.convert.columns import columns_found, origin_value, selection_of
 from cordwood.cli.convert.draft import Draft, draft_of, new_table
 from cordwood.cli.convert.log_rows import LogRows, Read, report_damage

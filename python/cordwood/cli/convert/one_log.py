@@ -11,9 +11,9 @@ from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, display_name, source_name
 from cordwood.cli._options import reader_of
+from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile
 from cordwood.cli._selection import Selection
-from cordwood.cli._sources import ProgressBar
 from cordwood.cli.convert.columns import columns_found, selection_of
 from cordwood.cli.convert.draft import draft_of, new_table
 from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, report_damage

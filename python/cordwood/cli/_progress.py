@@ -1,0 +1,67 @@
+"""The progress bar."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import Any, Self
+
+from cordwood._remote import is_url
+from cordwood.cli import _messages
+from cordwood.cli._messages import display_name
+
+
+class ProgressBar:
+    """A bar on stderr with rate and time left, once the work takes longer than a second.
+
+    It is shown only on a terminal, and only if tqdm is installed (the extra `cli`), but not if records are printed on
+    the terminal: they show the progress. It leaves no line on the terminal, however the work ends, and gives way to
+    messages.
+    """
+
+    def __init__(self, name: str, *, prints_records: bool = False) -> None:
+        self._bar: Any = None
+        if not sys.stderr.isatty() or _messages.is_quiet or (prints_records and sys.stdout.isatty()):
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        total = None
+        # A file that is missing is reported when it is opened.
+        with contextlib.suppress(OSError, ValueError):
+            total = None if name == "-" or is_url(name) else os.stat(name).st_size
+        self._bar = tqdm(
+            total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
+        )
+        # Room for the characters that the terminal itself prints on Ctrl-C.
+        if self._bar.ncols:
+            self._bar.ncols = max(self._bar.ncols - 3, 1)
+
+    def __call__(self, done_len: int) -> None:
+        """Adds the number of bytes that have been read since the last call."""
+        if self._bar is not None:
+            self._bar.update(done_len)
+
+    def __enter__(self) -> Self:
+        _messages.before_message = self._clear
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _messages.before_message = None
+        if self._bar is not None:
+            self._clear()
+            self._bar.close()
+
+    def _clear(self) -> None:
+        """Removes the bar from the terminal until it is drawn again."""
+        # Ctrl-C may come while the bar is being drawn, before tqdm knows that it is there.
+        if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
+            return
+        # Also the rest of the line: `^C`.
+        is_dumb = os.environ.get("TERM") == "dumb"
+        print(
+            "\r" + (" " * (self._bar.ncols or 0) + "\r" if is_dumb else "\x1b[K"), end="", file=sys.stderr, flush=True
+        )

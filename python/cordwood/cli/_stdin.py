@@ -1,0 +1,72 @@
+"""stdin, for data."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+from io import BufferedReader, RawIOBase
+from typing import TYPE_CHECKING, cast
+
+from cordwood.cli._messages import source_name
+
+if TYPE_CHECKING:
+    from io import FileIO
+
+    from _typeshed import WriteableBuffer
+
+    from cordwood.typing import Source
+
+
+class _Pipe(RawIOBase):
+    """stdin, if it cannot seek: a read waits for bytes at most a second at a time.
+
+    Python runs the handlers of signals between two calls. A signal that comes just before a system call that waits does
+    not end it: without a limit, the command would go on waiting, for bytes that may never come.
+    """
+
+    def __init__(self, raw: FileIO) -> None:
+        self._raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        while not select.select([self._raw], [], [], 1)[0]:
+            pass
+        return self._raw.readinto(buffer)
+
+
+def stdin() -> BufferedReader:
+    """stdin, for data.
+
+    Raises:
+        OSError: It is closed, or a folder, or its reads do not block.
+    """
+    name = source_name("-")
+    try:
+        os.read(sys.stdin.fileno(), 0)
+    except OSError as error:
+        error.filename = name
+        raise
+    # Many readers, Python's among them, take a read that returned no bytes yet for the end.
+    if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
+        text = "it is in non-blocking mode, where a read may return no bytes before the end"
+        raise OSError(errno.EAGAIN, text, name)
+    buffered = cast("BufferedReader", sys.stdin.buffer)
+    return (
+        buffered
+        if sys.platform == "win32" or buffered.seekable()
+        else BufferedReader(_Pipe(cast("FileIO", buffered.raw)))
+    )
+
+
+def stdin_or_path(name: str) -> Source:
+    """The argument of a reader for a source that the user named."""
+    # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
+    # its system calls only when they are there.
+    return stdin().raw if name == "-" else name
