@@ -98,6 +98,8 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
     `same` is called for each file that is named, rather than matched or found, and left out because it is the same file
     as an earlier one with another name: with both names.
+
+    A file of a log in segments is left out if the folder of that log is named too, or found.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -111,7 +113,7 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
             if same and file.name in own_names and file.name != files[place].name:
                 same(file.name, files[place].name)
             files[place] = files[place]._replace(is_in_folder=False, format=None)
-    return files
+    return [file for file in files if _folder_of_segment(file.name) not in places]
 
 
 def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -272,6 +274,12 @@ def _of_segments(folder: str, relative: str, *, is_in_folder: bool = False) -> t
     """A log in segments. The files in it are not inputs of their own."""
     file_len = sum(length for _, length in segments_in(folder))
     return Input(folder, relative, is_in_folder, file_len=file_len), os.path.realpath(folder)
+
+
+def _folder_of_segment(name: str) -> Identity | None:
+    """The identity of the log in segments that a file belongs to, if it has the name of one of its files."""
+    folder, base = os.path.split(name)
+    return os.path.realpath(folder) if _SEGMENT.fullmatch(base) else None
 
 
 def _walk(

@@ -251,6 +251,9 @@ def _damage(info: Info) -> str:
     # A log with a wrong name is not damaged.
     none = "none" if info._replace(misnamed_logs=()).ok else "none in the logs"
     damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
+    if count and not info.damaged_len:
+        # A segment that is longer than the next one's name says: its other bytes are not those of the log.
+        damage = f"{quantity(count, 'damaged log')}, without a damaged byte"
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
 
