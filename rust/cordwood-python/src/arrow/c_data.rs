@@ -341,11 +341,14 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
+/// A function of a stream that writes a structure.
+pub(super) type Get<T> = unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut T) -> c_int;
+
 /// `struct ArrowArrayStream` of the interface.
 #[repr(C)]
 pub(super) struct ArrowArrayStream {
-    pub(super) get_schema: Option<unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
-    pub(super) get_next: Option<unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
+    pub(super) get_schema: Option<Get<ArrowSchema>>,
+    pub(super) get_next: Option<Get<ArrowArray>>,
     pub(super) get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
     release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
     private_data: *mut c_void,

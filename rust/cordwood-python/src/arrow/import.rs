@@ -26,7 +26,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::c_data::{ARRAY, ArrowArray, ArrowArrayStream, ArrowSchema, SCHEMA, STREAM, Structure};
+use super::c_data::{ARRAY, ArrowArray, ArrowArrayStream, ArrowSchema, Get, SCHEMA, STREAM, Structure};
 use crate::interpreter::python_code::{PythonCode, guarded};
 use crate::values::error::{ENOMEM, check_signals};
 
@@ -296,26 +296,23 @@ fn malformed(fault: &str) -> PyErr {
 
 impl ArrowArrayStream {
     fn schema(&mut self, py: Python<'_>) -> PyResult<ArrowSchema> {
-        let mut schema = ArrowSchema::released();
-        let Some(get_schema) = self.get_schema else {
-            return Err(malformed("a stream has no function get_schema"));
-        };
-        // SAFETY: the stream has not been released, and no other thread uses it; `schema` may be
-        // written to, and needs no release.
-        let errno = py.detach(|| guarded(|| unsafe { get_schema(self, &mut schema) }));
-        self.check(py, errno)?;
-        Ok(schema)
+        self.call(py, self.get_schema, "get_schema")
     }
 
     fn next(&mut self, py: Python<'_>) -> PyResult<Option<ArrowArray>> {
-        let mut array = ArrowArray::released();
-        let Some(get_next) = self.get_next else {
-            return Err(malformed("a stream has no function get_next"));
-        };
-        // SAFETY: as in `schema`.
-        let errno = py.detach(|| guarded(|| unsafe { get_next(self, &mut array) }));
-        self.check(py, errno)?;
+        let array: ArrowArray = self.call(py, self.get_next, "get_next")?;
         Ok((!array.is_released()).then_some(array))
+    }
+
+    /// The structure that a function of the stream writes.
+    fn call<T: Structure + Send>(&mut self, py: Python<'_>, get: Option<Get<T>>, name: &str) -> PyResult<T> {
+        let get = get.ok_or_else(|| malformed(&format!("a stream has no function {name}")))?;
+        let mut structure = T::released();
+        // SAFETY: the stream has not been released, and no other thread uses it; `structure` may be
+        // written to, and needs no release.
+        let errno = py.detach(|| guarded(|| unsafe { get(self, &mut structure) }));
+        self.check(py, errno)?;
+        Ok(structure)
     }
 
     fn check(&mut self, py: Python<'_>, errno: c_int) -> PyResult<()> {

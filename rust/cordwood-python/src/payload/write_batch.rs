@@ -104,16 +104,9 @@ pub(crate) fn operation_count(
 pub(crate) struct WriteBatchOperations {
     record: Py<PyBytes>,
     engine: Engine,
-    /// `None` after the last operation, or an error.
-    next: Exclusive<Option<Next>>,
-}
-
-/// The next operation of an iterator.
-#[derive(Clone, Copy)]
-struct Next {
-    offset: usize,
-    /// How many operations before it count.
-    count: u64,
+    /// The offset of the next operation, and how many operations before it count. `None` after the
+    /// last operation, or an error.
+    next: Exclusive<Option<(usize, u64)>>,
 }
 
 #[pymethods]
@@ -121,12 +114,8 @@ impl WriteBatchOperations {
     #[new]
     #[pyo3(signature = (record, engine, /))]
     fn new(record: Py<PyBytes>, #[pyo3(from_py_with = engine_of)] engine: Engine) -> Self {
-        let (offset, count) = (payload::WriteBatch::HEADER_LEN, 0);
-        WriteBatchOperations {
-            record,
-            engine,
-            next: Exclusive::new(Some(Next { offset, count })),
-        }
+        let next = Exclusive::new(Some((payload::WriteBatch::HEADER_LEN, 0)));
+        WriteBatchOperations { record, engine, next }
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -137,7 +126,7 @@ impl WriteBatchOperations {
         let batch = core(self.record.bind(py), self.engine)?;
         let mut next = self.next.lock(py)?;
         let _owner = self.next.may_run_python();
-        let Some(Next { offset, count }) = *next else {
+        let Some((offset, count)) = *next else {
             return Ok(None);
         };
         let failed = match batch.operation_at(offset) {
@@ -146,8 +135,7 @@ impl WriteBatchOperations {
                 let sequence = is_counted.then(|| batch.sequence().saturating_add(count));
                 let object = Operation { operation, sequence }.into_pyobject(py);
                 let object = object.map_err(|raised| of_call(py, raised))?;
-                let count = count + u64::from(is_counted);
-                *next = Some(Next { offset, count });
+                *next = Some((offset, count + u64::from(is_counted)));
                 return Ok(Some(object));
             }
             Ok(None) => batch.check_count(count).err(),

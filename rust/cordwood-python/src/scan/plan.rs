@@ -27,19 +27,13 @@ pub(super) struct Plan {
 /// The findings of one reading in each source.
 pub(super) type Reading = Arc<[LogState]>;
 
+#[derive(Default)]
 pub(super) struct LogState {
     pub(super) skipped: Skipped,
     outcome: Mutex<Outcome>,
 }
 
 impl LogState {
-    fn new() -> Self {
-        LogState {
-            skipped: Skipped::default(),
-            outcome: Mutex::new(Outcome::at(0, None, None)),
-        }
-    }
-
     pub(super) fn outcome(&self) -> Outcome {
         *lock(&self.outcome)
     }
@@ -60,7 +54,7 @@ impl Plan {
 
     /// Begins a reading.
     pub(super) fn begin(&self) -> Reading {
-        let reading: Reading = self.openings.iter().map(|_| LogState::new()).collect();
+        let reading: Reading = self.openings.iter().map(|_| LogState::default()).collect();
         *lock(&self.latest) = Arc::clone(&reading);
         reading
     }

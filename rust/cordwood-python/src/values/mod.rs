@@ -226,7 +226,8 @@ pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Boun
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion))
 }
 
-#[derive(Clone, Copy)]
+/// By default, that of reading that has not begun.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
     /// `None` if reading has not ended.
     end: Option<cordwood::End>,
