@@ -143,10 +143,10 @@ class _Head:
 class _Match(beam.DoFn):
     """Turns paths, patterns and `FileMetadata` into a `_Log` for each file."""
 
-    def __init__(self, compression_type: str, dialect: DialectName | None, *, is_whole: bool = False) -> None:
+    def __init__(self, compression_type: str, dialect: DialectName | None, place_len: int = BLOCK_LEN) -> None:
         self._compression_type = compression_type
         self._dialect: DialectName | None = dialect
-        self._is_whole = is_whole
+        self._place_len = place_len
 
     def process(self, element: Any) -> Iterator[Any]:
         for file in [element] if isinstance(element, FileMetadata) else _matches(element):
@@ -162,8 +162,8 @@ class _Match(beam.DoFn):
         is_compressed = compression_type != CompressionTypes.UNCOMPRESSED
         if not (log or is_compressed):
             log = detect(RangeFile(_Head(file), 0, 0))
-        is_whole = self._is_whole or is_compressed or (log is not None and log.dialect in NUMBERED_DIALECTS)
-        return _Log(file.path, file.size_in_bytes, compression_type, log, WHOLE_LEN if is_whole else BLOCK_LEN)
+        is_whole = is_compressed or (log is not None and log.dialect in NUMBERED_DIALECTS)
+        return _Log(file.path, file.size_in_bytes, compression_type, log, WHOLE_LEN if is_whole else self._place_len)
 
 
 def _matches(pattern: str) -> list[Any]:
@@ -251,7 +251,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
 
 
 class _Decode(_Read):
-    """Turns each `_Log` into Arrow batches of the contents of its records. A log has one place.
+    """Turns each `_Log` into Arrow batches of the contents of its records. A place is a range, and read as a whole.
 
     Args:
         table: The options of `scan` that say which columns there are.
@@ -263,11 +263,20 @@ class _Decode(_Read):
         self._table = table
 
     def process(self, element: Any, tracker: Any = _TRACKER) -> Iterator[Any]:
-        if not tracker.try_claim(0):
-            return
+        places = tracker.current_restriction()
+        for place in range(places.start, places.stop):
+            if tracker.try_claim(place):
+                yield from self._decoded(element, place * element.place_len)
+
+    def _decoded(self, element: _Log, start: int) -> Iterator[Any]:
         pa: Any = import_module("pyarrow")
+        options: dict[str, Any] = {
+            "start": start,
+            "end": start + element.place_len,
+            "on_corruption": self._on_corruption,
+        }
         with element.source() as source:
-            table = scan(source, on_corruption=self._on_corruption, **element.options, **self._table)
+            table = scan(source, **options, **element.options, **self._table)
             try:
                 for batch in pa.RecordBatchReader.from_stream(table):
                     yield self._named(element, batch)
@@ -317,10 +326,10 @@ class ReadAllFromLog(PTransform):
         as_batches: Whether an element is a list of records, of about 256 KiB, which takes half of the time; or, with
             `"arrow"`, a `pyarrow.RecordBatch` of as many, with the columns `offset` and `record`. Default: `False`: it
             is a record.
-        decode: As for `cordwood.scan`: an element is a `pyarrow.RecordBatch` of the contents of records. One worker
-            reads all of a log, since a row may depend on other records. Under a policy other than `"raise"`, the
-            counter `left_out` counts the records that are of another kind, up to 1,000 of a log. Default: `None`:
-            bytes.
+        decode: As for `cordwood.scan`: an element is a `pyarrow.RecordBatch` of the contents of records. The ranges
+            of `"raw"`, `"write-batch"`, `"entity"` and `"json"` are not cut again; with the others, one worker reads
+            all of a log, since a row may depend on other records. Under a policy other than `"raise"`, the counter
+            `left_out` counts the records that are of another kind, up to 1,000 of a range. Default: `None`: bytes.
         columns: With `decode`: as for `cordwood.scan`. Default: `None`.
         schema: With `decode`: as for `cordwood.scan`. Where the columns depend on the records, as in JSON, it must be
             given, since all logs have the same. Default: `None`.
@@ -370,15 +379,18 @@ class ReadAllFromLog(PTransform):
             "with_filename": with_filename,
             "on_corruption": on_corruption,
         }
-        self._match = _Match(compression_type, dialect, is_whole=decode is not None)
+        place_len = BLOCK_LEN
         if decode:
             table = {"decode": decode, "columns": columns, "schema": schema}
             _check(table)
+            block_count = max(desired_bundle_size // BLOCK_LEN, 1)
+            place_len = block_count * BLOCK_LEN if PAYLOADS[decode].is_by_record else WHOLE_LEN
             self._read: _Read = _Decode(table, **options)
         elif columns is not None or schema is not None:
             raise ValueError("columns and schema choose from the contents of records: pass decode, too")
         else:
             self._read = _Read(_arrow if as_batches == "arrow" else _list, **options)
+        self._match = _Match(compression_type, dialect, place_len)
         self._with_filename = with_filename
         self._as_batches = as_batches or decode
         self._with_damage = with_damage

@@ -174,6 +174,31 @@ def test_rows_are_those_of_a_scan_with_a_decoder(tmp_path):
     assert counters_of(result)["left_out"] == 1
 
 
+def test_ranges_have_the_rows_of_a_scan_if_each_record_is_decoded_alone(tmp_path):
+    path = write(tmp_path / "a.log", [*JSON, b"not JSON"])
+    with (tmp_path / "a.log").open("r+b") as file:
+        file.seek(2 * BLOCK_LEN + 20_000)
+        file.write(b"XXX")
+    table = {"schema": pa.schema([("loss", pa.int64())]), "on_corruption": "salvage"}
+    transform = ReadAllFromLog(decode="json", desired_bundle_size=2 * BLOCK_LEN + 1, **table)
+    (log,) = transform._match.process(path)  # noqa: SLF001
+    read = transform._read  # noqa: SLF001
+    restrictions = list(read.split(log, read.initial_restriction(log)))
+    assert len(restrictions) == -(-log.file_len // (2 * BLOCK_LEN)) > 2
+    rows, regions = [], []
+    for restriction in restrictions:
+        tracker = read.create_tracker(restriction)
+        for element in read.process(log, tracker):
+            if isinstance(element, beam.pvalue.TaggedOutput):
+                regions.append(element.value[1])
+            else:
+                rows += element.to_pylist()
+        tracker.check_done()
+    scan = cordwood.scan(path, decode="json", **table)
+    assert rows == pa.table(scan).to_pylist()
+    assert merged(regions) == merged(scan.skipped[0]) != []
+
+
 def test_rows_that_depend_on_all_records_of_a_log_are_those_of_the_log(tmp_path):
     """The tables that a database has after all edits in its MANIFEST."""
     path = str(Path(__file__).parents[1] / "vectors/leveldb/plyvel/MANIFEST-000002")

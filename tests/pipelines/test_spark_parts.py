@@ -294,6 +294,17 @@ def test_a_second_job_is_appended(folder):
     assert records_in(folder) == [b"one", b"two"]
 
 
+def test_a_target_that_is_a_link_stays_one(folder, tmp_path):
+    folder.symlink_to(tmp_path / "disk" / "table")
+    (tmp_path / "disk").mkdir()
+    for name, is_overwritten, expected in [("one", False, 1), ("two", False, 2), ("three", True, 1)]:
+        job(folder, name).commit([job(folder, name).write(0, 0, batches_of(b"a record"))], overwrite=is_overwritten)
+        assert records_in(folder) == [b"a record"] * expected
+    assert folder.is_symlink()
+    assert hidden(folder) == []
+    assert hidden(tmp_path / "disk" / "table") == []
+
+
 def test_attempts_that_spark_does_not_count_leave_no_record(folder):
     first = job(folder)
     lost = first.write(0, 1, batches_of(b"one"))

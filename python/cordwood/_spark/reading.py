@@ -10,6 +10,7 @@ from cordwood._inputs.many import verify
 from cordwood._native import scan
 from cordwood._spark.options import Options
 from cordwood._splits import Split, group_splits, plan_splits
+from cordwood._tables.payloads import PAYLOADS
 
 pa: Any = import_module("pyarrow")
 Schema: TypeAlias = Any
@@ -41,9 +42,6 @@ SKIPPED = pa.schema(
 _SKIPPED_MAX = 100_000
 """A report lists this many regions at most."""
 
-_DECODED_ALONE = {"raw", "write-batch", "entity", "json"}
-"""The kinds of records that are decoded without those before them, so that a log can be read in parts."""
-
 
 def schema_of(options: Options) -> Schema:
     """The columns of a job that names none, with the types that Spark has. With `decode`, it may read all logs once."""
@@ -72,7 +70,7 @@ def check_columns(names: Iterable[str], options: Options) -> None:
 
 def planned(options: Options) -> list[list[Split]]:
     """The splits of each partition."""
-    is_whole = options.decode and options.decode not in _DECODED_ALONE
+    is_whole = options.decode and not PAYLOADS[options.decode].is_by_record
     split_len = 1 << 62 if is_whole else options.partition_len
     return group_splits(plan_splits(options.paths, split_len, **options.log), options.partition_len)
 

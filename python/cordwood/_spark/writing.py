@@ -156,6 +156,7 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one folder that all workers see, not to {', '.join(paths)}")
-    target = os.path.abspath(paths[0])
+    # A link stays, and the hidden folders are on the file system of the logs.
+    target = os.path.realpath(paths[0])
     check_new_folder(target, ())
     return Job(target, PREFIX + name, dialect)

@@ -68,6 +68,8 @@ class Payload(NamedTuple):
     """The column that says which of several logs a row is from."""
     is_native: bool = False
     """Whether the native module decodes the records for a table."""
+    is_by_record: bool = False
+    """Whether the rows of a record depend on no other, so that a log can be decoded in parts."""
     is_part: bool = False
     """Whether records of its kind that have no values for it are skipped."""
     to_json: Callable[[], ToJson] = decoders.json_values
@@ -148,6 +150,7 @@ _ALL = (
         decoders.raw,
         columns={"offset": "uint", "end_offset": "uint", "data": "bytes"},
         has_offset=True,
+        is_by_record=True,
     ),
     Payload(
         "write-batch",
@@ -170,6 +173,7 @@ _ALL = (
             "write_unix_time": "uint",
         },
         has_offset=True,
+        is_by_record=True,
     ),
     Payload(
         "version-edit",
@@ -208,6 +212,7 @@ _ALL = (
         first=decoders.entity_columns,
         origin="__file__",
         is_native=True,
+        is_by_record=True,
         to_json=decoders.entity_json,
         fields_of=decoders.entity_fields_of,
     ),
@@ -219,6 +224,7 @@ _ALL = (
         decoders.values("_json_parser", "document"),
         origin="__file__",
         is_native=True,
+        is_by_record=True,
     ),
     Payload(
         "wandb-run",

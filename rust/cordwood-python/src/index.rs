@@ -205,7 +205,8 @@ impl RecordIndex {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
         let logs = self.index.logs().iter().map(|log| {
-            let offsets: Vec<u8> = log.offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+            let mut offsets: Vec<u8> = vec_for(log.offsets.len().saturating_mul(8))?;
+            offsets.extend(log.offsets.iter().flat_map(|offset| offset.to_le_bytes()));
             Ok((
                 log.path.clone(),
                 log.file_len,

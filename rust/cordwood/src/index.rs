@@ -26,8 +26,8 @@ const IDLE_MAX: usize = 64;
 /// with the block of their container.
 ///
 /// Any number of threads may read at a time: each call reads at positions of its own, also in a
-/// forked process. The logs must not change: a file of another length, or one in which a record
-/// does not begin where it did, is an error.
+/// forked process. The logs must not change: a file that has another length when it is opened, or
+/// in which a record does not begin where it did, is an error.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
