@@ -22,8 +22,7 @@ salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skip
 """
 
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence, evidence
-from cordwood._info import info
-from cordwood._inputs.many import Results, salvage, stat, verify
+from cordwood._inputs.many import Results, info, salvage, stat, verify
 from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
 from cordwood._native import (
     Follower,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from os import fsdecode
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cordwood import _native
 from cordwood._splits import Split, part_of
-from cordwood.types import Report
+from cordwood.types import Info, Report
 
 if TYPE_CHECKING:
     from cordwood._inputs.each import Progress, Read
     from cordwood._inputs.input import Input
 
-__all__ = ["Results", "for_many", "is_buffer", "logs_of", "salvage", "stat", "verify"]
+__all__ = ["Results", "for_many", "info", "is_buffer", "logs_of", "salvage", "stat", "verify"]
 
 T = TypeVar("T")
 
@@ -263,6 +263,35 @@ def _results_of(
         else:
             results[name] = found
     return Results(results, errors, others)
+
+
+def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, threads: int = 1) -> Info:
+    """Describes a file or a folder in a few numbers: its format, its records, its damage, its databases and exports.
+
+    All logs are read. Tables of databases are not, but it is checked that none is missing.
+
+    Args:
+        source: A log; a folder, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which are
+            described together.
+        threads: How many threads read.
+
+    Returns:
+        The description. Files that could not be read are among its `failures`.
+
+    Raises:
+        OSError: The source is a single file and cannot be read, or is a pipe or a device.
+        DialectError: The source is a single file and is not a log.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> info = cordwood.info("example.log")
+    >>> info.what, info.record_count, info.ok
+    ('a log', 2, True)
+    """
+    from cordwood._content import described
+
+    return described(source, threads)
 
 
 def _salvaged(source: Any, files: list[Input], folder: str, options: dict[str, Any]) -> Results[Any]:
