@@ -130,14 +130,9 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap
 
-        def fill(paragraph: str) -> str:
-            return textwrap.fill(
-                paragraph, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-            )
-
-        return "\n\n".join(
-            paragraph if "\n  " in paragraph else fill(paragraph) for paragraph in text.strip().split("\n\n")
-        )
+        wrapper = textwrap.TextWrapper(width, indent, indent, break_on_hyphens=False)
+        paragraphs = text.strip().split("\n\n")
+        return "\n\n".join(each if "\n  " in each else wrapper.fill(each) for each in paragraphs)
 
 
 def _is_option(word: str) -> bool:
@@ -154,20 +149,21 @@ class _Parser(argparse.ArgumentParser):
         if self.is_verb and args is not None:
             self._check_options(args)
         options, unknown = super().parse_known_args(args, namespace)
-        # To argparse, the names of sources end at the first option that follows one of them.
-        if self.is_verb and hasattr(options, "sources") and not any(_is_option(word) for word in unknown):
-            names = [*options.sources, getattr(options, "destination", None), *unknown]
-            options.sources = [name for name in names if name is not None]
-            if getattr(options, "destination", None) is not None:
-                options.destination = options.sources.pop()
-            unknown = []
-        if self.is_verb:
-            for name in ("source", "destination"):
-                if (value := getattr(options, name, None)) is not None:
-                    setattr(options, name, _path_before_url(value))
-            if hasattr(options, "sources"):
-                options.sources = [_path_before_url(name) for name in options.sources]
-        if unknown and self.is_verb:
+        if not self.is_verb:
+            return options, unknown
+        if hasattr(options, "sources"):
+            if not any(map(_is_option, unknown)):
+                # To argparse, the names of sources end at the first option that follows one of them.
+                destination = getattr(options, "destination", None)
+                options.sources = [*options.sources, *([] if destination is None else [destination]), *unknown]
+                if destination is not None:
+                    options.destination = options.sources.pop()
+                unknown = []
+            options.sources = list(map(_path_before_url, options.sources))
+        for name in ("source", "destination"):
+            if (value := getattr(options, name, None)) is not None:
+                setattr(options, name, _path_before_url(value))
+        if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options, unknown
 
