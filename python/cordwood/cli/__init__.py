@@ -152,14 +152,15 @@ class _Parser(argparse.ArgumentParser):
         if not self.is_verb:
             return options, unknown
         if hasattr(options, "sources"):
-            if not any(map(_is_option, unknown)):
+            # `map` is a verb here.
+            if not any(_is_option(word) for word in unknown):
                 # To argparse, the names of sources end at the first option that follows one of them.
                 destination = getattr(options, "destination", None)
                 options.sources = [*options.sources, *([] if destination is None else [destination]), *unknown]
                 if destination is not None:
                     options.destination = options.sources.pop()
                 unknown = []
-            options.sources = list(map(_path_before_url, options.sources))
+            options.sources = [_path_before_url(name) for name in options.sources]
         for name in ("source", "destination"):
             if (value := getattr(options, name, None)) is not None:
                 setattr(options, name, _path_before_url(value))
