@@ -331,9 +331,10 @@ bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading nee
 # busy disk. The folder of the logs is on the disk of the checkout: in memory, a sync costs nothing.
 DURABLE := cargo run --release --locked --manifest-path benches/durable/Cargo.toml --target-dir target/durable --
 bench-durable: export TMPDIR := $(CURDIR)/target
-bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a crash, and time durable appends
+bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a crash; time their appends, reading and opening
 	$(DURABLE) crash
-	$(DURABLE) speed
+	$(DURABLE) append
+	$(DURABLE) read
 	$(BIN)/python benches/durable/durable.py
 
 # By hand ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Durable appends from Python: cordwood beside two logs of the standard library, in turns.
+"""Durable appends, reading and opening from Python: cordwood beside two logs of the standard library, in turns.
 
 `make bench-durable` runs it. `docs/guides/which-log.md` has the figures.
 """
@@ -11,8 +11,8 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -20,6 +20,7 @@ import cordwood
 
 ROUNDS = 15
 RECORD_LEN = 100
+READ_COUNT = 200_000
 
 
 class Append(Protocol):
@@ -32,7 +33,7 @@ class Append(Protocol):
 @contextmanager
 def cordwood_log(folder: Path) -> Iterator[Append]:
     """The log that is compared with the others."""
-    with cordwood.open(folder / "log", "w") as log:
+    with cordwood.open(folder / "log", "a") as log:
 
         def append(records: list[str], *, sync: bool) -> None:
             if len(records) == 1:
@@ -49,7 +50,7 @@ def cordwood_log(folder: Path) -> Iterator[Append]:
 def json_lines(folder: Path) -> Iterator[Append]:
     """A line of JSON for each record, in one write, and `fdatasync`. An incomplete last line spoils the next one."""
     lock = threading.Lock()
-    with (folder / "log.jsonl").open("ab", buffering=0) as file:
+    with lines_in(folder).open("ab", buffering=0) as file:
 
         def append(records: list[str], *, sync: bool) -> None:
             lines = "".join(json.dumps({"record": record}) + "\n" for record in records)
@@ -67,7 +68,7 @@ def sqlite(folder: Path) -> Iterator[Append]:
     lock = threading.Lock()
     database = sqlite3.connect(folder / "log.sqlite", isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode=WAL")
-    database.execute("CREATE TABLE log (id INTEGER PRIMARY KEY, record TEXT)")
+    database.execute("CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, record TEXT)")
 
     def append(records: list[str], *, sync: bool) -> None:
         with lock:
@@ -80,7 +81,41 @@ def sqlite(folder: Path) -> Iterator[Append]:
         yield append
 
 
-CONTENDERS = {"cordwood": cordwood_log, "JSON lines": json_lines, "sqlite3": sqlite}
+def read_log(folder: Path) -> int:
+    """Reads all records, and returns their number."""
+    with cordwood.open(folder / "log") as reader:
+        return sum(1 for _ in reader)
+
+
+def read_lines(folder: Path) -> int:
+    """Reads all lines."""
+    with lines_in(folder).open("rb") as file:
+        return sum("record" in json.loads(line) for line in file)
+
+
+def read_rows(folder: Path) -> int:
+    """Reads all rows."""
+    with closing(sqlite3.connect(folder / "log.sqlite")) as database:
+        return sum(1 for _ in database.execute("SELECT record FROM log ORDER BY id"))
+
+
+def lines_in(folder: Path) -> Path:
+    """The file of `json_lines`."""
+    return folder / "log.jsonl"
+
+
+class Contender(NamedTuple):
+    """A log, and the function that reads it."""
+
+    opened: Callable[[Path], AbstractContextManager[Append]]
+    read: Callable[[Path], int]
+
+
+CONTENDERS = {
+    "cordwood": Contender(cordwood_log, read_log),
+    "JSON lines": Contender(json_lines, read_lines),
+    "sqlite3": Contender(sqlite, read_rows),
+}
 
 
 class Scenario(NamedTuple):
@@ -121,26 +156,51 @@ def time_of(append: Append, scenario: Scenario) -> float:
     return (time.perf_counter() - begun) * 1e6 / (scenario.threads * scenario.calls * scenario.batch_len)
 
 
+def print_row(title: str, time_in_turn: Callable[[str], float]) -> None:
+    """Prints the time of each contender, median of the rounds, and in brackets its ratio to cordwood."""
+    times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    for number in range(ROUNDS):
+        for name in random.Random(number).sample(list(CONTENDERS), len(CONTENDERS)):
+            times[name].append(time_in_turn(name))
+    cells = []
+    for own_times in times.values():
+        ratio = statistics.median(own / first for own, first in zip(own_times, times["cordwood"], strict=True))
+        cells.append(f"{statistics.median(own_times):,.1f} ({ratio:.2f})")
+    print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     """Prints a table: for each scenario, microseconds a record, and in brackets the ratio to cordwood."""
     print(f"load average: {os.getloadavg()[0]:.1f}\n")
     print(f"| records of {RECORD_LEN} B | {' | '.join(CONTENDERS)} |")
     print("|---|" + "--:|" * len(CONTENDERS))
     for scenario in SCENARIOS:
-        times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
         with ExitStack() as stack:
             logs = {}
-            for name, opened in CONTENDERS.items():
+            for name, contender in CONTENDERS.items():
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                logs[name] = stack.enter_context(opened(Path(folder)))
-            for number in range(ROUNDS):
-                for name in random.Random(number).sample(list(logs), len(logs)):
-                    times[name].append(time_of(logs[name], scenario))
-        cells = []
-        for own_times in times.values():
-            ratio = statistics.median(own / first for own, first in zip(own_times, times["cordwood"], strict=True))
-            cells.append(f"{statistics.median(own_times):,.1f} ({ratio:.2f})")
-        print(f"| {scenario.title} | {' | '.join(cells)} |", flush=True)
+                logs[name] = stack.enter_context(contender.opened(Path(folder)))
+            print_row(scenario.title, lambda name: time_of(logs[name], scenario))  # noqa: B023 -- called at once
+    with ExitStack() as stack:
+        folders = {name: Path(stack.enter_context(tempfile.TemporaryDirectory())) for name in CONTENDERS}
+        record = "x" * RECORD_LEN
+        for name, contender in CONTENDERS.items():
+            with contender.opened(folders[name]) as append:
+                append([record] * READ_COUNT, sync=True)
+
+        def time_to_read(name: str) -> float:
+            begun = time.perf_counter()
+            count = CONTENDERS[name].read(folders[name])
+            return (time.perf_counter() - begun) * 1e6 / count
+
+        def time_to_open(name: str) -> float:
+            begun = time.perf_counter()
+            with CONTENDERS[name].opened(folders[name]) as append:
+                append([record], sync=False)
+                return (time.perf_counter() - begun) * 1e6
+
+        print_row(f"read, {READ_COUNT:,} records", time_to_read)
+        print_row(f"opened and one record appended, after {READ_COUNT:,}", time_to_open)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ pub struct Contender {
     pub name: &'static str,
     /// Opens the log in a folder, or creates it.
     pub open: fn(&Path, Use) -> Result<Box<dyn Log>>,
-    /// Reads all records of the log in a folder, up to an error. `None`: the crate has no reader.
-    pub read: Option<fn(&Path, &mut Vec<Vec<u8>>) -> Result<()>>,
+    /// Passes all records of the log in a folder to a function, up to an error. `None`: the crate has no reader.
+    pub read: Option<fn(&Path, &mut dyn FnMut(&[u8])) -> Result<()>>,
     /// Whether it can write a record to the operating system without a sync.
     pub has_append: bool,
     /// Whether it syncs at all.
@@ -47,6 +47,13 @@ pub const CONTENDERS: &[Contender] = &[
     Contender {
         name: "cordwood",
         open: open_cordwood,
+        read: Some(read_cordwood),
+        has_append: true,
+        syncs: true,
+    },
+    Contender {
+        name: "cordwood-segments",
+        open: open_cordwood_segments,
         read: Some(read_cordwood),
         has_append: true,
         syncs: true,
@@ -126,31 +133,47 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 // cordwood --------------------------------------------------------------------------------------
 
+fn cordwood_options() -> cordwood::LogFileOptions {
+    cordwood::LogFileOptions::default().with_on_torn_tail(cordwood::OnTornTail::Truncate)
+}
+
 fn open_cordwood(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
-    let options = cordwood::LogFileOptions::default().with_on_torn_tail(cordwood::OnTornTail::Truncate);
-    let log = cordwood::LogFile::append_to(folder.join("log"), options);
+    let log = cordwood::LogFile::append_to(folder.join("log"), cordwood_options());
     Ok(Box::new(log.map_err(|error| error.to_string())?))
 }
 
-impl Log for cordwood::LogFile {
-    fn append(&self, record: &[u8]) -> Result<()> {
-        cordwood::LogFile::append(self, record).map(drop).map_err(text)
-    }
-
-    fn append_sync(&self, record: &[u8]) -> Result<()> {
-        cordwood::LogFile::append_sync(self, record).map(drop).map_err(text)
-    }
-
-    fn extend_sync(&self, records: &[Vec<u8>]) -> Result<()> {
-        self.extend(records).map_err(text)?;
-        self.sync().map_err(text)
-    }
+fn open_cordwood_segments(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
+    let log = cordwood::SegmentedLog::open(folder.join("log"), cordwood_options());
+    Ok(Box::new(log.map_err(|error| error.to_string())?))
 }
 
-fn read_cordwood(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+/// A log in one file and one in segments have the same calls.
+macro_rules! cordwood_log {
+    ($log:ty) => {
+        impl Log for $log {
+            fn append(&self, record: &[u8]) -> Result<()> {
+                <$log>::append(self, record).map(drop).map_err(text)
+            }
+
+            fn append_sync(&self, record: &[u8]) -> Result<()> {
+                <$log>::append_sync(self, record).map(drop).map_err(text)
+            }
+
+            fn extend_sync(&self, records: &[Vec<u8>]) -> Result<()> {
+                self.extend(records).map_err(text)?;
+                self.sync().map_err(text)
+            }
+        }
+    };
+}
+
+cordwood_log!(cordwood::LogFile);
+cordwood_log!(cordwood::SegmentedLog);
+
+fn read_cordwood(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let mut reader = cordwood::Reader::open(folder.join("log")).map_err(text)?;
     while let Some(record) = reader.next_record().map_err(text)? {
-        records.push(record.data.to_vec());
+        each(record.data);
     }
     Ok(())
 }
@@ -199,7 +222,7 @@ fn open_by_hand(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
     Ok(Box::new(ByHand(Mutex::new((file, Vec::new())))))
 }
 
-fn read_by_hand(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+fn read_by_hand(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let file = std::fs::read(folder.join("log")).map_err(text)?;
     let mut rest = &file[..];
     while let Some((header, data)) = rest.split_first_chunk::<8>() {
@@ -212,7 +235,7 @@ fn read_by_hand(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
         if crc32c::crc32c(data).to_le_bytes() != *checksum {
             return Err("a wrong checksum".to_owned());
         }
-        records.push(data.to_vec());
+        each(data);
         rest = after;
     }
     Ok(())
@@ -223,13 +246,14 @@ fn read_by_hand(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
 /// Opening reads the log: the crate has no other way to read all of it.
 #[derive(Debug, Default)]
 struct Recovering {
-    records: Arc<Mutex<Vec<Vec<u8>>>>,
+    /// The records, if they are wanted.
+    records: Option<Arc<Mutex<Vec<Vec<u8>>>>>,
 }
 
 impl okaywal::LogManager for Recovering {
     fn recover(&mut self, entry: &mut okaywal::Entry<'_>) -> std::io::Result<()> {
-        if let Some(chunks) = entry.read_all_chunks()? {
-            lock(&self.records).extend(chunks);
+        if let (Some(chunks), Some(records)) = (entry.read_all_chunks()?, &self.records) {
+            lock(records).extend(chunks);
         }
         Ok(())
     }
@@ -274,11 +298,13 @@ impl Log for okaywal::WriteAheadLog {
     }
 }
 
-fn read_okaywal(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
-    let manager = Recovering::default();
-    let found = Arc::clone(&manager.records);
+fn read_okaywal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let records = Arc::default();
+    let manager = Recovering {
+        records: Some(Arc::clone(&records)),
+    };
     let opened = okaywal_in(folder, manager).map(drop);
-    records.append(&mut lock(&found));
+    lock(&records).iter().for_each(|record| each(record));
     opened
 }
 
@@ -322,14 +348,14 @@ impl Log for OpenWal {
     }
 }
 
-fn read_open_wal(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+fn read_open_wal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let is_segment = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "wal");
     let segments = std::fs::read_dir(folder).map_err(text)?.flatten().filter(is_segment);
     let len_max = segments.filter_map(|entry| Some(entry.metadata().ok()?.len())).max();
     let log = open_wal_in(folder, len_max.is_some_and(|len| len <= 1 << 20))?;
     let mut reader = log.reader_from(open_wal::Lsn(0)).map_err(text)?;
     while let Some(record) = reader.next() {
-        records.push(record.map_err(text)?.1.to_vec());
+        each(&record.map_err(text)?.1);
     }
     Ok(())
 }
@@ -359,10 +385,10 @@ impl<S: wal_db::WalStore + Send + Sync> Log for WalDb<S> {
     }
 }
 
-fn read_wal_db(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+fn read_wal_db(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let log = wal_db::Wal::open(folder.join("log")).map_err(text)?;
     for record in log.iter().map_err(text)? {
-        records.push(record.map_err(text)?.data().to_vec());
+        each(record.map_err(text)?.data());
     }
     Ok(())
 }
@@ -428,11 +454,11 @@ impl Log for RaftEngine {
     }
 }
 
-fn read_raft_engine(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+fn read_raft_engine(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let newest_first = false;
     raft_engine_in(folder)?
         .scan_raw_messages(RAFT_GROUP, None, None, newest_first, |_, record| {
-            records.push(record.to_vec());
+            each(record);
             true
         })
         .map_err(text)
@@ -466,10 +492,10 @@ impl Log for ironwal::Wal {
     }
 }
 
-fn read_ironwal(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+fn read_ironwal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let log = ironwal::Wal::new(ironwal::WalOptions::new(folder)).map_err(text)?;
     for record in log.iter(IRON_STREAM, 0).map_err(text)? {
-        records.push(record.map_err(text)?);
+        each(&record.map_err(text)?);
     }
     Ok(())
 }
@@ -536,10 +562,10 @@ impl Log for Mutex<simple_wal::LogFile> {
     }
 }
 
-fn read_simple_wal(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+fn read_simple_wal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let mut log = simple_wal::LogFile::open(folder.join("log")).map_err(text)?;
     for record in log.iter(..).map_err(text)? {
-        records.push(record.map_err(text)?);
+        each(&record.map_err(text)?);
     }
     Ok(())
 }
@@ -579,7 +605,7 @@ impl Log for Mutex<commitlog::CommitLog> {
     }
 }
 
-fn read_commitlog(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
+fn read_commitlog(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     use commitlog::message::MessageSet;
     let log = commitlog_in(folder)?;
     let mut next = 0;
@@ -589,7 +615,7 @@ fn read_commitlog(folder: &Path, records: &mut Vec<Vec<u8>>) -> Result<()> {
             return Ok(());
         }
         for message in messages.iter() {
-            records.push(message.payload().to_vec());
+            each(message.payload());
             next = message.offset() + 1;
         }
     }

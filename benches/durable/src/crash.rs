@@ -370,15 +370,11 @@ pub fn run_child(task: &str, contender: &'static Contender, folder: &Path, numbe
         return;
     }
     let read = worked.and_then(|()| {
-        let mut records = Vec::new();
-        let read = contender.read.map_or(Ok(()), |read| read(folder, &mut records));
-        for record in records {
-            match key_of(&record) {
-                Some(Key { thread, number }) => println!("record {thread} {number}"),
-                None => println!("error wrong data"),
-            }
-        }
-        read
+        let mut print = |record: &[u8]| match key_of(record) {
+            Some(Key { thread, number }) => println!("record {thread} {number}"),
+            None => println!("error wrong data"),
+        };
+        contender.read.map_or(Ok(()), |read| read(folder, &mut print))
     });
     match read {
         Ok(()) => println!("end"),

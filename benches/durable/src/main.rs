@@ -1,8 +1,10 @@
 //! Logs of other crates beside cordwood's: what each loses in a crash or acknowledges although it may be lost, and
-//! how long a durable append takes. `make bench-durable` runs both; `docs/guides/which-log.md` has the tables.
+//! how long an append takes, reading a log, and opening it again. `make bench-durable` runs all of them, and prints the
+//! tables of `docs/guides/which-log.md`.
 //!
 //! * `cordwood-durable crash [NAME...]`: the crash table.
-//! * `cordwood-durable speed [NAME...]`: the times. The first contender is cordwood, and the others are compared with it.
+//! * `cordwood-durable append [NAME...]`: the times of appends. The others are compared with the first, cordwood.
+//! * `cordwood-durable read [NAME...]`: the times of reading, and of opening for the next append.
 //!
 //! It works in a temporary folder (`TMPDIR`), which must be on a real disk: in memory, a sync costs nothing.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints tables")]
@@ -20,12 +22,13 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["crash", ref names @ ..] => crash::print_table(&chosen(names)),
-        ["speed", ref names @ ..] => speed::print_tables(&chosen(names)),
+        ["append", ref names @ ..] => speed::print_appends(&chosen(names)),
+        ["read", ref names @ ..] => speed::print_reads(&chosen(names)),
         ["child", task, name, folder, ref numbers @ ..] => {
             let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
             crash::run_child(task, named(name), folder.as_ref(), &numbers);
         }
-        _ => panic!("usage: cordwood-durable crash|speed [NAME...]"),
+        _ => panic!("usage: cordwood-durable crash|append|read [NAME...]"),
     }
 }
 

@@ -1,6 +1,8 @@
-//! The times. In each round every contender appends the same records, in an order that changes; a ratio compares two
-//! contenders of one round. So other work of the machine and of its disk affects all of them alike.
+//! The times. In each round every contender does the same, in an order that changes; a ratio compares two contenders of
+//! one round. So other work of the machine and of its disk affects all of them alike.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -52,33 +54,103 @@ const SCENARIOS: [Scenario; 6] = {
     ]
 };
 
-pub fn print_tables(contenders: &[&'static Contender]) {
-    println!(
-        "load average: {}",
-        std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim()
-    );
+/// How often a log is read or opened, after once to warm up.
+const REPLAY_ROUNDS: u64 = 11;
+/// The length of a log that is read, or less: no more than 200,000 records.
+const REPLAY_LEN: usize = 32 << 20;
+/// The lengths of the logs that are opened, and of their records.
+const OPENED_LENS: [usize; 3] = [16 << 20, 64 << 20, 256 << 20];
+const OPENED_RECORD_LEN: usize = 1024;
+
+/// The tables about appending.
+pub fn print_appends(contenders: &[&'static Contender]) {
+    print_load();
+    let lens = LENS.map(|len| format!("{len} B"));
     for scenario in SCENARIOS {
-        let takes_part = |contender: &&&'static Contender| match scenario.appends {
+        let takes_part = |contender: &&'static Contender| match scenario.appends {
             Appends::Unsynced => contender.has_append,
             Appends::Durable | Appends::DurableBatches => contender.syncs,
         };
-        let contenders: Vec<&'static Contender> = contenders.iter().filter(takes_part).copied().collect();
-        println!(
-            "\n{}: microseconds a record; then the ratio to it [middle half of the rounds]\n",
-            scenario.title
-        );
-        println!("| | {} |", LENS.map(|len| format!("{len} B")).join(" | "));
-        println!("|---|{}", "--:|".repeat(LENS.len()));
-        let columns: Vec<Vec<String>> = LENS.iter().map(|&len| column(&contenders, scenario, len)).collect();
-        for (row, contender) in contenders.iter().enumerate() {
-            let cells: Vec<&str> = columns.iter().map(|column| column[row].as_str()).collect();
-            println!("| {} | {} |", contender.name, cells.join(" | "));
-        }
+        let contenders: Vec<_> = contenders.iter().copied().filter(takes_part).collect();
+        let columns = LENS.map(|len| appending(&contenders, scenario, len));
+        print_table(scenario.title, "microseconds a record", &lens, &contenders, &columns);
     }
 }
 
-/// A cell for each contender.
-fn column(contenders: &[&'static Contender], scenario: Scenario, len: usize) -> Vec<String> {
+/// The tables about reading a log and opening it again.
+pub fn print_reads(contenders: &[&'static Contender]) {
+    print_load();
+    let lens = LENS.map(|len| format!("{len} B"));
+    let contenders: Vec<_> = contenders
+        .iter()
+        .copied()
+        .filter(|contender| contender.read.is_some())
+        .collect();
+    let columns = LENS.map(|len| reading(&contenders, len));
+    print_table("Opened and read", "nanoseconds a record", &lens, &contenders, &columns);
+    let lens = OPENED_LENS.map(|len| format!("{} MiB", len >> 20));
+    let columns = OPENED_LENS.map(|len| opening(&contenders, len));
+    let title = "Opened for appending, a log of records of 1 KiB";
+    print_table(title, "microseconds", &lens, &contenders, &columns);
+}
+
+fn print_load() {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("load average: {}", load.trim());
+}
+
+/// Prints a row for each contender: the time of the first, and how the others compare with it.
+fn print_table(title: &str, unit: &str, head: &[String], contenders: &[&'static Contender], columns: &[Times]) {
+    println!("\n**{title}, {unit}:**\n");
+    println!("| | {} |", head.join(" | "));
+    println!("|---|{}", "--:|".repeat(head.len()));
+    for (row, contender) in contenders.iter().enumerate() {
+        let cell = |times: &Times| {
+            if row == 0 {
+                let [_, middle, _] = quartiles(times[0].clone());
+                return format!("{middle:.1}");
+            }
+            let ratios = times[row].iter().zip(&times[0]).map(|(time, first)| time / first);
+            let [low, middle, high] = quartiles(ratios.collect());
+            format!("{middle:.2} [{low:.2}-{high:.2}]")
+        };
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        println!("| {} | {} |", contender.name, cells.join(" | "));
+    }
+}
+
+/// For each contender, its time in each round.
+type Times = Vec<Vec<f64>>;
+
+/// All contenders take turns, in an order that changes. One more round, before the others, warms up.
+fn in_turns(count: usize, rounds: u64, mut time_of: impl FnMut(usize, u64) -> Duration) -> Vec<Vec<Duration>> {
+    let mut times = vec![Vec::new(); count];
+    for round in 0..=rounds {
+        for index in shuffled(count, round) {
+            let time = time_of(index, round);
+            if round > 0 {
+                times[index].push(time);
+            }
+        }
+    }
+    times
+}
+
+/// The times in a unit, divided by the number of records in a round.
+fn in_units(times: Vec<Vec<Duration>>, unit: Duration, count: u64) -> Times {
+    let convert = |time: Duration| time.as_secs_f64() / unit.as_secs_f64() / count as f64;
+    times
+        .into_iter()
+        .map(|own| own.into_iter().map(convert).collect())
+        .collect()
+}
+
+fn new_folders(count: usize) -> Vec<tempfile::TempDir> {
+    (0..count).map(|_| tempfile::tempdir().expect("a folder")).collect()
+}
+
+/// Microseconds a record.
+fn appending(contenders: &[&'static Contender], scenario: Scenario, len: usize) -> Times {
     let Scenario {
         appends,
         threads,
@@ -91,38 +163,66 @@ fn column(contenders: &[&'static Contender], scenario: Scenario, len: usize) -> 
     } else {
         Use::Durable
     };
-    let folders: Vec<tempfile::TempDir> = contenders
-        .iter()
-        .map(|_| tempfile::tempdir().expect("a folder"))
-        .collect();
+    let folders = new_folders(contenders.len());
     let open = |(contender, folder): (&&Contender, &tempfile::TempDir)| (contender.open)(folder.path(), usage);
     let logs: Vec<Arc<dyn Log>> = contenders
         .iter()
         .zip(&folders)
         .map(|log| open(log).expect("a new log").into())
         .collect();
-    let mut times = vec![Vec::new(); contenders.len()];
-    // One more round, before the others, warms up.
-    for round in 0..=rounds {
-        for index in shuffled(logs.len(), round) {
-            let time = time_of(&logs[index], scenario, round * count, len);
-            if round > 0 {
-                times[index].push(time.as_secs_f64() * 1e6 / (u64::from(threads) * count) as f64);
-            }
-        }
-    }
+    let times = in_turns(logs.len(), rounds, |index, round| {
+        time_of(&logs[index], scenario, round * count, len)
+    });
     drop(logs);
     for (contender, folder) in contenders.iter().zip(&folders) {
-        check(contender, folder, u64::from(threads) * count * (rounds + 1));
+        check(contender, folder.path(), u64::from(threads) * count * (rounds + 1));
     }
-    let cell = |own: &Vec<f64>| {
-        let ratios = own.iter().zip(&times[0]).map(|(time, first)| time / first);
-        let [low, middle, high] = quartiles(ratios.collect());
-        format!("{middle:.2} [{low:.2}-{high:.2}]")
-    };
-    let [_, microseconds, _] = quartiles(times[0].clone());
-    let others = times[1..].iter().map(cell);
-    std::iter::once(format!("{microseconds:.1}")).chain(others).collect()
+    in_units(times, Duration::from_micros(1), u64::from(threads) * count)
+}
+
+/// Nanoseconds a record, for opening a log and reading all of it.
+fn reading(contenders: &[&'static Contender], len: usize) -> Times {
+    let count = (REPLAY_LEN / len).min(200_000) as u64;
+    let folders = filled_folders(contenders, count, len);
+    let times = in_turns(contenders.len(), REPLAY_ROUNDS, |index, _| {
+        let mut found = 0;
+        let read = contenders[index].read.expect("a reader");
+        let begun = Instant::now();
+        read(folders[index].path(), &mut |_| found += 1).expect("a log that is read");
+        let time = begun.elapsed();
+        assert_eq!(found, count, "{}", contenders[index].name);
+        time
+    });
+    in_units(times, Duration::from_nanos(1), count)
+}
+
+/// Microseconds for opening a log, so that the next record can be appended.
+fn opening(contenders: &[&'static Contender], log_len: usize) -> Times {
+    let folders = filled_folders(contenders, (log_len / OPENED_RECORD_LEN) as u64, OPENED_RECORD_LEN);
+    let times = in_turns(contenders.len(), REPLAY_ROUNDS, |index, _| {
+        let begun = Instant::now();
+        let log = (contenders[index].open)(folders[index].path(), Use::Durable).expect("a log");
+        let time = begun.elapsed();
+        drop(log);
+        time
+    });
+    in_units(times, Duration::from_micros(1), 1)
+}
+
+/// A log of each contender, with so many records.
+fn filled_folders(contenders: &[&'static Contender], count: u64, len: usize) -> Vec<tempfile::TempDir> {
+    let folders = new_folders(contenders.len());
+    for (contender, folder) in contenders.iter().zip(&folders) {
+        let log = (contender.open)(folder.path(), Use::Unsynced).expect("a new log");
+        let numbers: Vec<u64> = (0..count).collect();
+        for batch in numbers.chunks(1000) {
+            let records: Vec<Vec<u8>> = batch.iter().map(|&number| new_record(0, number, len)).collect();
+            log.extend_sync(&records).expect("a batch");
+        }
+        drop(log);
+        check(contender, folder.path(), count);
+    }
+    folders
 }
 
 /// The numbers below `count`, in an order of this round.
@@ -145,16 +245,13 @@ fn time_of(log: &Arc<dyn Log>, scenario: Scenario, first: u64, len: usize) -> Du
         ..
     } = scenario;
     let start = Barrier::new(threads as usize);
-    let make = |thread, number| {
-        let mut record = Vec::new();
-        write_record(Key { thread, number }, len, &mut record);
-        record
-    };
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|thread| {
                 let start = &start;
-                let records: Vec<Vec<u8>> = (first..first + count).map(|number| make(thread, number)).collect();
+                let records: Vec<Vec<u8>> = (first..first + count)
+                    .map(|number| new_record(thread, number, len))
+                    .collect();
                 scope.spawn(move || {
                     start.wait();
                     let begun = Instant::now();
@@ -183,26 +280,29 @@ fn time_of(log: &Arc<dyn Log>, scenario: Scenario, first: u64, len: usize) -> Du
     })
 }
 
+fn new_record(thread: u32, number: u64, len: usize) -> Vec<u8> {
+    let mut record = Vec::new();
+    write_record(Key { thread, number }, len, &mut record);
+    record
+}
+
 /// Every record must be read, and those of each thread in their order.
-fn check(contender: &Contender, folder: &tempfile::TempDir, count: u64) {
+fn check(contender: &Contender, folder: &Path, count: u64) {
     let Some(read) = contender.read else { return };
-    let mut records = Vec::new();
-    let read = read(folder.path(), &mut records);
-    let mut next = std::collections::BTreeMap::new();
-    let is_in_order = records.iter().all(|record| {
-        let Some(Key { thread, number }) = key_of(record) else {
-            return false;
-        };
-        let next = next.entry(thread).or_insert(0);
-        *next += 1;
-        number + 1 == *next
+    let mut found = 0;
+    let mut is_in_order = true;
+    let mut next = BTreeMap::new();
+    let read = read(folder, &mut |record| {
+        found += 1;
+        let next = key_of(record).map(|key| (key.number, next.entry(key.thread).or_insert(0)));
+        is_in_order &= next.is_some_and(|(number, next)| {
+            *next += 1;
+            number + 1 == *next
+        });
     });
-    if read.is_err() || !is_in_order || records.len() as u64 != count {
-        eprintln!(
-            "{}: {} of {count} records read, in order: {is_in_order}, {read:?}",
-            contender.name,
-            records.len()
-        );
+    if read.is_err() || !is_in_order || found != count {
+        let name = contender.name;
+        eprintln!("{name}: {found} of {count} records read, in order: {is_in_order}, {read:?}");
     }
 }
 
