@@ -32,6 +32,7 @@ SOURCE = OUT / "source"
 CRATES = {"cordwood-log": "cordwood", "cordwood-payload": "payload"}
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
 
+LICENCES = {"LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY"}
 WHEEL_LEN_MAX = 2 << 20
 CRATE_LEN_MAX = 512 << 10
 # In addition to `python -c pass`. Loose: it is meant to catch an import that loads half the standard library.
@@ -95,8 +96,8 @@ def check_wheel(wheel: Path, tag: str) -> None:
         info = f"cordwood-{VERSION}.dist-info"
         strange = [name for name in names if not name.startswith(("cordwood/", "pyspark_cordwood/", f"{info}/"))]
         check(not strange, f"{wheel.name} has {strange}")
-        for name in ("LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY"):
-            check(f"{info}/licenses/{name}" in names, f"{wheel.name} has no {name}")
+        missing = LICENCES - {name.removeprefix(f"{info}/licenses/") for name in names}
+        check(not missing, f"{wheel.name} is without {missing}")
         check(b"zstd" in archive.read(f"{info}/licenses/LICENSE-THIRD-PARTY"), "zstd's licence is not there")
         for name in ("py.typed", "_native.pyi", "__init__.py"):
             check(f"cordwood/{name}" in names, f"{wheel.name} has no {name}")
@@ -154,8 +155,8 @@ def try_page(python: Path, page: Path) -> None:
 
 
 def try_python(python: Path) -> None:
-    licences = {path.name for path in python.parents[1].rglob("cordwood-*.dist-info/licenses/*")}
-    check("LICENSE-THIRD-PARTY" in licences, f"installed without LICENSE-THIRD-PARTY, only with {licences}")
+    missing = LICENCES - {path.name for path in python.parents[1].rglob("cordwood-*.dist-info/licenses/*")}
+    check(not missing, f"installed without {missing}")
     try_page(python, ROOT / "README.md")
     try_page(python, ROOT / "docs" / "tutorial.md")
     installed = run(python, "-m", "pip", "list", "--format", "freeze").split()
