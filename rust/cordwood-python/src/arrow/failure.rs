@@ -50,18 +50,18 @@ pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
         text += "; ";
         text += &note;
     }
-    let name = error
-        .get_type(py)
-        .name()
-        .map(|name| name.to_string())
-        .unwrap_or_default();
+    let name = error.get_type(py).name().map(|name| name.to_string());
     // Last: Python looks for signals when it makes text of an object, for example.
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
         let _ = py
             .import("_thread")
             .and_then(|thread| thread.call_method0("interrupt_main"));
     }
-    io_failure(if text.is_empty() { name } else { text })
+    io_failure(if text.is_empty() {
+        name.unwrap_or_default()
+    } else {
+        text
+    })
 }
 
 /// Runs `work`, which needs the interpreter.

@@ -46,20 +46,8 @@ pub(crate) type Referent = Arc<Py<PyAny>>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// An open source, which has its path, if any.
-pub(crate) struct Opened {
-    pub(crate) source: InputSource,
-    pub(crate) referent: Option<Referent>,
-}
-
-impl Opened {
-    fn new(input: impl Input + 'static, begin: u64, referent: Option<Referent>) -> PyResult<Self> {
-        Ok(Opened {
-            source: source_at(Box::new(input), begin)?,
-            referent,
-        })
-    }
-}
+/// An open source, which has its path, if any, and the object that it reads.
+pub(crate) type Opened = (InputSource, Option<Referent>);
 
 /// `input`, positioned at the offset `begin` of the log, or at its end if that comes first.
 pub(crate) fn source_at(mut input: Box<dyn Input>, begin: u64) -> io::Result<InputSource> {
@@ -94,7 +82,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     }
     let named = options.dialect.filter(|_| !options.must_look());
     let begin = named.map_or(0, |dialect| dialect.block_begin(options.start));
-    let Opened { source, referent } = open(source, begin, &options)?;
+    let (source, referent) = open(source, begin, &options)?;
     let another = source.get_ref().another();
     let can_seek = source.get_ref().can_seek();
     let is_content = source.path().is_none() && another.is_some();
@@ -157,23 +145,21 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     if let Some(path) = path_of(source)? {
         let opened = py.detach(|| StreamSource::open(&path));
         let file = opened.map_err(|error| to_python(py, error, Some(&path)))?;
-        return Ok(Opened {
-            source: file.map(FileInput::boxed),
-            referent: None,
-        });
+        return Ok((file.map(FileInput::boxed), None));
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         let len = bytes.len();
         // `bytes` refer to no other object, so the garbage collector need not see them.
-        return Opened::new(BufferInput::new(Content::Bytes(bytes), len), begin, None);
+        let input = BufferInput::new(Content::Bytes(bytes), len);
+        return Ok((source_at(Box::new(input), begin)?, None));
     }
     let no_view = match view_of(source)? {
         Ok(view) => {
             let (view, buffer) = contiguous(view)?;
             let view = Arc::new(view.unbind());
             let input = BufferInput::new(Content::View(view.clone()), buffer.len_bytes());
-            return Opened::new(input, begin, Some(view));
+            return Ok((source_at(Box::new(input), begin)?, Some(view)));
         }
         Err(error) => error,
     };
@@ -235,12 +221,9 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         is_seekable: true,
         len: Some(file.len()? as u64),
     };
-    let opened = Opened::new(input, begin, Some(referent))?;
+    let source = source_at(Box::new(input), begin)?;
     let path = file.getattr(intern!(py, "name"))?.extract()?;
-    Ok(Opened {
-        source: opened.source.with_path(path),
-        ..opened
-    })
+    Ok((source.with_path(path), Some(referent)))
 }
 
 /// A file that we opened.
@@ -315,10 +298,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     if begin > 0 && is_seekable {
         source.seek(begin)?;
     }
-    Ok(Opened {
-        source,
-        referent: Some(referent),
-    })
+    Ok((source, Some(referent)))
 }
 
 /// A buffer in memory.

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
 use crate::exclusive::Exclusive;
-use crate::io::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
+use crate::io::source::{self, Input, InputSource, Referent, open, range_file, source_at};
 use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
 use crate::values::error::{check_signals, of_call, to_python, unsupported};
@@ -202,10 +202,7 @@ impl FragmentReader {
         let py = source.py();
         let file = range_file(source, options)?;
         let source = file.as_ref().unwrap_or(source);
-        let Opened {
-            source: ahead,
-            referent,
-        } = open(source, 0, options)?;
+        let (ahead, referent) = open(source, 0, options)?;
         let path = ahead.path().map(Path::to_owned);
         // A file or a buffer can be read at two positions, unless it is a pipe; an object is
         // shared.
@@ -216,10 +213,7 @@ impl FragmentReader {
         }
         let (behind, also_referent) = match another {
             Some(input) => (source_at(input, 0)?, None),
-            None => {
-                let Opened { source, referent } = open(source, 0, options)?;
-                (source, referent)
-            }
+            None => open(source, 0, options)?,
         };
         let half = |source: InputSource| {
             source.map(move |input| Half {

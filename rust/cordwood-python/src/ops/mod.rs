@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use self::manifest::lacks_an_edit;
 use self::watched::{Watch, Watched, watched};
-use crate::io::source::{Opened, OpenedReader, open, open_reader, source_at};
+use crate::io::source::{OpenedReader, open, open_reader, source_at};
 use crate::values::arguments::{refuse_url, required_path};
 use crate::values::error::{os_error, to_python};
 use crate::values::options::{compression_of, dialect_of, named, read_options, threads_of};
@@ -320,7 +320,7 @@ fn read_once<T: Send>(
     work: impl FnOnce(StreamSource<Watched>) -> Result<T, Error> + Send,
 ) -> PyResult<(T, Option<PathBuf>)> {
     let py = source.py();
-    let Opened { source, .. } = open(source, 0, &ReadOptions::default())?;
+    let (source, _) = open(source, 0, &ReadOptions::default())?;
     let path = source.path().map(Path::to_owned);
     let watch = Watch::new(progress);
     let source = watched(source, &watch, None);
