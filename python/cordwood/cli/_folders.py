@@ -15,7 +15,10 @@ from cordwood.types import Database
 
 
 def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> Status:
-    """Prints the databases among these files, or with `is_quiet` those with faults, and returns the exit status."""
+    """Prints the databases among these files, or with `is_quiet` those with faults, and returns the exit status.
+
+    As text, their number follows, since the totals of the logs do not count them.
+    """
     databases, failures = databases_of(files)
     for _, error in failures:
         complain(error)
@@ -31,9 +34,13 @@ def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) ->
         print(f"{display_name(database.path)}: {state}, a database of {database.engine}{whole}")
         if database.problems:
             print_database_lines(database)
+    damaged_count = sum(not database.ok for database in databases)
+    if databases and not (as_json or is_quiet):
+        damaged = f"{damaged_count:,} damaged"
+        print(f"total: {quantity(len(databases), 'database')}, {red(damaged) if damaged_count else damaged}")
     if failures:
         return Status.FAILURE
-    return Status.CLEAN if all(database.ok for database in databases) else Status.DAMAGE
+    return Status.DAMAGE if damaged_count else Status.CLEAN
 
 
 def print_database_lines(database: Database, *, indent: int = 2) -> None:

@@ -167,17 +167,24 @@ def _repairs(database: Database) -> Iterator[str]:
     """What to do about the faults of a database, in lines."""
     if database.right_current:
         yield f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"
-    missing = [problem.path for problem in database.problems if problem.kind == ProblemKind.TABLE_MISSING]
-    if missing:
-        more = f" and {quantity(len(missing) - 1, 'more table')}" if len(missing) > 1 else ""
+    problems = database.problems
+    if tables := [problem.path for problem in problems if problem.kind == ProblemKind.TABLE_MISSING]:
         tool = {Engine.LEVELDB: "plyvel.repair_db", Engine.ROCKSDB: "ldb repair"}.get(database.engine)
-        without = f"; without {'them' if more else 'it'}: the engine's own repair, such as {tool}" if tool else ""
-        yield f"put {display_name(missing[0])}{more} back{without}"
-    for problem in database.problems:
+        without = f"; without {'it' if len(tables) == 1 else 'them'}: the engine's own repair, such as {tool}"
+        yield f"put {_names(tables, 'table')} back{without if tool else ''}"
+    if logs := [problem.path for problem in problems if problem.kind == ProblemKind.LOG_MISSING]:
+        yield f"put {_names(logs, 'log')} back before you open the database"
+    for problem in problems:
         if problem.kind == ProblemKind.MANIFEST_DAMAGED and _is_repairable(problem.path):
             path, repaired = _shell_word(problem.path), f"{database.manifest}.repaired"
             yield f"cordwood salvage --repair-bit-flips {path} {repaired}"
             yield f"mv {repaired} {path}"
+
+
+def _names(paths: Sequence[str], noun: str) -> str:
+    """The first path, and how many more there are."""
+    more = f" and {quantity(len(paths) - 1, f'more {noun}')}" if len(paths) > 1 else ""
+    return f"{display_name(paths[0])}{more}"
 
 
 def _is_repairable(path: str) -> bool:
