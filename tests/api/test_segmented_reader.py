@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 import cordwood
+from cordwood._evidence import reading
 
 
 @pytest.fixture
@@ -267,6 +268,9 @@ def test_evidence_of_a_log_in_segments_is_that_of_one_log(orders):
     damage, missing = log.regions
     assert (damage.region.offset, damage.first_bytes) == (begins[1], bytes(damaged[: damage.region.length][:16]))
     assert (missing.region.offset, missing.region.end_offset, missing.first_bytes) == (*begins[2:4], b"")
+    for name in names[:2]:  # As if they were pruned while the evidence is collected.
+        (folder / name).unlink()
+    assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
 
 
 def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):

@@ -64,7 +64,7 @@ class RegionEvidence(NamedTuple):
 
     Attributes:
         region: The region, with its reason, and the flipped bit that explains it, if one does.
-        first_bytes: Its first 16 bytes; `None` for a URL.
+        first_bytes: Its first 16 bytes; `None` for a URL, or if its file was pruned meanwhile.
     """
 
     region: SkippedRegion

@@ -100,7 +100,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
                 drawings.append(picture.drawing)
                 fragments_max -= picture.fragment_count
             logs[index] = log._replace(
-                regions=_regions(log), keys=key_changes(log.path, log_format), svg=document(drawings)
+                regions=regions_of(log), keys=key_changes(log.path, log_format), svg=document(drawings)
             )
         except (OSError, CordwoodError, MemoryError) as error:
             # A live database may have removed the log: its report stays.
@@ -130,7 +130,8 @@ def utc(time_ns: int) -> str | None:
     return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
+def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
+    """The regions that are listed, each with its first bytes."""
     skipped = sorted(log.report.skipped, key=lambda region: region.severity == Severity.INFO)[:LISTED_MAX]
     path = own_path(log.path)
     if path is None:
@@ -138,10 +139,14 @@ def _regions(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     files = files_of(path)
     found: list[RegionEvidence] = []
     for region in skipped:
-        begin, name = max(file for file in files if file[0] <= region.offset)
-        with open(name, "rb") as file:
-            file.seek(region.offset - begin)
-            found.append(RegionEvidence(region, file.read(min(region.length, FIRST_LEN))))
+        place = max((file for file in files if file[0] <= region.offset), default=None)
+        first_bytes = None
+        if place:  # It may have been pruned meanwhile.
+            begin, name = place
+            with open(name, "rb") as file:
+                file.seek(region.offset - begin)
+                first_bytes = file.read(min(region.length, FIRST_LEN))
+        found.append(RegionEvidence(region, first_bytes))
     return tuple(found)
 
 
