@@ -12,9 +12,8 @@ use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
-    /// The compression of all records, as RocksDB numbers it: 7 is zstd. `None` if they are not
-    /// compressed.
-    pub compression: Option<u32>,
+    /// The compression of all records. `None` if they are not compressed.
+    pub compression: Option<Compression>,
     /// The length in bytes of the timestamp in each key, if it has one, by the number of the column
     /// family. Applies to the records read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
@@ -45,7 +44,7 @@ const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 impl LogInfo {
     pub(crate) fn new(compression: Option<Compression>) -> Self {
         LogInfo {
-            compression: compression.map(|Compression::Zstd| u32::from_le_bytes(ZSTD)),
+            compression,
             ..LogInfo::default()
         }
     }
@@ -71,7 +70,7 @@ impl LogInfo {
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
         if is_zstd {
-            self.compression = Some(u32::from_le_bytes(ZSTD));
+            self.compression = Some(Compression::Zstd);
         }
         is_zstd || payload == NO_COMPRESSION
     }

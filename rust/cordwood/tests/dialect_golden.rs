@@ -81,10 +81,13 @@ fn rocksdb_set_compression() {
     for dialect in [LogFormat::new(Dialect::ROCKSDB), zstd] {
         assert_eq!(read(dialect, SET_ZSTD), (vec![], vec![(0, 11, "metadata")]));
     }
-    let mut reader = Reader::from_slice(SET_ZSTD, ReadOptions::default().with_dialect(Dialect::ROCKSDB));
-    assert_eq!(reader.info().compression, None);
-    assert!(reader.next_record().expect("no damage").is_none());
-    assert_eq!(reader.info().compression, Some(7));
+    for verifies in [true, false] {
+        let options = ReadOptions::default().with_verify_checksums(verifies);
+        let mut reader = Reader::from_slice(SET_ZSTD, options.with_dialect(Dialect::ROCKSDB));
+        assert_eq!(reader.info().compression, None);
+        assert!(reader.next_record().expect("no damage").is_none());
+        assert_eq!(reader.info().compression, Some(Compression::Zstd));
+    }
 }
 
 #[test]
