@@ -496,7 +496,12 @@ impl Follower {
                 }
                 // Reported before the format of the log was known, as damage at its beginning.
                 Step::Record(span) if span.offset < self.position => {}
-                Step::Skipped(region) if region.end <= self.position => {}
+                Step::Skipped(region) if region.end <= self.position => {
+                    if let Some(rest) = rest {
+                        self.state = State::DamagedRest(rest);
+                        return Ok(None);
+                    }
+                }
                 Step::Record(span) => {
                     self.moved(span.end_offset, Last::Event);
                     return Ok(Some(Reported::Record(span)));
