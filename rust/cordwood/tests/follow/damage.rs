@@ -1,0 +1,322 @@
+//! Damage is reported once, as by a reader of the whole file, and a write that is under way is not damage.
+
+use super::*;
+
+/// The same, with one reason for a wrong length and a wrong checksum: a header that no writer writes
+/// is reported before its data is there, whose checksum is not known then.
+fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
+    for reported in &mut reported {
+        if let Reported::Skipped(region) = reported
+            && matches!(region.reason, Reason::ChecksumMismatch { .. })
+        {
+            region.reason = Reason::BadLength { len: 0 };
+        }
+        if let Reported::Skipped(region) = reported
+            && let Reason::BadLength { len } = &mut region.reason
+        {
+            *len = 0;
+        }
+    }
+    reported
+}
+
+#[test]
+fn damage_is_reported_as_by_a_reader_of_the_whole_file() {
+    let small = small_log();
+    // One more block, so that the end of the file does not matter.
+    let mut whole = small.file.clone();
+    whole.resize(whole.len().next_multiple_of(BLOCK_LEN), 0);
+    Encoder::new(whole.len() as u64).encode(b"a block of its own", &mut whole);
+    let mut random = Random(7);
+    let options = FollowOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_retry(1, Duration::from_micros(1));
+    for round in 0..120 {
+        let mut file = whole.clone();
+        let span = &small.spans[random.below(small.spans.len())];
+        let at = if round % 3 == 0 {
+            random.below(file.len())
+        } else {
+            span.start + random.below(7)
+        };
+        match round % 4 {
+            0 => file[at..at + 600.min(small.file.len() - at.min(small.file.len()))].fill(0),
+            _ => file[at] ^= 1 << random.below(8),
+        }
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, if round % 2 == 0 { 0 } else { file.len() as u64 + 100 });
+        let mut follower = Follower::open_with(&path, options.clone()).unwrap();
+        let (mut written, mut reported) = (0, Vec::new());
+        let chunk_max = [file.len(), 40_000, 3_000][random.below(3)];
+        while written < file.len() {
+            let end = file.len().min(written + 1 + random.below(chunk_max));
+            growing.write(written, &file[written..end]);
+            written = end;
+            drain(&mut follower, &mut reported);
+        }
+        assert_eq!(
+            without_checksums(reported),
+            without_checksums(read(&file)),
+            "round {round}, byte {at}, chunks of at most {chunk_max}"
+        );
+        assert_eq!(follower.offset(), file.len() as u64);
+    }
+}
+
+#[test]
+fn damage_with_a_valid_block_after_it_is_reported_at_once() {
+    let mut log = small_log();
+    log.file[8] ^= 1;
+    let (_folder, path) = folder();
+    fs::write(&path, &log.file).unwrap();
+    let mut follower = Follower::open_with(
+        &path,
+        FollowOptions::default().with_retry(1_000, Duration::from_secs(1_000)),
+    )
+    .unwrap();
+    match follower.poll() {
+        Err(Error {
+            path: Some(named),
+            kind: ErrorKind::Corruption { region, .. },
+            ..
+        }) => {
+            assert_eq!(*named, *path);
+            assert_eq!((region.begin, region.end), (0, BLOCK_LEN as u64));
+            assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
+        }
+        other => panic!("{other:?}"),
+    }
+    let Poll::Record(record) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert!(record.data == log.records[5]);
+}
+
+#[test]
+fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before() {
+    let (_folder, path) = folder();
+    let mut log = Log::new(vec![b"good".to_vec(), b"bad".to_vec()]);
+    let last = log.file.len() - 1;
+    log.file[last] ^= 1;
+    fs::write(&path, &log.file).unwrap();
+    let mut follower = follow(&path);
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    let begin = Instant::now();
+    let mut polls = 0;
+    let region = loop {
+        match follower.poll() {
+            Ok(Poll::NotYet(not_yet)) => {
+                assert_eq!((not_yet.reason, not_yet.pending_len()), (WaitReason::Suspect, 10));
+                assert_eq!(follower.offset(), 11);
+                polls += 1;
+                thread::sleep(follower.delay());
+            }
+            Err(Error {
+                kind: ErrorKind::Corruption { region, .. },
+                ..
+            }) => break region,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(polls >= 3 && begin.elapsed() >= Duration::from_millis(100), "{polls}");
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    assert_eq!((region.begin, region.end), (11, 21));
+
+    // The rest of the block is not trusted. It is reported once it is there, and is not a second
+    // error.
+    let mut growing = Growing {
+        file: File::options().write(true).open(&path).unwrap(),
+    };
+    growing.write(21, &Log::new(vec![b"in the same block".to_vec()]).file);
+    let Poll::NotYet(not_yet) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert_eq!((not_yet.offset, not_yet.reason), (21, WaitReason::Damaged));
+    let mut next = Vec::new();
+    Encoder::new(BLOCK_LEN as u64).encode(b"in the next", &mut next);
+    growing.write(BLOCK_LEN, &next);
+    let Poll::Skipped(rest) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert_eq!(
+        (rest.begin, rest.end, rest.reason),
+        (21, BLOCK_LEN as u64, region.reason)
+    );
+    let Poll::Record(record) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert_eq!(record.data, b"in the next");
+}
+
+#[test]
+fn damage_that_heals_within_the_retries_is_not_reported() {
+    let (_folder, path) = folder();
+    let log = Log::new(vec![b"good".to_vec(), vec![b'x'; 5_000]]);
+    let mut growing = Growing::new(&path, 0);
+    let mut torn = log.file.clone();
+    torn[1_000..2_000].fill(0);
+    growing.write(0, &torn);
+    let mut follower = follow(&path);
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    for _ in 0..3 {
+        assert!(matches!(
+            follower.poll(),
+            Ok(Poll::NotYet(NotYet {
+                reason: WaitReason::Suspect,
+                ..
+            }))
+        ));
+    }
+    growing.write(1_000, &log.file[1_000..2_000]);
+    let Poll::Record(record) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert!(record.data == log.records[1]);
+    assert_eq!(follower.delay(), FollowOptions::default().poll_interval);
+}
+
+#[test]
+fn the_policies() {
+    let mut log = small_log();
+    log.file[8] ^= 1;
+    let (_folder, path) = folder();
+    fs::write(&path, &log.file).unwrap();
+    let mut follower =
+        Follower::open_with(&path, FollowOptions::default().with_on_corruption(OnCorruption::Stop)).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Skipped(region)) if region.begin == 0));
+    for _ in 0..2 {
+        assert_eq!(follower.poll().unwrap(), Poll::End(End::Stopped { offset: 0 }));
+    }
+    let skip = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+    let mut reported = Vec::new();
+    drain(&mut Follower::open_with(&path, skip.clone()).unwrap(), &mut reported);
+    assert_eq!(reported, read(&log.file));
+
+    // Longer than the limit, and still being written when that becomes clear.
+    let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], b"next".to_vec()]);
+    let ends = [40_000, 70_000, 90_000, log.file.len()];
+    let reported = followed(&path, &log.file, ends, skip.with_record_len_max(50_000));
+    let reasons: Vec<_> = reported
+        .iter()
+        .filter_map(|reported| match reported {
+            Reported::Skipped(region) => Some(region.reason),
+            Reported::Record(..) => None,
+        })
+        .collect();
+    assert_eq!(reasons, [Reason::RecordTooLarge, Reason::TooLargeRest]);
+    assert!(matches!(&reported[2], Reported::Record(_, _, data) if data == b"next"));
+}
+
+/// A record is too large, and its rest, which is not damage, is read more than once, because its
+/// writer cuts the file and writes it again.
+#[test]
+fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again() {
+    let (run, _) = run_file(0, &[5, 50_000, 4]);
+    let plain = Log::new(vec![vec![b'a'; 5], vec![b'b'; 100_000], vec![b'c'; 4]]).file;
+    // LevelDB ignores bytes in a trailer after a FIRST.
+    let mut trailer = Wire::Plain.part(2, &[b'b'; BLOCK_LEN - 10]);
+    trailer.extend([1, 2, 3]);
+    trailer.extend(&plain[BLOCK_LEN..]);
+    for file in [run, plain, trailer] {
+        let options = ReadOptions::default()
+            .with_on_corruption(OnCorruption::Skip)
+            .with_record_len_max(10_000);
+        let expected = read_with(&file, options);
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, skipping().with_record_len_max(10_000)).unwrap();
+        let mut reported = Vec::new();
+        let almost = 70_000.min(file.len() - 20);
+        for (written, end) in [(0, 20_000), (20_000, almost), (35_000, file.len())] {
+            growing.file.set_len(written as u64).unwrap();
+            drain(&mut follower, &mut reported);
+            growing.write(written, &file[written..end]);
+            drain(&mut follower, &mut reported);
+        }
+        assert_eq!(reported, expected);
+    }
+}
+
+/// The fragments after reported damage are taken back and written again: the rest of a record that
+/// began in the damaged block is damage, and not the rest of one that was too large.
+#[test]
+fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again() {
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    growing.write(0, &[0xff; BLOCK_LEN]);
+    growing.write(BLOCK_LEN, &Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]));
+    let options = skipping().with_dialect(Dialect::LEVELDB);
+    let mut follower = Follower::open_with(&path, options).unwrap();
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Incomplete);
+    growing.file.set_len(BLOCK_LEN as u64).unwrap();
+    growing.write(BLOCK_LEN, &Wire::Plain.part(4, b"rest"));
+    drain(&mut follower, &mut reported);
+    let [Reported::Skipped(block), Reported::Skipped(rest)] = &reported[..] else {
+        panic!("{reported:?}");
+    };
+    assert_eq!((block.begin, block.end), (0, BLOCK_LEN as u64));
+    assert_eq!((rest.begin, rest.reason), (BLOCK_LEN as u64, Reason::MissingStart));
+}
+
+/// The beginning of a record is destroyed. Its rest is damage, even if the destroyed block was
+/// taken for another dialect.
+#[test]
+fn the_rest_of_a_destroyed_record_is_damage() {
+    for wire in [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)] {
+        let mut file = Vec::new();
+        for _ in 0..2 {
+            wire.append(&mut file, 0, &[b'd'; 2 * BLOCK_LEN]);
+        }
+        file[100] ^= 1;
+        let second = BLOCK_LEN * 2 + 3 * wire.header_len();
+        let expected = [
+            (0, BLOCK_LEN, "checksum_mismatch"),
+            (BLOCK_LEN, second, "missing_start"),
+            (second, file.len(), "record"),
+        ];
+        for step in [1_000, BLOCK_LEN, 40_000, file.len()] {
+            let reported = followed_in_steps(&file, step, skipping());
+            let spans = reported.iter().map(|reported| match reported {
+                Reported::Record(begin, end, _) => (*begin as usize, *end as usize, "record"),
+                Reported::Skipped(region) => (region.begin as usize, region.end as usize, region.reason.as_str()),
+            });
+            assert_eq!(spans.collect::<Vec<_>>(), expected, "{wire:?}, {step} bytes at a time");
+        }
+    }
+}
+
+/// A follower that starts where another one stopped reports the same, except the rest of a record
+/// that was damaged before that offset.
+#[test]
+fn a_kept_offset_after_damage_returns_the_same_records() {
+    let mut log = Log::new(vec![
+        vec![b'a'; 40_000],
+        b"b".to_vec(),
+        vec![b'c'; 100_000],
+        b"d".to_vec(),
+    ]);
+    log.file[100] ^= 1;
+    log.file[2 * BLOCK_LEN + 100] ^= 1;
+    let (_folder, path) = folder();
+    fs::write(&path, &log.file).unwrap();
+    let expected = read(&log.file);
+    let is_rest =
+        |reported: &Reported| matches!(reported, Reported::Skipped(region) if region.reason == Reason::MissingStart);
+    let mut rests = 0;
+    for (index, last) in expected.iter().enumerate() {
+        let (Reported::Record(_, end, _) | Reported::Skipped(SkippedRegion { end, .. })) = last;
+        let mut reported = Vec::new();
+        drain(
+            &mut Follower::open_with(&path, skipping().with_start(*end)).unwrap(),
+            &mut reported,
+        );
+        let mut rest = &expected[index + 1..];
+        if rest.first().is_some_and(is_rest) {
+            rests += 1;
+            rest = &rest[1..];
+        }
+        assert_eq!(reported, rest, "from {end}");
+    }
+    assert_eq!(rests, 2);
+}

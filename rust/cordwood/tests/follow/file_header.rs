@@ -1,0 +1,214 @@
+//! Logs that begin with a file header, such as run files.
+
+use super::*;
+
+/// Up to eight damaged bits in a file header: each bit, pairs, more, those in which it becomes most
+/// like the header `other`, and zeros in the place of its beginning and of its end.
+fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
+    let flipped = |bits: &[usize]| {
+        let mut damaged = header;
+        for &bit in bits {
+            damaged[bit / 8] ^= 1 << (bit % 8);
+        }
+        damaged
+    };
+    let mut headers: Vec<_> = (0..56).map(|bit| flipped(&[bit])).collect();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for count in 2..=8 {
+        headers.extend((0..3).map(|_| flipped(&std::array::from_fn::<_, 8, _>(|_| random.below(56))[..count])));
+        let towards: Vec<usize> = (0..56)
+            .filter(|bit| (header[bit / 8] ^ other[bit / 8]) >> (bit % 8) & 1 == 1)
+            .collect();
+        headers.extend((0..2).map(|_| {
+            let mut left = towards.clone();
+            let bits: Vec<_> = (0..count).map(|_| left.swap_remove(random.below(left.len()))).collect();
+            flipped(&bits)
+        }));
+    }
+    for cut in 1..7 {
+        let (mut without_begin, mut without_end) = (header, header);
+        without_begin[..cut].fill(0);
+        without_end[cut..].fill(0);
+        headers.extend([without_begin, without_end]);
+    }
+    let damaged_bits = |damaged: &[u8; 7]| -> u32 {
+        let bytes = damaged.iter().zip(header);
+        bytes.map(|(byte, right)| (byte ^ right).count_ones()).sum()
+    };
+    headers.retain(|damaged| (1..=8).contains(&damaged_bits(damaged)));
+    headers
+}
+
+/// In a run file from before wandb-core 0.17.6 the header precedes the first block, which
+/// determines whether zeros in the header's place are damage.
+#[test]
+fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file() {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::with_format(0, Dialect::WANDB_OLD).unwrap();
+    for len in [10, 20, 40_000, 30_000] {
+        encoder.encode(&vec![b'x'; len], &mut file);
+    }
+    let block_end = 7 + BLOCK_LEN;
+    let header_only = [vec![0; 7], file[7..].to_vec()].concat();
+    let whole_block = [vec![0; block_end], file[block_end..].to_vec()].concat();
+    let mut all_but_one_byte = whole_block.clone();
+    all_but_one_byte[block_end - 1] = 1;
+    let options = ReadOptions::default()
+        .with_dialect(Dialect::WANDB_OLD)
+        .with_on_corruption(OnCorruption::Skip);
+    for file in [header_only, whole_block, all_but_one_byte] {
+        let (_folder, path) = folder();
+        fs::write(&path, &file).unwrap();
+        let follow_options = FollowOptions::default()
+            .with_dialect(Dialect::WANDB_OLD)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_retry(0, Duration::ZERO);
+        let mut reported = Vec::new();
+        drain(&mut Follower::open_with(&path, follow_options).unwrap(), &mut reported);
+        assert_eq!(reported, read_with(&file, options.clone()));
+    }
+}
+
+/// Damage of up to eight bits in a file header costs only the header: neither a reader nor a
+/// follower, however the bytes arrive, and for any first fragment.
+#[test]
+fn a_damaged_file_header_costs_only_itself() {
+    let (wandb, swanlab) = (*b":W&B\xe1\xbe\x00", *b":SWL\xd6\xe1\x02");
+    let dialects = [
+        (wandb, swanlab, 0, Dialect::WANDB),
+        (wandb, swanlab, 7, Dialect::WANDB_OLD),
+        (swanlab, wandb, 0, Dialect::SWANLAB),
+    ];
+    // One record; one that fills the first block of `wandb_old`; one that ends in its last bytes.
+    let cases = [vec![10], vec![32_761, 5], vec![32_755, 40_000]];
+    for (header, other, grid_offset, dialect) in dialects {
+        for lens in &cases {
+            let (mut file, expected) = run_file(grid_offset, lens);
+            let arrivals = [
+                vec![],
+                vec![7],
+                // Byte by byte, where the answer changes.
+                (1..30).chain(BLOCK_LEN - 1..BLOCK_LEN + 16).collect(),
+                vec![BLOCK_LEN, 2 * BLOCK_LEN, 3 * BLOCK_LEN],
+            ];
+            for damaged in damaged_headers(header, other) {
+                file[..7].copy_from_slice(&damaged);
+                for named in [None, Some(dialect)] {
+                    if named.is_none() && dialect == Dialect::WANDB_OLD {
+                        // It is followed only if it is named.
+                        continue;
+                    }
+                    let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+                    options.dialect = named;
+                    let by_reader = read_with(&file, options);
+                    assert_eq!(by_reader[1..], expected, "a reader: {damaged:?}, {named:?}, {lens:?}");
+                    let Reported::Skipped(region) = by_reader[0] else {
+                        panic!()
+                    };
+                    // Each version of SwanLab is read, and this record shows none to be wrong.
+                    let is_version = damaged[..6] == swanlab[..6];
+                    let is_damage = region.reason == Reason::BadFileHeader;
+                    assert_eq!((region.begin, region.end, is_damage), (0, 7, !is_version));
+                    for ends in &arrivals {
+                        let (_folder, path) = folder();
+                        let mut options = skipping();
+                        options.dialect = named;
+                        let before = ends.iter().copied().filter(|&end| end < file.len());
+                        let reported = followed(&path, &file, before.chain([file.len()]), options);
+                        assert_eq!(reported, by_reader, "{damaged:?}, {named:?}, {lens:?}, {ends:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A read may see the end of a write and not its beginning, also in a file header.
+#[test]
+fn a_file_header_that_is_partly_visible_is_read_again() {
+    let (file, expected) = run_file(0, &[10]);
+    for dialect in [None, Some(Dialect::WANDB)] {
+        let (_folder, path) = folder();
+        let mut options = FollowOptions::default().with_retry(1, Duration::ZERO);
+        options.dialect = dialect;
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        growing.write(0, &[&[0; 3], &file[3..]].concat());
+        let poll = follower.poll();
+        let waits = matches!(&poll, Ok(Poll::NotYet(not_yet)) if not_yet.reason == WaitReason::Suspect);
+        assert!(waits, "{dialect:?}: {poll:?}");
+        growing.write(0, &file);
+        let mut reported = Vec::new();
+        drain(&mut follower, &mut reported);
+        assert_eq!(reported[1..], expected);
+    }
+}
+
+/// The blocks of a run file that wandb-core wrote before 0.17.6 begin 7 bytes later, which its
+/// beginning does not show: its dialect must be named.
+#[test]
+fn a_run_file_is_followed_with_its_own_blocks() {
+    let mut cases = vec![vec![32_755, 70_000], vec![32_761, 5, 40_000], vec![100_000]];
+    // The last record that begins in the first block has from 0 to 40 bytes there.
+    cases.extend((0..40).map(|left| vec![10_000, BLOCK_LEN - 10_014 - left, 3, 5, 1, 70_000, 1]));
+    for lens in cases {
+        for (grid_offset, dialect, options) in [
+            (0, Dialect::WANDB, skipping()),
+            (7, Dialect::WANDB_OLD, skipping().with_dialect(Dialect::WANDB_OLD)),
+        ] {
+            let (file, expected) = run_file(grid_offset, &lens);
+            for (step, preallocated) in [(1_000, 0), (BLOCK_LEN, 0), (file.len(), 0), (5_000, 2 * file.len())] {
+                let (_folder, path) = folder();
+                let mut growing = Growing::new(&path, preallocated as u64);
+                let mut follower = Follower::open_with(&path, options.clone()).unwrap();
+                let mut reported = Vec::new();
+                for (index, piece) in file.chunks(step).enumerate() {
+                    growing.write(index * step, piece);
+                    drain(&mut follower, &mut reported);
+                }
+                reported.remove(0);
+                assert_eq!(reported, expected, "{dialect:?}, {lens:?}, {step} bytes at a time");
+                assert_eq!(follower.format().dialect, dialect);
+            }
+        }
+    }
+}
+
+/// Whether its second block is there already makes no difference: a run file is followed in blocks
+/// that begin with the file.
+#[test]
+fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one() {
+    let (file, _) = run_file(7, &[5_000; 20]);
+    for step in [1_000, file.len()] {
+        let expected = followed_in_steps(&file, step, skipping().with_dialect(Dialect::WANDB));
+        assert_eq!(followed_in_steps(&file, step, skipping()), expected, "{step}");
+    }
+}
+
+/// The follower does not wait for later bytes: a record is returned once it is complete.
+#[test]
+fn a_run_file_is_not_returned_later_than_it_is_written() {
+    for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
+        let (file, expected) = run_file(grid_offset, &[500; 200]);
+        let options = FollowOptions::default().with_dialect(dialect);
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        let (mut reported, mut written) = (Vec::new(), 0);
+        for (index, record) in expected.iter().enumerate() {
+            let Reported::Record(_, end, _) = *record else { panic!() };
+            // First only a part of it.
+            for end in [end as usize - 3, end as usize] {
+                growing.write(written, &file[written..end]);
+                written = end;
+                let waits = drain(&mut follower, &mut reported);
+                assert!(
+                    matches!(waits.reason, WaitReason::Idle | WaitReason::Incomplete),
+                    "{waits:?}"
+                );
+            }
+            assert_eq!(reported.len(), index + 2, "{dialect:?}");
+        }
+        assert_eq!(reported[1..], expected);
+    }
+}

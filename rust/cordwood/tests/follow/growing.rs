@@ -1,0 +1,281 @@
+//! Records are returned once and in order, however the file grows and wherever reading begins.
+
+use super::*;
+
+#[test]
+fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
+    for seed in 1..=6 {
+        let is_preallocated = seed % 2 == 0;
+        let mut random = Random(seed);
+        let log = Log::new((0..60).map(|_| random.record()).collect());
+        let (_folder, path) = folder();
+        let ahead = if is_preallocated { log.file.len() + 300_000 } else { 0 };
+        let mut growing = Growing::new(&path, ahead as u64);
+        let mut follower = Follower::open_with(
+            &path,
+            FollowOptions::default().with_poll_interval(Duration::from_micros(200)),
+        )
+        .unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut written = 0;
+                while written < log.file.len() {
+                    let chunk_max = [10, 1_000, 100_000][random.below(3)];
+                    let end = log.file.len().min(written + 1 + random.below(chunk_max));
+                    growing.write(written, &log.file[written..end]);
+                    written = end;
+                    if random.below(3) == 0 {
+                        thread::sleep(Duration::from_micros(random.below(2_000) as u64));
+                    }
+                }
+            });
+            for (record, span) in log.records.iter().zip(&log.spans) {
+                match follower.wait(Some(Duration::from_secs(10))).unwrap() {
+                    Poll::Record(found) => {
+                        assert_eq!((found.offset, found.end_offset), (span.start as u64, span.end as u64));
+                        assert!(found.data == record, "seed {seed}, the record at {span:?}");
+                    }
+                    other => panic!("seed {seed}, at {span:?}: {other:?}"),
+                }
+            }
+        });
+        let Poll::NotYet(not_yet) = follower.poll().unwrap() else {
+            panic!()
+        };
+        assert_eq!(
+            (not_yet.offset, not_yet.file_len),
+            (log.file.len() as u64, ahead.max(log.file.len()) as u64)
+        );
+        let reason = if is_preallocated {
+            WaitReason::Zeros
+        } else {
+            WaitReason::Idle
+        };
+        assert_eq!(not_yet.reason, reason);
+    }
+}
+
+/// A read copies bytes in order, so it may see the end of a write whose beginning it missed.
+#[test]
+fn a_concurrent_write_is_not_damage() {
+    let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
+    let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
+    for _ in 0..40 {
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, log.file.len() as u64);
+        let mut follower = Follower::open_with(&path, options.clone()).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| growing.write(0, &log.file));
+            for span in &log.spans {
+                let reported = follower.wait(Some(Duration::from_secs(10))).unwrap();
+                assert!(
+                    matches!(reported, Poll::Record(record) if record.offset == span.start as u64),
+                    "{span:?}"
+                );
+            }
+        });
+    }
+}
+
+#[test]
+fn each_prefix_gives_its_whole_records_and_then_waits() {
+    let log = small_log();
+    for is_preallocated in [false, true] {
+        let (_folder, path) = folder();
+        let ahead = if is_preallocated { 6 * BLOCK_LEN as u64 + 5 } else { 0 };
+        let mut growing = Growing::new(&path, ahead);
+        let mut grown = follow(&path);
+        let (mut reported, mut checked) = (Vec::new(), 0);
+        let edges = lengths(&log);
+        for len in 0..=log.file.len() {
+            growing.write(len.saturating_sub(1), &log.file[len.saturating_sub(1)..len]);
+            // Polls at each length; in a preallocated file, where a poll has to read a whole block,
+            // only at some.
+            let is_edge = edges.binary_search(&len).is_ok();
+            if is_preallocated && !is_edge {
+                continue;
+            }
+            let count = log.count(len, is_preallocated);
+            let not_yet = drain(&mut grown, &mut reported);
+            assert_eq!(reported.len(), count, "{len}");
+            assert!(records(&reported[checked..]) == log.records[checked..count], "{len}");
+            checked = count;
+            let end = count.checked_sub(1).map_or(0, |last| log.spans[last].end as u64);
+            assert_eq!((grown.offset(), not_yet.offset), (end, end), "{len}");
+            assert_ne!(not_yet.reason, WaitReason::Damaged);
+            if !is_edge {
+                continue;
+            }
+            // Also a follower that sees only this prefix.
+            let mut fresh = Vec::new();
+            assert_eq!(drain(&mut follow(&path), &mut fresh), not_yet, "{len}");
+            assert!(fresh == reported, "{len}");
+        }
+        assert_eq!(reported.len(), log.records.len());
+    }
+}
+
+#[test]
+fn a_saved_offset_resumes_there() {
+    let log = small_log();
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    let (mut written, mut reported, mut offset) = (0, Vec::new(), 0);
+    for len in lengths(&log).into_iter().step_by(7).chain([log.file.len()]) {
+        growing.write(written, &log.file[written..len]);
+        written = len;
+        let mut follower = Follower::open_with(&path, FollowOptions::default().with_start(offset)).unwrap();
+        drain(&mut follower, &mut reported);
+        offset = follower.offset();
+    }
+    assert!(records(&reported) == log.records);
+}
+
+/// The part of an earlier record at the start is skipped, whenever it is read.
+#[test]
+fn a_start_in_the_middle_of_a_record_skips_its_rest() {
+    let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    growing.write(0, &log.file[..5 * BLOCK_LEN]);
+    let mut follower = Follower::open_with(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Incomplete);
+    growing.write(5 * BLOCK_LEN, &log.file[5 * BLOCK_LEN..]);
+    drain(&mut follower, &mut reported);
+    assert!(records(&reported) == log.records[1..]);
+}
+
+/// Records that are found together, of a plain and of a packed log, are returned without a look at the
+/// file: even if it is gone.
+#[test]
+fn a_follower_says_which_records_it_returns_without_the_file() {
+    for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
+        let (_folder, path) = folder();
+        let mut encoder = Encoder::with_format(0, dialect).unwrap();
+        let mut file = Vec::new();
+        for record in [b"one", b"two", b"xyz"] {
+            encoder.encode(record, &mut file);
+        }
+        encoder.finish(&mut file);
+        fs::write(&path, &file).unwrap();
+        let mut follower = follow(&path);
+        assert!(!follower.has_found());
+        if dialect == Dialect::PACKED {
+            assert!(matches!(follower.poll().unwrap(), Poll::Skipped(_)), "the mark");
+        }
+        let is_next = |follower: &mut Follower, expected: &[u8]| matches!(follower.peek().unwrap(), Poll::Record(record) if record.data == expected);
+        assert!(is_next(&mut follower, b"one"));
+        File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        for (expected, is_found) in [(b"one", true), (b"two", true), (b"xyz", false)] {
+            assert!(follower.has_found() && is_next(&mut follower, expected));
+            follower.advance();
+            assert_eq!(follower.has_found(), is_found);
+        }
+        assert!(matches!(follower.poll().unwrap(), Poll::Truncated { .. }));
+    }
+}
+
+/// A writer whose write failed halfway cuts the file and continues: no part of the record that was
+/// begun may be joined to another.
+#[test]
+fn a_write_that_is_undone_leaves_no_trace() {
+    let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
+    let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
+    for sees_the_cut in [false, true] {
+        // With and without a record that was reported from the same read.
+        for polls_before in [1, 2] {
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, 0);
+            growing.write(0, &undone[..2 * BLOCK_LEN + 100]);
+            let mut follower = follow(&path);
+            let mut reported = Vec::new();
+            assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"kept"));
+            for _ in 1..polls_before {
+                assert!(matches!(
+                    follower.poll(),
+                    Ok(Poll::NotYet(NotYet {
+                        reason: WaitReason::Incomplete,
+                        ..
+                    }))
+                ));
+            }
+            growing.file.set_len(11).unwrap();
+            if sees_the_cut {
+                assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Idle);
+            }
+            growing.write(0, &log.file);
+            drain(&mut follower, &mut reported);
+            assert!(records(&reported) == log.records[1..]);
+        }
+    }
+}
+
+/// The zeros that stand for bytes still to be written in the rest of a block are not data, even if
+/// the skipped part of that block precedes the start and is not reported.
+#[test]
+fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete() {
+    let unknown = [Wire::Plain.full(b"foo"), Wire::Plain.fragment(9, b"x")].concat();
+    let start = unknown.len();
+    let whole = [
+        &unknown[..],
+        &Wire::Plain.full(b"ab\0\0\0\0"),
+        &Wire::Plain.full(b"next"),
+    ]
+    .concat();
+    for written in start..=whole.len() {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_start(start as u64)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_retry(0, Duration::ZERO);
+        std::fs::write(&path, &whole[..written]).unwrap();
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        let mut reported = Vec::new();
+        drain(&mut follower, &mut reported);
+        let count = [start + 13, start + 24].iter().filter(|&&end| end <= written).count();
+        assert_eq!(records(&reported), [&b"ab\0\0\0\0"[..], b"next"][..count], "{written}");
+        std::fs::write(&path, &whole).unwrap();
+        drain(&mut follower, &mut reported);
+        assert_eq!(records(&reported), [&b"ab\0\0\0\0"[..], b"next"], "{written}");
+        assert_eq!(follower.offset(), whole.len() as u64);
+    }
+}
+
+#[test]
+fn wait_waits_no_longer_than_its_timeout() {
+    let (_folder, path) = folder();
+    let mut writer = Writer::new(File::create(&path).unwrap());
+    let mut follower = follow(&path);
+    let begin = Instant::now();
+    assert!(matches!(
+        follower.wait(Some(Duration::from_millis(120))),
+        Ok(Poll::NotYet(_))
+    ));
+    assert!((120..1_000).contains(&begin.elapsed().as_millis()));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(50));
+            writer.append(b"late").unwrap();
+            writer.flush().unwrap();
+        });
+        assert!(matches!(follower.wait(None), Ok(Poll::Record(record)) if record.data == b"late"));
+    });
+}
+
+#[test]
+fn paths_that_cannot_be_followed() {
+    let (folder, path) = folder();
+    let kind = |path: &Path| match Follower::open(path) {
+        Err(Error {
+            path: Some(named),
+            kind: ErrorKind::Io { source, .. },
+            ..
+        }) if *named == *path => source.kind(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kind(&path), std::io::ErrorKind::NotFound);
+    assert_eq!(kind(folder.path()), std::io::ErrorKind::IsADirectory);
+    #[cfg(unix)]
+    assert_eq!(kind(Path::new("/dev/null")), std::io::ErrorKind::InvalidInput);
+}

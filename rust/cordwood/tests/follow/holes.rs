@@ -1,0 +1,142 @@
+//! Zeros between records, which may still be written over.
+
+use super::*;
+
+#[test]
+fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record() {
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 10 * BLOCK_LEN as u64);
+    growing.write(0, &Log::new(vec![b"one".to_vec()]).file);
+    let mut follower = follow(&path);
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+    // In the same block: the zeros may yet be written over.
+    growing.write(100, b"something");
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+    growing.write(10, &Log::new(vec![vec![b'x'; 83]]).file);
+    growing.write(100, &Log::new(vec![b"three".to_vec()]).file);
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+    assert_eq!(reported.len(), 3);
+
+    let mut behind = Vec::new();
+    Encoder::new(10 * BLOCK_LEN as u64).encode(b"behind", &mut behind);
+    growing.write(10 * BLOCK_LEN, &behind);
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Idle);
+    let regions: Vec<_> = reported[3..].iter().take(1).collect();
+    assert!(
+        matches!(regions[0], Reported::Skipped(region) if region.reason == Reason::ZeroFill
+        && (region.begin, region.end) == (112, 10 * BLOCK_LEN as u64))
+    );
+    assert!(matches!(&reported[4], Reported::Record(_, _, data) if data == b"behind"));
+}
+
+/// A crash left a hole of several blocks, and the writer continued in the block after them, or in
+/// one after a damaged block. Its writes there may be only partly visible when it is first polled.
+#[test]
+fn each_block_after_a_hole_is_looked_at_again() {
+    for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
+        let (folder, path) = folder();
+        let begin = later_block * BLOCK_LEN;
+        let mut growing = Growing::new(&path, preallocated.max(begin as u64));
+        growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
+        let mut follower = Follower::open_with(&path, skipping()).unwrap();
+        let mut reported = Vec::new();
+        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+
+        let mut after = Vec::new();
+        Encoder::new(begin as u64).encode(b"after the hole", &mut after);
+        growing.write(begin, &after[..8]);
+        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+        growing.write(begin, &after);
+        drain(&mut follower, &mut reported);
+        let last = Reported::Record(begin as u64, (begin + after.len()) as u64, b"after the hole".to_vec());
+        assert_eq!(reported.last(), Some(&last), "{preallocated}, {later_block}");
+        drop(folder);
+    }
+}
+
+/// A poll probes no more than 8 MiB. A file that has been replaced is probed to its end, in several
+/// polls, before that is reported, and again before it is reported another time.
+#[test]
+fn records_after_a_long_hole_are_returned_before_the_rotation() {
+    for is_written_between_reports in [false, true] {
+        let (folder, path) = folder();
+        let begin = 2_000 * BLOCK_LEN;
+        let mut growing = Growing::new(&path, begin as u64 + BLOCK_LEN as u64);
+        growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
+        let mut follower = Follower::open_with(&path, skipping()).unwrap();
+        let mut reported = Vec::new();
+        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+        let mut after = Vec::new();
+        Encoder::new(begin as u64).encode(b"after the hole", &mut after);
+        fs::rename(&path, folder.path().join("old.log")).unwrap();
+        // The number of polls up to the first one with an event, and that event.
+        let next = |follower: &mut Follower| {
+            for count in 1.. {
+                match follower.poll().unwrap() {
+                    Poll::Record(record) => return (count, Some(record.data.to_vec())),
+                    Poll::Rotated { .. } => return (count, None),
+                    Poll::Skipped(_) => {}
+                    Poll::NotYet(not_yet) => {
+                        assert_eq!(not_yet.reason, WaitReason::Zeros);
+                        assert!(follower.delay().is_zero());
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            unreachable!()
+        };
+        if is_written_between_reports {
+            let polls = 2_000_usize.div_ceil(255);
+            assert_eq!(next(&mut follower), (polls, None));
+            assert_eq!(next(&mut follower), (polls, None));
+        } else {
+            // While the rest of the file is searched.
+            for _ in 0..3 {
+                assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
+            }
+        }
+        growing.write(begin, &after);
+        assert_eq!(next(&mut follower).1.as_deref(), Some(&b"after the hole"[..]));
+        assert_eq!(next(&mut follower).1, None);
+        assert!(!follower.delay().is_zero());
+    }
+}
+
+/// The format of a log shows in its first three blocks. Zeros in them are written, and no space for
+/// later writes, if bytes follow them.
+#[test]
+fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them() {
+    let cases = [
+        (Dialect::LEVELDB, true),
+        (Dialect::WANDB, false),
+        (Dialect::WANDB, true),
+    ];
+    for (dialect, is_damaged) in cases {
+        for (later_block, preallocated) in [(3, 0), (4, 0), (5, 8 << 20)] {
+            let mut encoder = Encoder::with_format(0, dialect).unwrap();
+            let mut file = Vec::new();
+            for _ in 0..30 {
+                encoder.encode(&[b'x'; 993], &mut file);
+            }
+            if is_damaged {
+                file[20] ^= 1;
+            }
+            file.resize(later_block * BLOCK_LEN, 0);
+            let begin = file.len();
+            let mut encoder = Encoder::with_format(begin as u64, dialect).unwrap();
+            for _ in 0..30 {
+                encoder.encode(&[b'y'; 5_000], &mut file);
+            }
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, preallocated);
+            growing.write(0, &file[..begin]);
+            let mut follower = Follower::open_with(&path, skipping()).unwrap();
+            let mut reported = Vec::new();
+            drain(&mut follower, &mut reported);
+            growing.write(begin, &file[begin..]);
+            drain(&mut follower, &mut reported);
+            assert_eq!(reported, read(&file), "{dialect:?}, {is_damaged}, {later_block}");
+        }
+    }
+}

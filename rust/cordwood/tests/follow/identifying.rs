@@ -1,0 +1,336 @@
+//! Which log it is, while its beginning is being written or if it is damaged.
+
+use super::*;
+
+/// Until the dialect is known, the first fragment's header may be longer than LevelDB's.
+#[test]
+fn the_first_fragment_of_any_dialect_is_waited_for() {
+    for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
+        // A record may contain a log of another dialect.
+        let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
+        for data in [&b""[..], b"first", &log] {
+            let (_folder, path) = folder();
+            let file = wire.full(data);
+            fs::write(&path, b"").unwrap();
+            let options = FollowOptions::default().with_retry(0, Duration::ZERO);
+            let mut follower = Follower::open_with(&path, options).unwrap();
+            for len in 1..file.len() {
+                fs::write(&path, &file[..len]).unwrap();
+                let poll = follower.poll();
+                assert!(
+                    matches!(
+                        &poll,
+                        Ok(Poll::NotYet(NotYet {
+                            reason: WaitReason::Incomplete,
+                            ..
+                        }))
+                    ),
+                    "{wire:?}, {len} bytes: {poll:?}"
+                );
+            }
+            fs::write(&path, &file).unwrap();
+            let poll = follower.poll();
+            assert!(
+                matches!(&poll, Ok(Poll::Record(record)) if record.data == data),
+                "{wire:?}: {poll:?}"
+            );
+        }
+    }
+}
+
+/// The same in a preallocated file, where zeros follow the bytes written so far.
+#[test]
+fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
+    for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
+        let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
+        for data in [&b"first"[..], &log] {
+            let (_folder, path) = folder();
+            let file = wire.full(data);
+            fs::write(&path, vec![0; 2 * BLOCK_LEN]).unwrap();
+            let options = FollowOptions::default().with_retry(0, Duration::ZERO);
+            let mut follower = Follower::open_with(&path, options).unwrap();
+            for len in 1..file.len() {
+                let mut preallocated = file[..len].to_vec();
+                preallocated.resize(2 * BLOCK_LEN, 0);
+                fs::write(&path, preallocated).unwrap();
+                let poll = follower.poll();
+                assert!(matches!(&poll, Ok(Poll::NotYet(_))), "{wire:?}, {len} bytes: {poll:?}");
+            }
+            let mut preallocated = file.clone();
+            preallocated.resize(2 * BLOCK_LEN, 0);
+            fs::write(&path, preallocated).unwrap();
+            let poll = follower.poll();
+            assert!(
+                matches!(&poll, Ok(Poll::Record(record)) if record.data == data),
+                "{wire:?}: {poll:?}"
+            );
+        }
+    }
+}
+
+/// A record that says how all others are compressed comes first. In another dialect its type has a
+/// longer header, the rest of which would be waited for; its checksum rules that out. The log's
+/// number is in the fragment after it.
+#[test]
+fn metadata_before_the_first_record_is_not_waited_at() {
+    let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+    // An empty record is not a frame.
+    for payload in [&b""[..], b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24"] {
+        let (_folder, path) = folder();
+        let file = [&metadata[..], &Wire::Recyclable(4).full(payload)].concat();
+        fs::write(&path, b"").unwrap();
+        // A build without zstd skips the compressed record.
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        for len in 1..file.len() {
+            fs::write(&path, &file[..len]).unwrap();
+            let poll = follower.poll();
+            let waits = matches!(&poll, Ok(Poll::NotYet(not_yet)) if not_yet.reason == WaitReason::Incomplete);
+            assert!(waits, "{len} bytes: {poll:?}");
+        }
+        fs::write(&path, &file).unwrap();
+        let mut reported = Vec::new();
+        let waits = drain(&mut follower, &mut reported);
+        assert_eq!(waits.reason, WaitReason::Idle);
+        let format = follower.format();
+        assert_eq!(
+            (format.log_number, format.compression),
+            (Some(4), Some(Compression::Zstd))
+        );
+        if payload.is_empty() {
+            assert_eq!(reported.last(), Some(&Reported::Record(11, 22, Vec::new())));
+        }
+    }
+}
+
+/// If a log's first fragment is destroyed, the records after the first block are returned, in any
+/// dialect, named or not.
+#[test]
+fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
+    let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
+    let named = [
+        (Wire::Plain, Some(Dialect::LEVELDB)),
+        (Wire::Plain, Some(Dialect::PEBBLE)),
+        (Wire::Recyclable(5), Some(Dialect::ROCKSDB)),
+        (Wire::Synced(5, 9), Some(Dialect::PEBBLE)),
+    ];
+    for (wire, dialect) in unnamed.into_iter().chain(named) {
+        let (mut file, mut expected) = (Vec::new(), Vec::new());
+        for index in 0..20_u64 {
+            let data = [&index.to_le_bytes()[..], &[b'x'; 6_000]].concat();
+            let begin = wire.append(&mut file, 0, &data);
+            if begin >= BLOCK_LEN as u64 {
+                expected.push((begin, data));
+            }
+        }
+        file[..20].fill(0xff);
+        for (step, preallocated) in [(700, 0), (BLOCK_LEN, 0), (40_000, 0), (3_000, 2 * file.len())] {
+            let (_folder, path) = folder();
+            let mut options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            options.dialect = dialect;
+            let mut growing = Growing::new(&path, preallocated as u64);
+            let mut follower = Follower::open_with(&path, options).unwrap();
+            let mut reported = Vec::new();
+            for (index, piece) in file.chunks(step).enumerate() {
+                growing.write(index * step, piece);
+                drain(&mut follower, &mut reported);
+            }
+            let found: Vec<_> = reported
+                .into_iter()
+                .filter_map(|reported| match reported {
+                    Reported::Record(begin, _, data) => Some((begin, data)),
+                    Reported::Skipped(_) => None,
+                })
+                .collect();
+            assert!(
+                found == expected,
+                "{wire:?} as {dialect:?}, {step} bytes at a time: {} of {} records",
+                found.len(),
+                expected.len()
+            );
+        }
+    }
+}
+
+/// The first fragment is one of an unknown type in LevelDB, which costs only itself, and damage in the
+/// log's own dialect, which costs the block. The damage is one error, its rest is no second one.
+#[test]
+fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader() {
+    let wire = Wire::Synced(5, 9);
+    let unknown = Wire::Plain.fragment(5, &[b'u'; 300]);
+    let mut file = unknown.clone();
+    file.extend(Wire::Plain.full(b"in the damaged block"));
+    let mut records = Vec::new();
+    for byte in 0..9 {
+        let data = vec![byte; 10_000];
+        let begin = wire.append(&mut file, 0, &data);
+        records.push((begin, data));
+    }
+    let first_block = BLOCK_LEN as u64;
+    // The record that begins in it continues in the next one.
+    let expected: Vec<_> = records.into_iter().filter(|record| record.0 >= first_block).collect();
+    for (on_corruption, step) in [OnCorruption::Skip, OnCorruption::Fail]
+        .into_iter()
+        .flat_map(|policy| [200, 5_000, 40_000, 200_000].map(|step| (policy, step)))
+    {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(on_corruption);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        let (mut found, mut skipped, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, piece) in file.chunks(step).enumerate() {
+            growing.write(index * step, piece);
+            loop {
+                match follower.poll() {
+                    Ok(Poll::Record(record)) => found.push((record.offset, record.data.to_vec())),
+                    Ok(Poll::Skipped(region)) => skipped.push(region.begin..region.end),
+                    Ok(_) => break,
+                    Err(Error {
+                        kind: ErrorKind::Corruption { region, .. },
+                        ..
+                    }) => errors.push(region.begin..region.end),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        let case = format!("{on_corruption:?}, {step} bytes at a time: {errors:?} and {skipped:?}");
+        assert!(found == expected, "{case}, {} of {}", found.len(), expected.len());
+        // The rest of the record that begins in the block is damage of its own.
+        let rest = match on_corruption {
+            OnCorruption::Fail => {
+                assert_eq!(errors.len(), 2, "{case}");
+                errors.pop().unwrap()
+            }
+            _ => skipped.pop().unwrap(),
+        };
+        assert_eq!((rest.start, rest.end), (first_block, expected[0].0), "{case}");
+        let all: Vec<_> = errors.iter().chain(&skipped).collect();
+        assert_eq!((all[0].start, all[all.len() - 1].end), (0, first_block), "{case}");
+        assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start), "{case}");
+    }
+}
+
+/// The record that says that all others are compressed is destroyed: a frame is not taken for a
+/// record.
+#[test]
+fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
+    let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
+    for wire in [Wire::Plain, Wire::Recyclable(5)] {
+        let mut file = vec![0xff; 11];
+        while file.len() < 4 * BLOCK_LEN {
+            wire.append(&mut file, 0, frame);
+        }
+        for dialect in [None, Some(Dialect::ROCKSDB)] {
+            let (_folder, path) = folder();
+            let mut options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            options.dialect = dialect;
+            let mut growing = Growing::new(&path, 0);
+            let mut follower = Follower::open_with(&path, options).unwrap();
+            let mut reported = Vec::new();
+            for (index, piece) in file.chunks(5_000).enumerate() {
+                growing.write(index * 5_000, piece);
+                drain(&mut follower, &mut reported);
+            }
+            // A build without zstd skips them all.
+            let found = reported.iter().filter(|reported| match reported {
+                Reported::Record(_, _, data) => {
+                    assert_eq!(data, b"one", "{wire:?} as {dialect:?}");
+                    true
+                }
+                Reported::Skipped(_) => false,
+            });
+            assert_eq!(found.count() > 3_000, cfg!(feature = "zstd"), "{wire:?} as {dialect:?}");
+            assert_eq!(follower.format().compression, Some(Compression::Zstd));
+        }
+    }
+}
+
+/// A fragment of a type that a later version may write has one of two headers: it is incomplete
+/// until the longer one is there.
+#[test]
+fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
+    let mut file = Wire::Plain.full(b"before");
+    file.extend(Wire::Recyclable(4).fragment(41, &[b'u'; 80]));
+    file.extend(Wire::Plain.full(b"after"));
+    for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_dialect(dialect);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        let mut reported = Vec::new();
+        for (at, byte) in file.iter().enumerate() {
+            growing.write(at, &[*byte]);
+            drain(&mut follower, &mut reported);
+        }
+        let found: Vec<_> = reported
+            .iter()
+            .filter(|reported| matches!(reported, Reported::Record(..)))
+            .collect();
+        assert_eq!(found.len(), 2, "{dialect:?}: {reported:?}");
+    }
+}
+
+/// After that metadata the first fragment of a long record ends with its block, though it is
+/// shorter than a block. Whether or not that fragment is damaged, the metadata is not damage, and
+/// the records' format is known.
+#[test]
+fn after_metadata_the_first_block_is_waited_for() {
+    let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();
+    let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
+    let mut whole = metadata.clone();
+    Wire::Recyclable(4).append(&mut whole, 0, &[b'x'; 40_000]);
+    while whole.len() < 4 * BLOCK_LEN {
+        Wire::Recyclable(4).append(&mut whole, 0, frame);
+    }
+    let mut damaged = whole.clone();
+    damaged[20_000] ^= 1;
+    for (file, is_damaged) in [(whole, false), (damaged, true)] {
+        for preallocated in [0, 2 * file.len()] {
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, preallocated as u64);
+            let options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            let mut follower = Follower::open_with(&path, options).unwrap();
+            let (mut reported, mut written) = (Vec::new(), 0);
+            for end in [24_000, 32_000, BLOCK_LEN + 4_000, 3 * BLOCK_LEN, file.len()] {
+                growing.write(written, &file[written..end]);
+                written = end;
+                drain(&mut follower, &mut reported);
+                if end <= 32_000 {
+                    assert!(reported.is_empty(), "{end} bytes: {reported:?}");
+                }
+            }
+            let Some(Reported::Skipped(first)) = reported.first() else {
+                panic!("{is_damaged}: {reported:?}")
+            };
+            assert_eq!(
+                (first.begin, first.end, first.reason),
+                (0, 11, Reason::Metadata { kind: 9 }),
+                "{is_damaged}, {preallocated}"
+            );
+            assert_eq!(
+                (follower.format().log_number, follower.format().compression),
+                (Some(4), Some(Compression::Zstd))
+            );
+            let damage = reported.iter().find_map(|reported| match reported {
+                Reported::Skipped(region) if matches!(region.reason, Reason::ChecksumMismatch { .. }) => {
+                    Some(region.begin)
+                }
+                _ => None,
+            });
+            assert_eq!(damage, is_damaged.then_some(11), "{preallocated}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! A file that grows: every record once and in order, no false damage, and no real damage
+//! unreported.
+
+mod damage;
+mod file_header;
+mod growing;
+mod holes;
+mod identifying;
+mod older_log;
+mod rotation;
+#[path = "../common/wire.rs"]
+#[allow(dead_code, reason = "not every test file needs all of it")]
+mod wire;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cordwood_log::codec::Encoder;
+use cordwood_log::damage::{Reason, SkippedRegion};
+use cordwood_log::follow::{NotYet, Poll, WaitReason};
+use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::{
+    Compression, Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions,
+    Reader, Writer,
+};
+use tempfile::TempDir;
+use wire::Wire;
+
+/// Records and their log.
+struct Log {
+    records: Vec<Vec<u8>>,
+    spans: Vec<Range<usize>>,
+    file: Vec<u8>,
+}
+
+impl Log {
+    fn new(records: Vec<Vec<u8>>) -> Self {
+        let (mut encoder, mut file, mut spans) = (Encoder::new(0), Vec::new(), Vec::new());
+        for record in &records {
+            let begin = encoder.encode(record, &mut file) as usize;
+            spans.push(begin..file.len());
+        }
+        Log { records, spans, file }
+    }
+
+    /// How many records are complete when the first `len` bytes are written; if `is_preallocated`,
+    /// zeros follow them.
+    fn count(&self, len: usize, is_preallocated: bool) -> usize {
+        let whole = |span: &&Range<usize>| {
+            let zeros = self.file[span.start..span.end]
+                .iter()
+                .rev()
+                .take_while(|&&byte| byte == 0);
+            let may_miss = if is_preallocated { zeros.count() } else { 0 };
+            span.end - may_miss <= len
+        };
+        self.spans.iter().take_while(whole).count()
+    }
+}
+
+/// xorshift64*: good enough to choose lengths and chunks.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize) % end
+    }
+
+    /// Data of many lengths; some end with zeros, some are logs themselves.
+    fn record(&mut self) -> Vec<u8> {
+        let len = match self.below(10) {
+            0 => 0,
+            1..=5 => self.below(300),
+            6..=7 => self.below(20_000),
+            8 => BLOCK_LEN - 30 + self.below(60),
+            _ => self.below(150_000),
+        };
+        let mut record: Vec<u8> = (0..len).map(|_| self.below(256) as u8).collect();
+        match self.below(5) {
+            0 => {
+                let zeros = self.below(len + 1);
+                record[len - zeros..].fill(0);
+            }
+            1 => record = Log::new(vec![b"inner".to_vec(); len / 12]).file,
+            _ => {}
+        }
+        record
+    }
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.log");
+    (folder, path)
+}
+
+/// A file of `len` zeros; `append` writes into it or after it.
+struct Growing {
+    file: File,
+}
+
+impl Growing {
+    fn new(path: &Path, len: u64) -> Self {
+        let file = File::create(path).unwrap();
+        file.set_len(len).unwrap();
+        Growing { file }
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.file.seek(SeekFrom::Start(offset as u64)).unwrap();
+        self.file.write_all(bytes).unwrap();
+    }
+}
+
+fn follow(path: &Path) -> Follower {
+    Follower::open(path).unwrap()
+}
+
+/// The events of a follower.
+#[derive(Clone, PartialEq, Eq)]
+enum Reported {
+    Record(u64, u64, Vec<u8>),
+    Skipped(SkippedRegion),
+}
+
+impl fmt::Debug for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Keeps the message of a failure short enough to read.
+            Reported::Record(begin, end, data) => {
+                write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data))
+            }
+            Reported::Skipped(region) => write!(f, "{region:?}"),
+        }
+    }
+}
+
+fn push_skipped(reported: &mut Vec<Reported>, region: SkippedRegion) {
+    match reported.last_mut() {
+        Some(Reported::Skipped(last)) if last.joined(region).is_some() => *last = last.joined(region).unwrap(),
+        _ => reported.push(Reported::Skipped(region)),
+    }
+}
+
+/// Options that skip damage, and report it without trying again.
+fn skipping() -> FollowOptions {
+    FollowOptions::default()
+        .with_retry(0, Duration::ZERO)
+        .with_on_corruption(OnCorruption::Skip)
+}
+
+/// The events of a follower of a file that grows by `step` bytes at a time.
+fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    let mut follower = Follower::open_with(&path, options).unwrap();
+    let mut reported = Vec::new();
+    for (index, piece) in file.chunks(step).enumerate() {
+        growing.write(index * step, piece);
+        drain(&mut follower, &mut reported);
+    }
+    reported
+}
+
+/// Collects all events, and returns the reason for which the follower then waits. While
+/// damage is being read again, it polls again.
+fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
+    loop {
+        match follower.poll().unwrap() {
+            Poll::Record(record) => {
+                reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
+            }
+            Poll::Skipped(region) => push_skipped(reported, region),
+            Poll::NotYet(not_yet) if not_yet.reason == WaitReason::Suspect => thread::sleep(follower.delay()),
+            Poll::NotYet(not_yet) => return not_yet,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The events of a follower while `file` is written at `path`, in parts that end at `ends`.
+fn followed(path: &Path, file: &[u8], ends: impl IntoIterator<Item = usize>, options: FollowOptions) -> Vec<Reported> {
+    let mut growing = Growing::new(path, 0);
+    let mut follower = Follower::open_with(path, options).unwrap();
+    let (mut reported, mut written) = (Vec::new(), 0);
+    for end in ends {
+        growing.write(written, &file[written..end]);
+        written = end;
+        drain(&mut follower, &mut reported);
+    }
+    reported
+}
+
+fn records(reported: &[Reported]) -> Vec<Vec<u8>> {
+    let data = reported.iter().map(|reported| match reported {
+        Reported::Record(_, _, data) => data.clone(),
+        Reported::Skipped(region) => panic!("{region}"),
+    });
+    data.collect()
+}
+
+/// The events of a reader of the whole file.
+fn read(file: &[u8]) -> Vec<Reported> {
+    read_with(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip))
+}
+
+fn read_with(file: &[u8], options: ReadOptions) -> Vec<Reported> {
+    let mut reader = Reader::from_slice(file, options);
+    let mut reported = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        match event {
+            Event::Record(record) => {
+                reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
+            }
+            Event::Skipped(region) => push_skipped(&mut reported, region),
+        }
+    }
+    reported
+}
+
+/// Slightly over three blocks: each kind of fragment, a trailer, a block with exactly seven bytes
+/// left, data that ends in zeros, and an inner log.
+fn small_log() -> Log {
+    Log::new(vec![
+        b"one".to_vec(),
+        Vec::new(),
+        [b"zeros behind".as_slice(), &[0; 40]].concat(),
+        Log::new(vec![b"inner".to_vec(); 8]).file,
+        vec![b'a'; BLOCK_LEN - 10 - 7 - 59 - 103 - 7 - 4], // leaves a trailer of 4 bytes
+        vec![b'b'; 2 * BLOCK_LEN],                         // FIRST, MIDDLE, LAST
+        vec![b'c'; BLOCK_LEN - 14 - 7 - 7],                // leaves 7 bytes
+        b"an empty FIRST before it".to_vec(),
+    ])
+}
+
+/// The lengths to check: each byte near a boundary, and some elsewhere.
+fn lengths(log: &Log) -> Vec<usize> {
+    let mut edges: Vec<usize> = log.spans.iter().flat_map(|span| [span.start, span.end]).collect();
+    edges.extend((0..=log.file.len() / BLOCK_LEN).map(|block| block * BLOCK_LEN));
+    let is_near = |len: usize| edges.iter().any(|&edge| len.abs_diff(edge) <= 12);
+    (0..=log.file.len())
+        .filter(|&len| is_near(len) || len < 250 || len % 499 == 0)
+        .collect()
+}
+
+/// The records, each of one byte repeated, as a run file: the file header, and then blocks that
+/// begin at `grid_offset`. Also where each record begins and ends.
+fn run_file(grid_offset: usize, lens: &[usize]) -> (Vec<u8>, Vec<Reported>) {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    let records = lens.iter().map(|&len| {
+        let data = vec![b'x'; len];
+        let begin = Wire::Ieee.append(&mut file, grid_offset, &data);
+        Reported::Record(begin, file.len() as u64, data)
+    });
+    let records = records.collect();
+    (file, records)
+}

@@ -1,0 +1,153 @@
+//! Logs with a number, in a file that may contain an older log.
+
+use super::*;
+
+/// A RocksDB log with a number, in a file that once contained an older log without numbers.
+#[test]
+fn an_older_log_of_another_form_is_not_returned() {
+    let (_folder, path) = folder();
+    let mut older = Vec::new();
+    while older.len() < 2 * BLOCK_LEN {
+        Wire::Plain.append(&mut older, 0, &[b'o'; 100]);
+    }
+    let mut file = Wire::Recyclable(5).full(b"new");
+    let own_len = file.len();
+    file.extend(&older[own_len..]);
+    fs::write(&path, &file).unwrap();
+
+    let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(5);
+    let options = FollowOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_retry(0, Duration::ZERO)
+        .with_format(dialect);
+    let mut reported = Vec::new();
+    let not_yet = drain(&mut Follower::open_with(&path, options).unwrap(), &mut reported);
+    assert_eq!(records(&reported), [b"new"]);
+    assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Stale));
+
+    // The rest of the new log shows that the old one is being overwritten.
+    let mut log = file[..own_len].to_vec();
+    Wire::Recyclable(5).append(&mut log, 0, &[b'n'; 2 * BLOCK_LEN]);
+    let mut follower = Follower::open_with(&path, FollowOptions::default().with_format(dialect)).unwrap();
+    fs::write(&path, &log).unwrap();
+    let mut reported = Vec::new();
+    drain(&mut follower, &mut reported);
+    assert_eq!(records(&reported), [b"new".to_vec(), vec![b'n'; 2 * BLOCK_LEN]]);
+}
+
+/// One flipped bit in a fragment that carries this log's number is damage, although an older log
+/// follows it and no fragment of this one does. Two of them may be a write that is under way.
+#[test]
+fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage() {
+    let (_folder, path) = folder();
+    let own = Wire::Recyclable(6);
+    let older = Wire::Recyclable(5).full(&[b'o'; 1_000]);
+    let (first, last) = (own.full(b"first"), own.full(b"last"));
+    let (begin, end) = (first.len(), first.len() + last.len());
+    let file = [&first[..], &last, &older[end..]].concat();
+    let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
+    let options = skipping().with_retry(0, Duration::ZERO).with_format(format);
+    for (flips, is_damage) in [(1, true), (3, false)] {
+        for at in begin + 7..end {
+            let mut damaged = file.clone();
+            damaged[at] ^= flips << (at % 7);
+            fs::write(&path, &damaged).unwrap();
+            let mut reported = Vec::new();
+            let not_yet = drain(&mut Follower::open_with(&path, options.clone()).unwrap(), &mut reported);
+            assert_eq!(records(&reported[..1]), [b"first"]);
+            assert_eq!(reported.len() > 1, is_damage, "{at}: {reported:?}");
+            let waits = (not_yet.offset, not_yet.reason) == (begin as u64, WaitReason::Stale);
+            assert_eq!(waits, !is_damage, "{at}: {not_yet:?}");
+        }
+    }
+}
+
+/// The log's number comes from two consecutive fragments after the damage: it is greater than that
+/// of the next block, which an older log left. Before that block is written, only the damage is
+/// reported.
+#[test]
+fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
+    let mut older = Vec::new();
+    for _ in 0..2 {
+        Wire::Recyclable(3).append(&mut older, 0, &[b'o'; BLOCK_LEN - 11]);
+    }
+    Wire::Recyclable(3).append(&mut older, 0, b"older");
+    let mut file = Wire::Plain.full(&[b'd'; 300]);
+    file[0] ^= 1;
+    file.extend(Wire::Recyclable(6).part(3, &[b'm'; 80]));
+    file.extend(Wire::Plain.full(b"after damage in its block"));
+    file.extend(&older[file.len()..]);
+
+    for dialect in [Dialect::PEBBLE, Dialect::ROCKSDB, Dialect::RECYCLABLE] {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_dialect(dialect);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        let (mut reported, mut written) = (Vec::new(), 0);
+        for end in [BLOCK_LEN + 10_000, 2 * BLOCK_LEN + 3, file.len()] {
+            growing.write(written, &file[written..end]);
+            written = end;
+            drain(&mut follower, &mut reported);
+        }
+        let spans: Vec<_> = reported
+            .iter()
+            .map(|reported| match reported {
+                Reported::Record(begin, end, _) => panic!("{dialect:?}: a record at [{begin}, {end})"),
+                Reported::Skipped(region) => (region.begin, region.end),
+            })
+            .collect();
+        assert_eq!(spans, [(0, BLOCK_LEN as u64)], "{dialect:?}");
+        assert_eq!(follower.format().log_number, Some(6));
+    }
+}
+
+/// After garbage or a lost write in a log with a number, the rest of an older log in the following
+/// blocks is not returned, but the records of this log after them are.
+#[test]
+fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
+    let own = Wire::Recyclable(6);
+    let filler = |wire: Wire, begin: usize| wire.full(&vec![b'o'; BLOCK_LEN - begin - wire.header_len()]);
+    let own_len = own.full(b"own").len();
+    // A block of garbage, one of an older log without numbers, and one in which the log continues.
+    let mut garbage = own.full(b"own");
+    garbage.resize(BLOCK_LEN, 0xff);
+    garbage.extend(filler(Wire::Plain, 0));
+    garbage.extend(own.full(b"later"));
+    // The same with a block of an older log of the same form.
+    let stale = [
+        own.full(b"own"),
+        filler(Wire::Recyclable(5), own_len),
+        own.full(b"later"),
+    ]
+    .concat();
+    // The first fragment's type shows no form, which is known only when the next block has been
+    // seen.
+    let mut unknown = own.fragment(41, b"of a type to come");
+    let begin = unknown.len() as u64;
+    unknown.extend(Wire::Plain.full(b"own"));
+    unknown.resize(BLOCK_LEN, 0xff);
+    unknown.extend(own.full(b"of another form"));
+
+    let later = |file: &[u8]| (file.len() - own.full(b"later").len()) as u64;
+    let cases = [
+        (&garbage, vec![(0, "own"), (later(&garbage), "later")]),
+        (&stale, vec![(0, "own"), (later(&stale), "later")]),
+        (&unknown, vec![(begin, "own")]),
+    ];
+    for (index, (file, expected)) in cases.into_iter().enumerate() {
+        let options = skipping().with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
+        let reported = followed_in_steps(file, 1_000, options);
+        let found: Vec<_> = reported
+            .iter()
+            .filter_map(|reported| match reported {
+                Reported::Record(begin, _, data) if data.len() < 100 => Some((*begin, str::from_utf8(data).unwrap())),
+                Reported::Record(begin, ..) => Some((*begin, "an older log's")),
+                Reported::Skipped(_) => None,
+            })
+            .collect();
+        assert_eq!(found, expected, "{index}");
+    }
+}

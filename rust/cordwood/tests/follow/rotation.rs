@@ -1,0 +1,109 @@
+//! A file that is cut, renamed or replaced.
+
+use super::*;
+
+#[test]
+fn truncation_is_reported_and_stays() {
+    let (_folder, path) = folder();
+    fs::write(&path, small_log().file).unwrap();
+    let mut follower = follow(&path);
+    drain(&mut follower, &mut Vec::new());
+    let offset = follower.offset();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(3).unwrap();
+    for _ in 0..2 {
+        let poll = follower.poll().unwrap();
+        assert!(
+            matches!(poll, Poll::Truncated { offset: at, file_len: 3, .. } if at == offset),
+            "{poll:?}"
+        );
+        file.set_len(1 << 20).unwrap();
+    }
+    // A saved offset that is beyond the end of the file.
+    file.set_len(3).unwrap();
+    let mut resumed = Follower::open_with(&path, FollowOptions::default().with_start(10)).unwrap();
+    let poll = resumed.poll().unwrap();
+    let is_truncated = matches!(
+        poll,
+        Poll::Truncated {
+            offset: 10,
+            file_len: 3,
+            ..
+        }
+    );
+    assert!(is_truncated, "{poll:?}");
+}
+
+#[test]
+fn rotation_is_reported_when_the_old_file_has_been_read() {
+    let (folder, path) = folder();
+    let log = Log::new(vec![b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
+    fs::write(&path, &log.file[..10]).unwrap();
+    let mut follower = follow(&path);
+    let mut reported = Vec::new();
+    drain(&mut follower, &mut reported);
+
+    let old = folder.path().join("old.log");
+    fs::rename(&path, &old).unwrap();
+    let poll = follower.poll().unwrap();
+    let is_rotated = matches!(
+        poll,
+        Poll::Rotated {
+            offset: 10,
+            file_len: 10,
+            ..
+        }
+    );
+    assert!(is_rotated, "{poll:?}");
+    fs::write(&path, b"another file").unwrap();
+    fs::write(&old, &log.file[..25]).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"two"));
+    let poll = follower.poll().unwrap();
+    let is_rotated = matches!(
+        poll,
+        Poll::Rotated {
+            offset: 20,
+            file_len: 25,
+            ..
+        }
+    );
+    assert!(is_rotated, "{poll:?}");
+    fs::remove_file(&path).unwrap();
+    fs::write(&old, &log.file).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"three"));
+    assert!(matches!(follower.poll(), Ok(Poll::Rotated { .. })));
+}
+
+/// No more is written to a file that has been renamed, so there is no wait for records that a
+/// reader returns.
+#[test]
+fn a_rotation_decides_open_questions() {
+    // Its first fragment is damaged, and it ends before the third block does.
+    let (mut closed, mut expected) = (Vec::new(), Vec::new());
+    for _ in 0..90 {
+        let begin = Wire::Recyclable(5).append(&mut closed, 0, &[b'x'; 1_000]);
+        if begin >= BLOCK_LEN as u64 {
+            expected.push(Reported::Record(begin, closed.len() as u64, vec![b'x'; 1_000]));
+        }
+    }
+    closed[20] ^= 1;
+    let (folder, path) = folder();
+    fs::write(&path, &closed).unwrap();
+    let mut follower = Follower::open_with(&path, skipping()).unwrap();
+    let mut reported = Vec::new();
+    drain(&mut follower, &mut reported);
+    fs::rename(&path, folder.path().join("old.log")).unwrap();
+    let last = loop {
+        match follower.poll().unwrap() {
+            Poll::Record(record) => {
+                reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
+            }
+            Poll::Skipped(region) => push_skipped(&mut reported, region),
+            Poll::NotYet(_) => {}
+            last => break last,
+        }
+    };
+    assert!(matches!(last, Poll::Rotated { .. }));
+    reported.retain(|reported| matches!(reported, Reported::Record(..)));
+    assert_eq!(reported, expected);
+}
