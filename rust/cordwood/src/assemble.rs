@@ -290,7 +290,6 @@ impl Assembler {
         payload_len: usize,
     ) -> Result<(), TryReserveError> {
         let pending_len = match (kind, self.state) {
-            (Kind::Full, _) => return Ok(()),
             (Kind::First, _) if self.leaves && !is_container => return Ok(()),
             // The joined record has been returned.
             (Kind::First, _) => 0,
@@ -498,5 +497,51 @@ mod tests {
                 is_joined: false
             }
         );
+    }
+
+    #[test]
+    fn a_too_large_record_without_a_rest_is_one_region() {
+        for interruption in [Interruption::NewRecord, Interruption::Damage, Interruption::EndOfFile] {
+            let mut assembler = Assembler::new(3);
+            assert!(matches!(
+                push(&mut assembler, Kind::First, 0, b"abcd"),
+                Pushed::Skipped(_)
+            ));
+            assert_eq!(assembler.abandon(interruption), None);
+        }
+    }
+
+    /// There is room for each payload that is joined before it is: joining allocates no memory.
+    #[test]
+    fn room_is_reserved_for_payloads_that_are_joined_and_for_no_others() {
+        let reserved = |leaves, kind, is_container, len| {
+            let mut assembler = Assembler::new(1_000);
+            assembler.set_leaves(leaves);
+            assembler.reserve(kind, is_container, len).unwrap();
+            assembler.joined.capacity()
+        };
+        for leaves in [false, true] {
+            assert_eq!(reserved(leaves, Kind::Full, false, 500), 0);
+            assert_eq!(reserved(leaves, Kind::Last, false, 500), 0, "no record is pending");
+            assert_eq!(reserved(leaves, Kind::First, false, 1_001), 0, "it is too large");
+            assert!(reserved(leaves, Kind::First, true, 500) >= 500);
+        }
+        assert_eq!(reserved(true, Kind::First, false, 500), 0);
+        assert!(reserved(false, Kind::First, false, 1_000) >= 1_000);
+
+        let mut assembler = Assembler::new(1_000);
+        push(&mut assembler, Kind::First, 0, &[7; 300]);
+        assembler.reserve(Kind::Last, false, 600).unwrap();
+        assert!(assembler.joined.capacity() >= 900);
+        let capacity = assembler.joined.capacity();
+        push(&mut assembler, Kind::Last, 307, &[7; 600]);
+        assembler.reserve(Kind::First, false, 600).unwrap();
+        assert_eq!(assembler.joined.capacity(), capacity, "the memory is used again");
+
+        let mut assembler = Assembler::new(1_000);
+        assembler.set_leaves(true);
+        push(&mut assembler, Kind::First, 0, &[7; 300]);
+        assembler.join([[7; 300].as_slice()].into_iter(), 200).unwrap();
+        assert!((500..1_000).contains(&assembler.joined.capacity()));
     }
 }

@@ -273,6 +273,16 @@ fn text_and_gzip_are_not_cut_in_any_dialect() {
     }
 }
 
+/// Less than a header may be a torn record. Five printable bytes and more are rather a text.
+#[test]
+fn a_short_text_is_not_cut() {
+    for (text, is_cut) in [("note", true), ("notes", false), ("notes\n", false)] {
+        let (double, log) = open(text.as_bytes(), options().with_on_torn_tail(OnTornTail::Truncate));
+        assert_eq!(log.is_ok(), is_cut, "{text}");
+        assert_eq!(double.bytes().is_empty(), is_cut, "{text}");
+    }
+}
+
 /// The error names the file's format, not only the damage, even if the file is longer than the
 /// bytes that detection reads, or a dialect is named.
 #[test]

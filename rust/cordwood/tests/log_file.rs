@@ -260,7 +260,7 @@ fn check_each_piece(
         assert_eq!(write_error(append(&log, &long)), (Some(ENOSPC), 0, true));
         log.append(b"two")?;
         log.append(&long)?;
-        log.extend([&long[..], b"three", &long])?;
+        assert_eq!(log.extend([&long[..], b"three", &long])?, 3);
         log.flush()?;
 
         let mut expected = before.to_vec();
@@ -870,6 +870,19 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
         20,
         "what was appended was written when it was dropped"
     );
+    Ok(())
+}
+
+#[test]
+fn a_torn_tail_is_cut_off_the_file() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("some.log");
+    std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo\xba\xea\xec\x44\x03\x00\x01b")?;
+    let log = LogFile::append_to(&path, buffered().with_on_torn_tail(OnTornTail::Truncate))?;
+    assert_eq!(std::fs::read(&path)?.len(), 10);
+    assert_eq!(log.append(b"bar")?, 10);
+    log.close()?;
+    assert_eq!(records(&std::fs::read(&path)?), [b"foo", b"bar"]);
     Ok(())
 }
 

@@ -467,6 +467,20 @@ fn seeking_into_a_container_after_damage_in_the_same_block_returns_the_rest() {
 }
 
 #[test]
+fn seeking_to_damage_reports_it() {
+    let unknown = Wire::Plain.fragment(0x34, b"unknown");
+    let container = full(&container(0, 1, &body(&[b"a"])));
+    let file = [&mark(1, 0)[..], &container, &unknown].concat();
+    let damage = 17 + container.len() as u64;
+    let mut reader = Reader::from_slice(&file, options().with_on_corruption(OnCorruption::Skip));
+    reader.seek(damage).unwrap();
+    let Ok(Some(Event::Skipped(region))) = reader.next_event() else {
+        panic!("the damage is not reported");
+    };
+    assert_eq!((region.begin, region.end), (damage, file.len() as u64));
+}
+
+#[test]
 fn a_follower_returns_a_container_once_it_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.log");

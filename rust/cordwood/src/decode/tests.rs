@@ -1,6 +1,7 @@
 //! Different ways to the same result agree: with and without runs, with and without the data.
 
 use super::{DataAt, Decoder, OnCorruption, ReadOptions, Step, Window};
+use crate::damage::Reason;
 use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::encode::Encoder;
 
@@ -51,6 +52,35 @@ fn runs_find_the_same_as_single_steps() {
         steps(&damaged, true, &skip)
             .iter()
             .any(|step| matches!(step, Step::Skipped(_)))
+    );
+}
+
+#[test]
+fn a_part_of_a_file_header_is_not_judged_before_its_rest_is_there() {
+    let header = b":W&B\xe1\xbe\x00";
+    let mut decoder = Decoder::new(&ReadOptions::default().with_dialect(Dialect::WANDB)).unwrap();
+    for len in 0..header.len() {
+        let window = Window {
+            offset: 0,
+            bytes: &header[..len],
+            is_last: false,
+        };
+        assert_eq!(decoder.step(window), Step::NeedMore, "{len}");
+    }
+}
+
+/// LevelDB reports a record that zeros interrupt, if they are long enough to be a header.
+#[test]
+fn a_record_before_seven_zeros_is_one_that_leveldb_reports() {
+    let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
+    let skip = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+    let Step::Skipped(region) = steps(file, true, &skip)[0] else {
+        panic!("the beginning of a record is no region");
+    };
+    assert_eq!((region.begin, region.end), (0, 7));
+    assert_eq!(
+        (region.reason, region.leveldb_len),
+        (Reason::InterruptedRecord, Some(0))
     );
 }
 
