@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 BATCH_COUNT = 1 << 16
 BATCH_LEN = 4 << 20
 
+# Reads ahead while the columns of a batch are made, and another batch is written.
+_THREADS = 2
+
 
 class Read(NamedTuple):
     """The results of reading a log."""
@@ -154,7 +157,7 @@ class LogRows:
     def _sources(self) -> Iterator[cordwood.RecordBatch | list[cordwood.Record]]:
         """The records, many at a time; with a limit, no more of them than are needed."""
         if not self.selection.has_limit:
-            yield from self.reader.record_batches(target_len=BATCH_LEN)
+            yield from self.reader.record_batches(target_len=BATCH_LEN, threads=_THREADS)
             return
         records = self.reader.records()
         if self._earlier:

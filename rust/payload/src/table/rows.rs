@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::names::Names;
-use super::tree::{Item, Refused, Rules, Value, has_twice, make_room, parse};
+use super::tree::{Item, Refused, Rules, Value, has_twice, new_item, parse};
 use super::view::View;
 use crate::{Entity, EntityValue, OtherField, PathElement, PathId, WandbRecord};
 
@@ -42,13 +42,17 @@ impl Rows {
                 _ => Decoded::none(true),
             },
             Rows::Json => {
-                let value = str::from_utf8(record)
-                    .ok()
-                    .and_then(|text| parse(text, Rules::Document).ok());
+                let mut value = Value::Null;
+                let text = str::from_utf8(record).ok();
+                if text
+                    .and_then(|text| parse(text, Rules::Document, &mut value).ok())
+                    .is_none()
+                {
+                    return Decoded::none(true);
+                }
                 let items = match value {
-                    Some(Value::Object(items)) => items,
-                    Some(value) => vec![("__value__".into(), value)],
-                    None => return Decoded::none(true),
+                    Value::Object(items) => items,
+                    value => vec![("__value__".into(), value)],
                 };
                 Decoded::whole(take(&Row(Cells::Items(&items))))
             }
@@ -107,12 +111,12 @@ fn history(record: &[u8]) -> Option<Option<(Vec<Item<'_>>, bool)>> {
             &[name] => name.into(),
             names => names.join(".").into(),
         };
-        match parse(item.value_json, Rules::Run) {
-            Ok(value) => {
-                make_room(&mut found).ok()?;
-                found.push((name, value));
+        match parse(item.value_json, Rules::Run, new_item(&mut found, name).ok()?) {
+            Ok(()) => {}
+            Err(Refused::Text) => {
+                has_fault = true;
+                found.pop();
             }
-            Err(Refused::Text) => has_fault = true,
             Err(Refused::Names) => return None,
         }
     }

@@ -61,19 +61,22 @@ pub(super) enum Refused {
     Names,
 }
 
-/// The value of JSON text. `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes them. A
-/// lone surrogate is its escape, six characters.
-pub(super) fn parse(text: &str, rules: Rules) -> Result<Value<'_>, Refused> {
+/// Sets `value` to that of JSON text. `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes
+/// them. A lone surrogate is its escape, six characters.
+///
+/// Values are made in their place: moving one right after it was made takes longer than reading a
+/// number, because the processor waits until all parts of the value are in memory.
+pub(super) fn parse<'v>(text: &'v str, rules: Rules, value: &mut Value<'v>) -> Result<(), Refused> {
     let mut parser = Parser {
         text,
         at: 0,
         rules,
         surrogates: Vec::new(),
     };
-    let value = parser.value(LEVELS_MAX)?;
+    parser.value(LEVELS_MAX, value)?;
     parser.space();
     if parser.at == text.len() {
-        Ok(value)
+        Ok(())
     } else {
         Err(Refused::Text)
     }
@@ -106,43 +109,54 @@ impl<'v> Parser<'v> {
         is_next
     }
 
-    fn word(&mut self, word: &str, value: Value<'v>) -> Result<Value<'v>, Refused> {
+    fn word(&mut self, word: &str) -> Result<(), Refused> {
         if !self.text[self.at..].starts_with(word) {
             return Err(Refused::Text);
         }
         self.at += word.len();
-        Ok(value)
+        Ok(())
     }
 
-    fn value(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
+    fn value(&mut self, level_count: usize, value: &mut Value<'v>) -> Result<(), Refused> {
         self.space();
-        match self.peek().ok_or(Refused::Text)? {
-            b'"' => Ok(Value::Text(self.string()?)),
-            b'{' => self.object(level_count.checked_sub(1).ok_or(Refused::Text)?),
-            b'[' => self.array(level_count.checked_sub(1).ok_or(Refused::Text)?),
-            b'n' => self.word("null", Value::Null),
-            b't' => self.word("true", Value::Bool(true)),
-            b'f' => self.word("false", Value::Bool(false)),
-            b'N' => self.word("NaN", Value::Float(f64::NAN)),
-            b'I' => self.word("Infinity", Value::Float(f64::INFINITY)),
-            b'-' if self.text[self.at..].starts_with("-I") => self.word("-Infinity", Value::Float(f64::NEG_INFINITY)),
-            _ => self.number(),
-        }
+        let (word, named) = match self.peek().ok_or(Refused::Text)? {
+            b'"' => {
+                *value = Value::Text(self.string()?);
+                return Ok(());
+            }
+            b'{' => {
+                *value = Value::Object(self.object(level_count.checked_sub(1).ok_or(Refused::Text)?)?);
+                return Ok(());
+            }
+            b'[' => {
+                *value = Value::Array(self.array(level_count.checked_sub(1).ok_or(Refused::Text)?)?);
+                return Ok(());
+            }
+            b'n' => ("null", Value::Null),
+            b't' => ("true", Value::Bool(true)),
+            b'f' => ("false", Value::Bool(false)),
+            b'N' => ("NaN", Value::Float(f64::NAN)),
+            b'I' => ("Infinity", Value::Float(f64::INFINITY)),
+            b'-' if self.text[self.at..].starts_with("-I") => ("-Infinity", Value::Float(f64::NEG_INFINITY)),
+            _ => return self.number(value),
+        };
+        *value = named;
+        self.word(word)
     }
 
-    fn array(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
+    fn array(&mut self, level_count: usize) -> Result<Vec<Value<'v>>, Refused> {
         self.at += 1;
         let mut values = Vec::new();
         if self.take(b']') {
-            return Ok(Value::Array(values));
+            return Ok(values);
         }
         loop {
-            let value = self.value(level_count)?;
             // The length comes from the record.
             values.try_reserve(1).map_err(|_| Refused::Text)?;
-            values.push(value);
+            values.push(Value::Null);
+            self.value(level_count, values.last_mut().ok_or(Refused::Text)?)?;
             if self.take(b']') {
-                return Ok(Value::Array(values));
+                return Ok(values);
             }
             if !self.take(b',') {
                 return Err(Refused::Text);
@@ -150,13 +164,13 @@ impl<'v> Parser<'v> {
         }
     }
 
-    fn object(&mut self, level_count: usize) -> Result<Value<'v>, Refused> {
+    fn object(&mut self, level_count: usize) -> Result<Vec<Item<'v>>, Refused> {
         self.at += 1;
         let mut items: Vec<Item<'v>> = Vec::new();
         // The names with lone surrogates, by their index, and where those are.
         let mut surrogates = HashMap::new();
         if self.take(b'}') {
-            return Ok(Value::Object(items));
+            return Ok(items);
         }
         loop {
             self.space();
@@ -170,9 +184,7 @@ impl<'v> Parser<'v> {
             if !self.take(b':') {
                 return Err(Refused::Text);
             }
-            let value = self.value(level_count)?;
-            make_room(&mut items)?;
-            items.push((name, value));
+            self.value(level_count, new_item(&mut items, name)?)?;
             if self.take(b'}') {
                 break;
             }
@@ -181,9 +193,9 @@ impl<'v> Parser<'v> {
             }
         }
         match self.rules {
-            _ if !has_twice(&items)? => Ok(Value::Object(items)),
+            _ if !has_twice(&items)? => Ok(items),
             Rules::Document => Err(Refused::Text),
-            Rules::Run => Ok(Value::Object(with_last(items, &surrogates)?)),
+            Rules::Run => with_last(items, &surrogates),
         }
     }
 
@@ -195,7 +207,7 @@ impl<'v> Parser<'v> {
         self.at - begin
     }
 
-    fn number(&mut self) -> Result<Value<'v>, Refused> {
+    fn number(&mut self, value: &mut Value<'v>) -> Result<(), Refused> {
         let begin = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let is_zero = self.peek() == Some(b'0');
@@ -220,20 +232,21 @@ impl<'v> Parser<'v> {
             }
         }
         let text = &self.text[begin..self.at];
-        if !is_int {
-            let value: f64 = text.parse().map_err(|_| Refused::Text)?;
-            return if value.is_finite() || self.rules == Rules::Run {
-                Ok(Value::Float(value))
-            } else {
-                Err(Refused::Text)
-            };
-        }
-        match text.parse() {
-            Ok(value) => Ok(Value::Int(value)),
-            Err(_) if digit_count <= DIGITS_MAX => Ok(Value::Huge(text.into())),
-            Err(_) if self.rules == Rules::Run => Ok(Value::Text(text.into())),
-            Err(_) => Err(Refused::Text),
-        }
+        *value = if is_int {
+            match text.parse() {
+                Ok(number) => Value::Int(number),
+                Err(_) if digit_count <= DIGITS_MAX => Value::Huge(text.into()),
+                Err(_) if self.rules == Rules::Run => Value::Text(text.into()),
+                Err(_) => return Err(Refused::Text),
+            }
+        } else {
+            let number: f64 = text.parse().map_err(|_| Refused::Text)?;
+            if number.is_infinite() && self.rules == Rules::Document {
+                return Err(Refused::Text);
+            }
+            Value::Float(number)
+        };
+        Ok(())
     }
 
     fn string(&mut self) -> Result<Cow<'v, str>, Refused> {
@@ -337,11 +350,14 @@ fn plain_len(text: &[u8]) -> Option<usize> {
     text[begin..].iter().position(is_end).map(|len| begin + len)
 }
 
-/// Makes room for one more item. Most objects have a few items: growing by one at a time would copy
-/// them several times.
-pub(super) fn make_room(items: &mut Vec<Item<'_>>) -> Result<(), Refused> {
+/// Appends an item without a value, and returns the place for its value.
+#[inline(always)]
+pub(super) fn new_item<'i, 'v>(items: &'i mut Vec<Item<'v>>, name: Cow<'v, str>) -> Result<&'i mut Value<'v>, Refused> {
+    // Most objects have a few items: growing by one at a time would copy them several times.
     let count = if items.capacity() == 0 { 8 } else { 1 };
-    items.try_reserve(count).map_err(|_| Refused::Text)
+    items.try_reserve(count).map_err(|_| Refused::Text)?;
+    items.push((name, Value::Null));
+    items.last_mut().map(|(_, value)| value).ok_or(Refused::Text)
 }
 
 /// Whether two items have one name.
