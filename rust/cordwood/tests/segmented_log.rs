@@ -389,6 +389,19 @@ fn try_append_waits_for_no_write() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn try_append_begins_no_segment() -> Result<(), Error> {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    fill(&log, 0..12);
+    assert_eq!(log.try_append(&number(12))?, Some(120));
+    assert_eq!(log.try_append(&[7; 100])?, None);
+    assert_eq!(begins(&folder), [0, 100]);
+    assert_eq!(log.append(&[7; 100])?, 130);
+    assert_eq!(begins(&folder), [0, 100, 130]);
+    Ok(())
+}
+
 /// Eight threads append and sync, while segments are begun and pruned: every record once, and those
 /// of each thread in their order.
 #[test]
