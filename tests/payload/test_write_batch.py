@@ -5,6 +5,7 @@ import pickle
 import random
 import shutil
 import sys
+import tracemalloc
 
 import plyvel
 import pytest
@@ -534,6 +535,19 @@ def test_more_gaps_than_are_kept_are_counted(monkeypatch):
     assert (len(found.gaps), found.gap_count, found.missing_count) == (3, 9, 9)
     # A gap that is not kept may be filled.
     assert not write_batch.sequence_numbers(batch_of(number, 1) for number in [*range(1, 20, 2), 18]).has_shared
+
+
+@pytest.mark.parametrize("numbers", [range(1, 401, 2), range(399, 0, -2)])
+def test_batches_between_gaps_are_not_kept(numbers):
+    put = Operation(OperationKind.PUT, key=b"k", value=bytes(10_000))
+    tracemalloc.start()
+    try:
+        found = write_batch.sequence_numbers(WriteBatch.build(number, [put]) for number in numbers)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.gap_count == 199
+    assert peak < 500_000
 
 
 def test_a_log_of_leveldb_without_two_of_its_records_lacks_their_numbers(tmp_path):

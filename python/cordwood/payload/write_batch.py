@@ -349,13 +349,16 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
             continue
         low = bisect_left(spans, begin, key=lambda span: span.end)
         high = bisect_right(spans, end, key=lambda span: span.begin)
-        last = batch
+        last: WriteBatch | bytes | None = batch
         if joined := spans[low:high]:
             has_shared |= any(min(end, span.end) > max(begin, span.begin) for span in joined) and not unlisted_count
             begin = min(begin, joined[0].begin)
             if end <= joined[-1].end:
                 end, last = joined[-1][1:]
         spans[low:high] = [_Span(begin, end, last)]
+        # Together, the batches of a log may not fit in memory.
+        for place in range(max(low - 1, 0), min(low + 1, len(spans) - 1)):
+            spans[place] = spans[place]._replace(last=_last_key(spans[place].last))
         if len(spans) > GAPS_MAX + 1:
             before, after = spans[-2:]
             unlisted_count += 1
@@ -373,15 +376,17 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """Numbers without a gap, and the batch that has the last of them."""
+    """Numbers without a gap, and the key of the last of them; for the last span, the batch that has that key."""
 
     begin: int
     end: int
-    last: WriteBatch
+    last: WriteBatch | bytes | None
 
 
-def _last_key(batch: WriteBatch) -> bytes | None:
-    keys = [operation.key for operation in batch if operation.sequence is not None]
+def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
+    if not isinstance(last, WriteBatch):
+        return last
+    keys = [operation.key for operation in last if operation.sequence is not None]
     return keys[-1]
 
 
