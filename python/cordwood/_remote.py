@@ -12,7 +12,7 @@ import importlib
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
@@ -99,11 +99,9 @@ def source_of(source: object) -> RangeReadable | None:
         return None
     if hasattr(source, "read_range"):
         return cast("RangeReadable", source)
-    match source:
-        case (store, str(path)) if isinstance(source, tuple) and hasattr(store, "get_range"):
-            return _InStore(store, path)
-        case _:
-            return _of_fsspec(source)
+    pair = list(cast("Any", source)) if isinstance(source, tuple) else []
+    is_in_store = len(pair) == 2 and hasattr(pair[0], "get_range") and isinstance(pair[1], str)
+    return _InStore(*pair) if is_in_store else _of_fsspec(source)
 
 
 def file_of(source: object, start: int, end: int | None) -> RangeFile | None:
@@ -401,7 +399,7 @@ class RangeFile:
 
 
 @contextlib.contextmanager
-def _os_errors_of(name: str | None) -> Iterator[None]:
+def _os_errors_of(name: str | None) -> Generator[None]:
     """Raises the error of a source as an `OSError` that names it, of the same class if it is one.
 
     An `OSError` whose class is not Python's own is raised as it is: such a class may take other arguments.

@@ -18,7 +18,7 @@ from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.drawing import picture_of
-from cordwood._map.svg import FRAGMENTS_MAX, document
+from cordwood._map.svg import FRAGMENTS_MAX, Drawing, document
 from cordwood._native import Reader, verify
 from cordwood._remote import own_path
 from cordwood._summary import format_of, summary_of
@@ -94,7 +94,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     for index, log in enumerate(logs[:DETAILED_MAX]):
         log_format = format_of(log.report)
         try:
-            drawings = []
+            drawings: list[Drawing] = []
             for _, path in files_of(log.path)[:DETAILED_MAX]:
                 picture = picture_of(partial(str, path), log_format._asdict(), basename(path), fragments_max)
                 drawings.append(picture.drawing)

@@ -45,8 +45,8 @@ def write_each(
     copy: Copy,
     *,
     wrote: Callable[[str, cordwood.Report], str],
-    fields: Callable[[cordwood.Report], dict[str, Any]] = lambda _: {},
-    notes: Callable[[str, str, cordwood.Report], Iterable[str]] = lambda *_: (),
+    fields: Callable[[cordwood.Report], dict[str, Any]] | None = None,
+    notes: Callable[[str, str, cordwood.Report], Iterable[str]] | None = None,
 ) -> Status:
     """Writes a new log of each source, which gets its name once it is complete, and prints a report and the totals.
 
@@ -93,11 +93,12 @@ def write_each(
         tally.add_sums(report)
         if not (report.ok and options.quiet):
             sha256 = sha256_of(name, report.file_len) if options.json else None
-            more = _fields_of(destination) | fields(report) if options.json else {}
+            more = _fields_of(destination) if options.json else {}
+            more |= fields(report) if options.json and fields else {}
             print_report(name, report, summary_of(report), options, sha256=sha256, **more)
             if not options.json:
                 print(f"  wrote {escaped(destination)}: {wrote(destination, report)}")
-        for note in notes(name, destination, report):
+        for note in notes(name, destination, report) if notes else ():
             complain(note)
         return Status.CLEAN if report.ok else Status.DAMAGE
 
