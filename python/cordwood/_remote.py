@@ -99,7 +99,7 @@ def source_of(source: object) -> RangeReadable | None:
         return None
     if hasattr(source, "read_range"):
         return cast("RangeReadable", source)
-    pair = list(cast("Any", source)) if isinstance(source, tuple) else []
+    pair = list(cast("Any", source)) if isinstance(cast("Any", source), tuple) else []
     is_in_store = len(pair) == 2 and hasattr(pair[0], "get_range") and isinstance(pair[1], str)
     return _InStore(*pair) if is_in_store else _of_fsspec(source)
 
