@@ -550,6 +550,18 @@ def test_batches_between_gaps_are_not_kept(numbers):
     assert peak < 500_000
 
 
+def test_the_operations_before_a_gap_are_decoded_one_at_a_time():
+    records = [judge.write_batch(number, [(judge.DELETE, b"kk")] * 50_000) for number in (1, 50_002)]
+    tracemalloc.start()
+    try:
+        found = write_batch.sequence_numbers(map(WriteBatch, records))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.gaps == ((50_001, 50_002, b"kk"),)
+    assert peak < 500_000
+
+
 def test_a_log_of_leveldb_without_two_of_its_records_lacks_their_numbers(tmp_path):
     database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True)
     for number in range(100):

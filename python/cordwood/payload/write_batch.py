@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import partial
@@ -386,8 +387,9 @@ class _Span(NamedTuple):
 def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
     if not isinstance(last, WriteBatch):
         return last
-    keys = [operation.key for operation in last if operation.sequence is not None]
-    return keys[-1]
+    # One operation at a time, as in `operations_of`.
+    keys = (operation.key for operation in last if operation.sequence is not None)
+    return deque(keys, maxlen=1)[0]
 
 
 def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:
