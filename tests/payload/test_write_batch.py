@@ -16,7 +16,7 @@ from real_files import LATE_TIMESTAMPS, LOGS, PEBBLE
 from rocksdict import Options, Rdict
 
 import cordwood
-from cordwood.payload import Operation, OperationKind, PayloadError, WriteBatch, write_batch
+from cordwood.payload import Operation, OperationKind, PayloadError, VersionEdit, WriteBatch, write_batch
 
 
 def records_of(path):
@@ -481,6 +481,29 @@ def test_blocks_in_the_wrong_order_join_records_that_only_the_payload_shows(tmp_
         for record in joined:
             with pytest.raises(PayloadError):
                 list(WriteBatch(record))
+
+
+class Unequal(bytes):
+    """Bytes that compare unlike others, as those of some libraries do."""
+
+    __hash__ = bytes.__hash__
+
+    def __eq__(self, other):
+        return False
+
+    def __len__(self):
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("of_record", "record"),
+    [(WriteBatch, judge.write_batch(1, [(judge.DELETE, b"k")])), (VersionEdit, b"\x02\x04")],
+)
+def test_a_record_of_a_subclass_of_bytes_is_taken_as_its_bytes(of_record, record):
+    taken = of_record(Unequal(record))
+    assert taken == of_record(record)
+    assert taken
+    assert type(bytes(taken)) is bytes
 
 
 # Missing sequence numbers -------------------------------------------------------------------------

@@ -152,9 +152,10 @@ fn core<'a>(record: &'a Bound<'_, PyBytes>, engine: Engine) -> PyResult<payload:
     payload::WriteBatch::new(record.as_bytes(), engine).map_err(|error| payload_error(record.py(), error))
 }
 
-/// The record itself if it is `bytes`, which never change; else a copy.
+/// The record itself if it is `bytes`, which never change; else a copy. A subclass may compare
+/// unlike its bytes.
 pub(crate) fn kept<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    match record.cast::<PyBytes>() {
+    match record.cast_exact::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
         Err(_) => try_bytes(record.py(), &bytes_of("record", record)?),
     }
