@@ -69,8 +69,9 @@ def write_each(
 
     def write(file: Input) -> Status:
         name, destination = file.name, places[file.name]
-        # No folder is created for a file that is not a log.
-        _check_log(name, options)
+        # No folder is created for a file that is not a log. One that can be read only once is not looked at in advance.
+        if not (options.dialect or is_stream(name)):
+            cordwood.detect(name)
         place = os.path.realpath(destination)
         if place in written:
             raise SourceFailure(
@@ -102,8 +103,17 @@ def write_each(
             complain(note)
         return Status.CLEAN if report.ok else Status.DAMAGE
 
+    def try_to_write(file: Input) -> Status:
+        try:
+            return write(file)
+        except cordwood.DialectError as error:
+            if "new_dialect" in options:
+                # --dialect names that of the new log.
+                error.hint = None
+            raise
+
     with new_folders() as make_folder:
-        for_each_source(options, write, files=files, tally=tally)
+        for_each_source(options, try_to_write, files=files, tally=tally)
         return tally.print_totals()
 
 
@@ -112,24 +122,6 @@ def _fields_of(destination: str) -> dict[str, object]:
     length = len_on_disk(destination)
     sha256 = sha256_of(destination, length)
     return {"destination": destination, "destination_len": length, "destination_sha256": sha256}
-
-
-def _check_log(name: str, options: argparse.Namespace) -> None:
-    """Checks that a source is not a file of another format, if that can be seen without reading all of it.
-
-    Raises:
-        DialectError: It is.
-    """
-    # A source that can be read only once is not checked in advance.
-    if options.dialect or is_stream(name):
-        return
-    try:
-        cordwood.detect(name)
-    except cordwood.DialectError as error:
-        if "new_dialect" in options:
-            # --dialect names that of the new log.
-            error.hint = None
-        raise
 
 
 def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
