@@ -31,10 +31,6 @@ class Results(Mapping[str | Split, T], Generic[T]):
     `verify`, to a `Report`. Files that could not be read, and files in folders that are not logs, are not among its
     keys.
 
-    Attributes:
-        errors: The exception for each file that could not be read.
-        others: The format of each file in a folder that is not a log, such as `"SQLite"` or `"text"`.
-
     >>> import os
     >>> os.mkdir("folder")
     >>> with cordwood.open("folder/1.log", "w") as writer:
@@ -55,8 +51,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
         others: Mapping[str | Split, str],
     ) -> None:
         self._results = results
-        self.errors: Mapping[str | Split, Exception] = errors
-        self.others: Mapping[str | Split, str] = others
+        self._errors = errors
+        self._others = others
 
     def __getitem__(self, name: str | Split) -> T:
         """The result for the log of this name."""
@@ -69,6 +65,16 @@ class Results(Mapping[str | Split, T], Generic[T]):
     def __len__(self) -> int:
         """The number of logs."""
         return len(self._results)
+
+    @property
+    def errors(self) -> Mapping[str | Split, Exception]:
+        """The exception for each file that could not be read."""
+        return self._errors
+
+    @property
+    def others(self) -> Mapping[str | Split, str]:
+        """The format of each file in a folder that is not a log, such as `"SQLite"` or `"text"`."""
+        return self._others
 
     @property
     def ok(self) -> bool:
