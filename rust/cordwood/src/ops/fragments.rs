@@ -98,7 +98,7 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] if the file cannot be opened, or is a folder, a pipe or a device. [`ErrorKind::Unsupported`] if
+/// [`ErrorKind::Io`] if the file cannot be opened, or is a pipe or a device. [`ErrorKind::Unsupported`] if
 /// logs in the given dialect cannot have the number, or the compression, that was given.
 #[cfg(feature = "fs")]
 pub fn fragments_file(
