@@ -5,6 +5,9 @@ import sys
 
 from published import PACKAGE, ROOT
 
+WORKSPACES = ["", "benches/compare/", "benches/durable/", "rust/fuzz/"]
+"""The folders with a lock file."""
+
 
 def problems(tag: str | None) -> list[str]:
     version, repository = PACKAGE["version"], PACKAGE["repository"]
@@ -15,8 +18,10 @@ def problems(tag: str | None) -> list[str]:
         found.append(f"the tag is {tag}, but the version in Cargo.toml is {version}")
     if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", text_of("CHANGELOG.md"), re.MULTILINE):
         found.append(f"CHANGELOG.md has no section `## {version} (YYYY-MM-DD)`")
-    if f'name = "cordwood-log"\nversion = "{version}"\n' not in text_of("Cargo.lock"):
-        found.append(f"Cargo.lock has another version than {version}: run `cargo update --workspace`")
+    for folder in WORKSPACES:
+        if f'name = "cordwood-log"\nversion = "{version}"\n' not in text_of(f"{folder}Cargo.lock"):
+            update = f"cargo update --workspace --manifest-path {folder}Cargo.toml"
+            found.append(f"{folder}Cargo.lock has another version than {version}: run `{update}`")
     if re.search(r"\bnot released yet\b", text_of("README.md")):
         found.append("README.md says that cordwood is not released yet, and not how to install it")
     if "@OWNER" in text_of(".github/CODEOWNERS"):
