@@ -10,6 +10,7 @@ import pytest
 
 import cordwood
 from cordwood._evidence import reading
+from cordwood._inputs.files import sha256_of
 
 
 @pytest.fixture
@@ -271,6 +272,15 @@ def test_evidence_of_a_log_in_segments_is_that_of_one_log(orders):
     for name in names[:2]:  # As if they were pruned while the evidence is collected.
         (folder / name).unlink()
     assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
+
+
+def test_a_sha256_ends_where_the_log_ended_though_files_were_added(orders):
+    folder, _ = orders
+    end = cordwood.verify(folder).file_len
+    whole = b"".join((folder / name).read_bytes() for name in names_in(folder))
+    with cordwood.open(folder, "a", segment_len=300) as writer:
+        writer.extend(b"a new order %d" % number for number in range(50))
+    assert sha256_of(str(folder), end) == hashlib.sha256(whole).hexdigest()
 
 
 def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):

@@ -59,8 +59,11 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] = lam
     `None` if it is not on the disk, has become shorter, or was pruned meanwhile. After each read, `progress` is called
     with 0.
     """
-    files = files_of(log)
-    if end is None or log == "-" or not os.path.isfile(files[0][1]):
+    if end is None or log == "-":
+        return None
+    # A writer may have begun further files.
+    files = [(begin, path) for begin, path in files_of(log) if begin <= end]
+    if not (files and os.path.isfile(files[0][1])):
         return None
     import hashlib
 
