@@ -152,7 +152,6 @@ class _Parser(argparse.ArgumentParser):
         if not self.is_verb:
             return options, unknown
         if hasattr(options, "sources"):
-            # `map` is a verb here.
             if not any(_is_option(word) for word in unknown):
                 # To argparse, the names of sources end at the first option that follows one of them.
                 destination = getattr(options, "destination", None)
@@ -160,6 +159,7 @@ class _Parser(argparse.ArgumentParser):
                 if destination is not None:
                     options.destination = options.sources.pop()
                 unknown = []
+            # In this package, `map` is the module of a verb, not the function of Python.
             options.sources = [_path_before_url(name) for name in options.sources]
         for name in ("source", "destination"):
             if (value := getattr(options, name, None)) is not None:
