@@ -265,8 +265,9 @@ class _Decode(_Read):
     def process(self, element: Any, tracker: Any = _TRACKER) -> Iterator[Any]:
         places = tracker.current_restriction()
         for place in range(places.start, places.stop):
-            if tracker.try_claim(place):
-                yield from self._decoded(element, place * element.place_len)
+            if not tracker.try_claim(place):
+                return
+            yield from self._decoded(element, place * element.place_len)
 
     def _decoded(self, element: _Log, start: int) -> Iterator[Any]:
         pa: Any = import_module("pyarrow")

@@ -160,10 +160,10 @@ def write_batches(
 
 def is_write_batch(record: bytes, dialect: str | None) -> bool:
     """Whether a record can be a write batch."""
-    from cordwood.payload.write_batch import WriteBatch
+    from cordwood._native import operation_count
 
-    # Its operations are decoded when they are counted.
-    return len(WriteBatch(record, engine="pebble" if dialect == "pebble" else "rocksdb")) >= 0
+    # The operations are decoded when they are counted.
+    return operation_count(record, "pebble" if dialect == "pebble" else "rocksdb") >= 0
 
 
 def batch_values(log: Log) -> ValueOf:
@@ -249,9 +249,9 @@ _ADDS_FAMILY = b"\xc9\x01"
 
 def is_version_edit(record: bytes, _: str | None) -> bool:
     """Whether a record can be a version edit."""
-    from cordwood.payload.version_edit import VersionEdit
+    from cordwood._native import checked_version_edit
 
-    VersionEdit(record)
+    checked_version_edit(record)
     return True
 
 
