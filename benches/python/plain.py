@@ -48,14 +48,13 @@ def write(path: Path, records: Iterable[bytes], *, flush: bool = False) -> None:
     with path.open("wb") as file:
         offset = 0
         for record in records:
-            taken = 0
+            taken, is_first = 0, True
             while True:
                 left = BLOCK_LEN - offset
                 if left < 7:
                     file.write(bytes(left))
                     offset, left = 0, BLOCK_LEN
                 data = record[taken : taken + left - 7]
-                is_first = taken == 0
                 taken += len(data)
                 is_last = taken == len(record)
                 kind = (1 if is_last else 2) if is_first else (4 if is_last else 3)
@@ -64,5 +63,6 @@ def write(path: Path, records: Iterable[bytes], *, flush: bool = False) -> None:
                 offset = (offset + 7 + len(data)) % BLOCK_LEN
                 if is_last:
                     break
+                is_first = False
             if flush:
                 file.flush()
