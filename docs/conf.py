@@ -111,7 +111,7 @@ def replace(name: str, pattern: str, by: str) -> None:
 
 
 replace("_native.pyi", r"^from cordwood[\w.]* import (\([^)]*\)|.*)\n", "")
-replace("__init__.py", r"(?<=many import Results), (.*)$", r"\nfrom cordwood._native import \1")
+replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwood._native import \1")
 
 autoapi_type = "python"
 autoapi_dirs = [str(SOURCES)]
