@@ -59,10 +59,7 @@ fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file() {
     for file in [header_only, whole_block, all_but_one_byte] {
         let (_folder, path) = folder();
         fs::write(&path, &file).unwrap();
-        let follow_options = FollowOptions::default()
-            .with_dialect(Dialect::WANDB_OLD)
-            .with_on_corruption(OnCorruption::Skip)
-            .with_retry(0, Duration::ZERO);
+        let follow_options = skipping().with_dialect(Dialect::WANDB_OLD);
         let mut reported = Vec::new();
         drain(&mut Follower::open_with(&path, follow_options).unwrap(), &mut reported);
         assert_eq!(reported, read_with(&file, options.clone()));

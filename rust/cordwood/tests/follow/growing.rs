@@ -225,10 +225,7 @@ fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete() {
     .concat();
     for written in start..=whole.len() {
         let (_folder, path) = folder();
-        let options = FollowOptions::default()
-            .with_start(start as u64)
-            .with_on_corruption(OnCorruption::Skip)
-            .with_retry(0, Duration::ZERO);
+        let options = skipping().with_start(start as u64);
         std::fs::write(&path, &whole[..written]).unwrap();
         let mut follower = Follower::open_with(&path, options).unwrap();
         let mut reported = Vec::new();

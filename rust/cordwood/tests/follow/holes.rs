@@ -30,6 +30,16 @@ fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record() {
     assert!(matches!(&reported[4], Reported::Record(_, _, data) if data == b"behind"));
 }
 
+/// A file of this length that has one record and then zeros, and its follower, which waits there.
+fn at_a_hole(path: &Path, len: u64) -> (Growing, Follower, Vec<Reported>) {
+    let mut growing = Growing::new(path, len);
+    growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
+    let mut follower = Follower::open_with(path, skipping()).unwrap();
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+    (growing, follower, reported)
+}
+
 /// A crash left a hole of several blocks, and the writer continued in the block after them, or in
 /// one after a damaged block. Its writes there may be only partly visible when it is first polled.
 #[test]
@@ -37,12 +47,7 @@ fn each_block_after_a_hole_is_looked_at_again() {
     for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
         let (folder, path) = folder();
         let begin = later_block * BLOCK_LEN;
-        let mut growing = Growing::new(&path, preallocated.max(begin as u64));
-        growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
-        let mut follower = Follower::open_with(&path, skipping()).unwrap();
-        let mut reported = Vec::new();
-        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
-
+        let (mut growing, mut follower, mut reported) = at_a_hole(&path, preallocated.max(begin as u64));
         let mut after = Vec::new();
         Encoder::new(begin as u64).encode(b"after the hole", &mut after);
         growing.write(begin, &after[..8]);
@@ -62,11 +67,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation() {
     for is_written_between_reports in [false, true] {
         let (folder, path) = folder();
         let begin = 2_000 * BLOCK_LEN;
-        let mut growing = Growing::new(&path, begin as u64 + BLOCK_LEN as u64);
-        growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
-        let mut follower = Follower::open_with(&path, skipping()).unwrap();
-        let mut reported = Vec::new();
-        assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+        let (mut growing, mut follower, _) = at_a_hole(&path, (begin + BLOCK_LEN) as u64);
         let mut after = Vec::new();
         Encoder::new(begin as u64).encode(b"after the hole", &mut after);
         fs::rename(&path, folder.path().join("old.log")).unwrap();

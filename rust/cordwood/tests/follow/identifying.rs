@@ -80,9 +80,7 @@ fn metadata_before_the_first_record_is_not_waited_at() {
         let file = [&metadata[..], &Wire::Recyclable(4).full(payload)].concat();
         fs::write(&path, b"").unwrap();
         // A build without zstd skips the compressed record.
-        let options = FollowOptions::default()
-            .with_retry(0, Duration::ZERO)
-            .with_on_corruption(OnCorruption::Skip);
+        let options = skipping();
         let mut follower = Follower::open_with(&path, options).unwrap();
         for len in 1..file.len() {
             fs::write(&path, &file[..len]).unwrap();
@@ -128,9 +126,7 @@ fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
         file[..20].fill(0xff);
         for (step, preallocated) in [(700, 0), (BLOCK_LEN, 0), (40_000, 0), (3_000, 2 * file.len())] {
             let (_folder, path) = folder();
-            let mut options = FollowOptions::default()
-                .with_retry(0, Duration::ZERO)
-                .with_on_corruption(OnCorruption::Skip);
+            let mut options = skipping();
             options.dialect = dialect;
             let mut growing = Growing::new(&path, preallocated as u64);
             let mut follower = Follower::open_with(&path, options).unwrap();
@@ -157,7 +153,7 @@ fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
 }
 
 /// The first fragment is one of an unknown type in LevelDB, which costs only itself, and damage in the
-/// log's own dialect, which costs the block. The damage is one error, its rest is no second one.
+/// log's own dialect, which costs the block. The damage is one error, not two.
 #[test]
 fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader() {
     let wire = Wire::Synced(5, 9);
@@ -228,9 +224,7 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
         }
         for dialect in [None, Some(Dialect::ROCKSDB)] {
             let (_folder, path) = folder();
-            let mut options = FollowOptions::default()
-                .with_retry(0, Duration::ZERO)
-                .with_on_corruption(OnCorruption::Skip);
+            let mut options = skipping();
             options.dialect = dialect;
             let mut growing = Growing::new(&path, 0);
             let mut follower = Follower::open_with(&path, options).unwrap();
@@ -262,10 +256,7 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
     file.extend(Wire::Plain.full(b"after"));
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
         let (_folder, path) = folder();
-        let options = FollowOptions::default()
-            .with_retry(0, Duration::ZERO)
-            .with_on_corruption(OnCorruption::Skip)
-            .with_dialect(dialect);
+        let options = skipping().with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
         let mut reported = Vec::new();
@@ -299,9 +290,7 @@ fn after_metadata_the_first_block_is_waited_for() {
         for preallocated in [0, 2 * file.len()] {
             let (_folder, path) = folder();
             let mut growing = Growing::new(&path, preallocated as u64);
-            let options = FollowOptions::default()
-                .with_retry(0, Duration::ZERO)
-                .with_on_corruption(OnCorruption::Skip);
+            let options = skipping();
             let mut follower = Follower::open_with(&path, options).unwrap();
             let (mut reported, mut written) = (Vec::new(), 0);
             for end in [24_000, 32_000, BLOCK_LEN + 4_000, 3 * BLOCK_LEN, file.len()] {

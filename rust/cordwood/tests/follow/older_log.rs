@@ -16,10 +16,7 @@ fn an_older_log_of_another_form_is_not_returned() {
     fs::write(&path, &file).unwrap();
 
     let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(5);
-    let options = FollowOptions::default()
-        .with_on_corruption(OnCorruption::Skip)
-        .with_retry(0, Duration::ZERO)
-        .with_format(dialect);
+    let options = skipping().with_format(dialect);
     let mut reported = Vec::new();
     let not_yet = drain(&mut Follower::open_with(&path, options).unwrap(), &mut reported);
     assert_eq!(records(&reported), [b"new"]);
@@ -80,10 +77,7 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
 
     for dialect in [Dialect::PEBBLE, Dialect::ROCKSDB, Dialect::RECYCLABLE] {
         let (_folder, path) = folder();
-        let options = FollowOptions::default()
-            .with_retry(0, Duration::ZERO)
-            .with_on_corruption(OnCorruption::Skip)
-            .with_dialect(dialect);
+        let options = skipping().with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
         let (mut reported, mut written) = (Vec::new(), 0);

@@ -43,11 +43,8 @@ impl Rows {
             },
             Rows::Json => {
                 let mut value = Value::Null;
-                let text = str::from_utf8(record).ok();
-                if text
-                    .and_then(|text| parse(text, Rules::Document, &mut value).ok())
-                    .is_none()
-                {
+                let is_json = str::from_utf8(record).is_ok_and(|text| parse(text, Rules::Document, &mut value).is_ok());
+                if !is_json {
                     return Decoded::none(true);
                 }
                 let items = match value {
