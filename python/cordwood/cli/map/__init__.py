@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import cordwood
@@ -28,6 +27,7 @@ from cordwood.cli.map import terminal
 
 if TYPE_CHECKING:
     from cordwood._map.drawing import Picture
+    from cordwood._map.svg import Drawing
 
 EXAMPLES = """\
   cordwood map 000003.log
@@ -54,18 +54,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Draws each source."""
+    if options.overwrite and options.svg is None:
+        raise ValueError("--overwrite goes with --svg")
     files = inputs_of(options.sources)
     if options.svg is not None:
         check_new_file(options.svg, "picture", files, overwrite=options.overwrite)
-    elif options.overwrite:
-        raise ValueError("--overwrite goes with --svg")
     log = _options.log_options(options)
     is_one = is_one_file(options.sources)
     is_first = True
-    pictures: list[Picture] = []
+    drawings: list[Drawing] = []
+    fragment_count = 0
 
     def draw(file: Input) -> Status:
-        nonlocal is_first
+        nonlocal is_first, fragment_count
         title = display_name(file.name)
         with reopenable(file.name) as source:
             if options.svg is None:
@@ -73,8 +74,9 @@ def run(options: argparse.Namespace) -> Status:
                 cells = cells_of(source.open(), log, columns, terminal.ROW_COUNT_MAX)
                 _print(cells, title, columns, is_first=is_first)
             else:
-                picture = _picture(source, log, os.path.basename(title) if is_one else title, pictures)
-                pictures.append(picture)
+                picture = _picture(source, log, os.path.basename(title) if is_one else title, fragment_count)
+                drawings.append(picture.drawing)
+                fragment_count += picture.fragment_count
                 cells = picture.cells
                 damage = [damage_summary(cells)] if cells.is_damaged else []
                 for text in damage + _notes(cells):
@@ -84,21 +86,20 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     status = for_each_source(options, draw, files=files).status
-    if options.svg is not None and pictures:
+    if drawings:
         from cordwood._map.svg import document
 
         with new_file(options.svg, files, overwrite=options.overwrite) as output:
-            svg = document([picture.drawing for picture in pictures])
-            output.write(svg.encode("utf-8", "backslashreplace"))
+            output.write(document(drawings).encode("utf-8", "backslashreplace"))
     return status
 
 
-def _picture(source: Reopenable, log: dict[str, Any], title: str, before: Sequence[Picture]) -> Picture:
-    """The picture of a log in a document that has those of others before it."""
+def _picture(source: Reopenable, log: dict[str, Any], title: str, drawn_count: int) -> Picture:
+    """The picture of a log in a document that has pictures of this many fragments before it."""
     from cordwood._map.drawing import picture_of
     from cordwood._map.svg import FRAGMENTS_MAX
 
-    return picture_of(source.open, log, title, FRAGMENTS_MAX - sum(picture.fragment_count for picture in before))
+    return picture_of(source.open, log, title, FRAGMENTS_MAX - drawn_count)
 
 
 def _print(cells: Cells, title: str, columns: int, *, is_first: bool) -> None:
