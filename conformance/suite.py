@@ -295,7 +295,7 @@ class Runner:
             found = None
         if not isinstance(found, dict):
             self.stop()
-            return {"error": f"the answer is no JSON object: {line[:80].rstrip()!r}"}
+            return {"error": f"the answer is not a JSON object: {line[:80].rstrip()!r}"}
         return found
 
     def stop(self) -> None:

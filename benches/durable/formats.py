@@ -159,7 +159,7 @@ FORMATS: dict[str, tuple[Callable[[Path], None], Read]] = {
 
 
 def outcome(read: Read, path: Path, expected: list[str]) -> str:
-    """What the reader does with a damaged file, which should have these records."""
+    """The outcome of reading a damaged file that was written with these records."""
     try:
         found, is_reported = read(path), False
     except UnreadableError as error:

@@ -1110,7 +1110,7 @@ def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, i
     Raises:
         PayloadError: The record is shorter than the header of a batch.
         TypeError: `record` is not bytes-like.
-        ValueError: There is no such engine.
+        ValueError: The engine is unknown.
     """
 
 def build_write_batch(sequence: int, operations: Iterable[Operation], engine: str, /) -> bytes:
@@ -1127,7 +1127,7 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
     Raises:
         PayloadError: The engine does not know one of the operations, or a part is too large.
         TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has another.
-        ValueError: There is no such engine, or no such kind of operation.
+        ValueError: The engine or a kind of operation is unknown.
         OverflowError: A number is negative or has too many bits.
     """
 

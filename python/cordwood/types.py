@@ -865,7 +865,7 @@ class Problem(NamedTuple):
 _NOTES = frozenset(
     (ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.LOG_ABSENT, ProblemKind.TABLE_NEWER)
 )
-"""The kinds that are no faults."""
+"""The kinds that are not faults."""
 
 
 class Database(NamedTuple):

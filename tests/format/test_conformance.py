@@ -87,7 +87,7 @@ def test_an_answer_that_is_no_json_object_is_a_difference(line, tmp_path):
     task = next(suite.tasks_of(CASES[0], tmp_path))
     differences = suite.differences(task, runner.answer(task.request))
     runner.stop()
-    assert differences == [f"error: the answer is no JSON object: {line!r}"]
+    assert differences == [f"error: the answer is not a JSON object: {line!r}"]
 
 
 def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):

@@ -185,7 +185,7 @@ def evidence(
         The evidence. A file that cannot be read is in its `failed`.
 
     Raises:
-        TypeError: A source is no path.
+        TypeError: A source is not a path.
         ValueError: An option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:

@@ -2,7 +2,7 @@
 
 * `input` describes one of them,
 * `files` lists them, and decides which names are those of one file,
-* `kind` decides which files are no logs, and names their formats,
+* `kind` decides which files are not logs, and names their formats,
 * `exports` compares a folder with the lists of files that a Datastore or Firestore export has,
 * `each` reads several files at a time,
 * `many` makes functions for one log take many,

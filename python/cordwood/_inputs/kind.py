@@ -1,4 +1,4 @@
-"""Which files are no logs, going by their content."""
+"""Which files are not logs, by their content."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def _family_names(path: str) -> dict[int | None, bytes]:
 
 
 def _read_families(manifest: str, *_state: int) -> dict[int | None, bytes]:
-    """The names of the column families that a MANIFEST in this state adds; none if it is no log."""
+    """The names of the column families that a MANIFEST in this state adds; none if it is not a log."""
     try:
         return dict(_families_of(cordwood.Reader(manifest, on_corruption="salvage")))
     except cordwood.DialectError:

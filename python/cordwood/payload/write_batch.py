@@ -167,7 +167,7 @@ class WriteBatch:
     Raises:
         PayloadError: The record is shorter than the header of a batch.
         TypeError: `record` is not bytes-like.
-        ValueError: There is no such engine.
+        ValueError: The engine is unknown.
 
     >>> from cordwood.payload import Operation, OperationKind, WriteBatch
     >>> put = Operation(OperationKind.PUT, key=b"k", value=b"v")
@@ -205,7 +205,7 @@ class WriteBatch:
             PayloadError: The engine does not know one of the operations, or a part is too large.
             TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
                 has, or has another one.
-            ValueError: There is no such engine, or no such kind of operation.
+            ValueError: The engine or a kind of operation is unknown.
             OverflowError: A number is negative or has too many bits.
 
         >>> from cordwood.payload import Operation, OperationKind, WriteBatch
@@ -405,7 +405,7 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
     Raises:
         PayloadError: The record is not a write batch.
         TypeError: `record` is not bytes-like.
-        ValueError: There is no such engine.
+        ValueError: The engine is unknown.
 
     >>> from cordwood.payload import write_batch
     >>> write_batch.to_dict(bytes.fromhex("0700000000000000 01000000 01036b6579 02fffe"))

@@ -167,7 +167,7 @@ pub enum ErrorKind {
         /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
-    /// A folder is no log in [`segments`](crate::segments): it contains a file, which the path names,
+    /// A folder is not a log in [`segments`](crate::segments): it contains a file, which the path names,
     /// that is neither a segment nor `LOCK`.
     NotASegment,
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
@@ -490,7 +490,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Unsupported { dialect, unsupported } => show_unsupported(*dialect, *unsupported, f),
             ErrorKind::NotASegment => write!(
                 f,
-                "this file is no segment of a log, and a folder with other files is no log in segments"
+                "this file is not a segment of a log, and a folder with other files is not a log in segments"
             ),
             ErrorKind::Forked => write!(f, "the log was opened by another process, of which this one is a fork"),
             ErrorKind::Locked => write!(

@@ -261,7 +261,7 @@ mod tests {
                 .map(|region| (region.begin, region.end, region.reason))
                 .collect()
         };
-        // The oldest segments were pruned, which is no break.
+        // The oldest segments were pruned, which is not a break.
         assert_eq!(found(&[segment(70, 30), segment(100, 5)]), []);
         let hole = [segment(0, 40), segment(70, 30), segment(100, 5)];
         assert_eq!(found(&hole), [(40, 70, Reason::MissingSegment)]);

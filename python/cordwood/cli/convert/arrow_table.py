@@ -70,7 +70,7 @@ class ArrowTable:
         """Opens the writer of the table, whose first batch, if any, is `first`."""
         schema = self._batches.schema
         if self._form == "parquet":
-            # The first batch decides for all; a batch of a few rows is no evidence.
+            # The first batch decides for all; a batch of a few rows says too little.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]

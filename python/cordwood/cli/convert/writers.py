@@ -115,7 +115,7 @@ class _Ndjson:
 
 
 class _Csv:
-    """Comma-separated values as PostgreSQL writes them: an empty field is no value, `""` is empty text.
+    """Comma-separated values as PostgreSQL writes them: an empty field means no value, `""` is empty text.
 
     (The module `csv` can write that only from Python 3.12 on.) The time that a row takes depends on the values in it,
     not on the number of columns.

@@ -24,7 +24,7 @@ use crate::values::error::{of_call, payload_error};
 /// Raises:
 ///     PayloadError: The record is shorter than the header of a batch.
 ///     TypeError: `record` is not bytes-like.
-///     ValueError: There is no such engine.
+///     ValueError: The engine is unknown.
 #[pyfunction]
 #[pyo3(signature = (record, engine, /))]
 pub(crate) fn write_batch_header<'py>(
@@ -50,7 +50,7 @@ pub(crate) fn write_batch_header<'py>(
 /// Raises:
 ///     PayloadError: The engine does not know one of the operations, or a part is too large.
 ///     TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has another.
-///     ValueError: There is no such engine, or no such kind of operation.
+///     ValueError: The engine or a kind of operation is unknown.
 ///     OverflowError: A number is negative or has too many bits.
 #[pyfunction]
 #[pyo3(signature = (sequence, operations, engine, /))]

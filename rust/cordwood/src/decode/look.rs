@@ -486,7 +486,7 @@ impl Decoder {
     }
 
     /// Why the log with this mark is not read: `bytes` begin with the mark, and `payload` is its payload.
-    /// A fragment after damage may be part of a payload, and is no evidence about the log.
+    /// A fragment after damage may be part of a payload, and says nothing about the log.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;
@@ -556,7 +556,7 @@ impl Decoder {
     }
 
     /// Whether `offset` is after damage in the same block. The bytes there may be part of a
-    /// payload, so they must not change how the rest of the log is read: they are no evidence of
+    /// payload, so they must not change how the rest of the log is read: they say nothing about
     /// the log's number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)

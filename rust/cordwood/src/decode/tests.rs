@@ -75,7 +75,7 @@ fn a_record_before_seven_zeros_is_one_that_leveldb_reports() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
     let skip = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
     let Step::Skipped(region) = steps(file, true, &skip)[0] else {
-        panic!("the beginning of a record is no region");
+        panic!("the beginning of the record was not reported");
     };
     assert_eq!((region.begin, region.end), (0, 7));
     assert_eq!(

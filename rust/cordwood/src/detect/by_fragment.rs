@@ -154,7 +154,7 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
 }
 
 /// Whether `head` may end within the first fragment of a log that is still being written. The
-/// contents of that fragment are no evidence about the log: a record may itself contain a log.
+/// contents of that fragment say nothing about the log: a record may itself contain a log.
 /// Zeros at the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     if of_file_header(head).is_some() {

@@ -528,7 +528,7 @@ impl Follower {
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Failed> {
         if !self.file.is_final() && self.position != next.origin {
-            // Its last bytes are no record: from now on they are read as by a reader.
+            // Its last bytes are not a record: from now on they are read as by a reader.
             self.file.set_final();
             if matches!(self.state, State::Identifying) {
                 self.identify(true)?;

@@ -67,7 +67,7 @@ impl DiskFolder {
                 synced => synced.map_err(failed)?,
             }
         }
-        // Before it is locked: in a folder that is no log in segments, no file is created.
+        // Before it is locked: in a folder that is not a log in segments, no file is created.
         segments::list(&absolute)?;
         let mut open = OpenOptions::new();
         let lock = DiskFile::open(

@@ -18,7 +18,7 @@ pub(super) struct Room {
 
 impl Room {
     /// The room after the least and the most bytes that the segment can have now. The mark of a
-    /// packed log is no record.
+    /// packed log is not a record.
     pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
         let is_packed = format.dialect.is_packed();
         let mark_len = if is_packed { Mark::FRAGMENT_LEN as u64 } else { 0 };
