@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     status = for_each_source(options, draw, files=files).status
-    if drawings:
+    if options.svg is not None and drawings:
         from cordwood._map.svg import document
 
         with new_file(options.svg, files, overwrite=options.overwrite) as output:
