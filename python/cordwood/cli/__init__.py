@@ -17,6 +17,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import cordwood
@@ -85,11 +86,13 @@ examples:
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
     """The parser of a command line that knows some of the verbs. Each costs an import."""
+    # Otherwise, argparse would look up the width with `shutil`, for each option that is added.
+    formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
         prog="cordwood",
         description="Read, check, rescue and write logs in the LevelDB log format.",
         epilog=EPILOG,
-        formatter_class=_Formatter,
+        formatter_class=formatter_class,
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action="version", version=f"cordwood {cordwood.__version__}")
@@ -104,7 +107,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
             help=description.partition("\n")[0],
             description=description,
             epilog=f"examples:\n{module.EXAMPLES}",
-            formatter_class=_Formatter,
+            formatter_class=formatter_class,
             allow_abbrev=False,
         )
         module.add_arguments(subparser)
@@ -122,10 +125,6 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         import textwrap
 
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
-
-    def __init__(self, prog: str) -> None:
-        # Otherwise, argparse would look up the width with `shutil`, for each option that is added.
-        super().__init__(prog, width=terminal_width() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap

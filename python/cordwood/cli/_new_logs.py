@@ -63,7 +63,7 @@ def write_each(
     places = destinations(options.sources, files, options.destination)
     if options.overwrite and len(files) > 1:
         _check_no_source(files, places.values())
-    tally = Tally(options.sources, as_json=options.json)
+    tally = Tally(options.sources, files, as_json=options.json)
     # The source of each new log, by the real path of the new one: two paths may lead to one file.
     written: dict[str, str] = {}
 
@@ -113,7 +113,7 @@ def write_each(
             raise
 
     with new_folders() as make_folder:
-        for_each_source(options, try_to_write, files=files, tally=tally)
+        for_each_source(options, try_to_write, tally=tally)
         return tally.print_totals()
 
 

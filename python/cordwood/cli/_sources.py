@@ -34,13 +34,13 @@ from cordwood.cli._terminal import print_folded, red
 T = TypeVar("T")
 
 
-def inputs_of(names: Iterable[str], *, reports_same: bool = True) -> list[Input]:
+def inputs_of(names: Iterable[str]) -> list[Input]:
     """The files that a command line names, as `expand` returns them; `-` is stdin.
 
     A file that is not read, because it is the same as one that is named before it, is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
-    return expand(inputs, same=_report_same if reports_same else None)
+    return expand(inputs, same=_report_same)
 
 
 def _report_same(name: str, first: str) -> None:
@@ -59,10 +59,9 @@ class Tally:
 
     Attributes:
         names: Files, patterns and folders.
-        files: Their files, once they are listed.
+        files: Their files.
         is_one_file: Whether the names are a single file.
-        as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`. `None` for a verb
-            that prints no totals, in which all other files are counted.
+        as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of those are damaged.
         only_other_count: How many of the damaged ones are so only because all of the file belongs to another log.
@@ -71,10 +70,11 @@ class Tally:
         other_kinds: Logs in folders that contain other records than requested, by kind.
     """
 
-    def __init__(self, names: Sequence[str], *, as_json: bool | None = None) -> None:
+    def __init__(self, names: Sequence[str], files: Sequence[Input] | None = None, *, as_json: bool = False) -> None:
+        """Nothing is counted yet. The files are looked for unless they are given."""
         self.names = names
-        self.files: list[Input] = []
-        self.is_one_file = False
+        self.files = inputs_of(names) if files is None else files
+        self.is_one_file = is_one_file(names)
         self.as_json = as_json
         self.log_count = self.damaged_count = self.only_other_count = self.failed_count = 0
         self.other_files: list[tuple[str, str]] = []
@@ -94,21 +94,13 @@ class Tally:
         """The results of `read` for the logs. Several threads read; a bar shows the progress."""
         return self.taken(self.results(options, read))
 
-    def results(
-        self, options: argparse.Namespace, read: Read[T], files: Iterable[Input] | None = None
-    ) -> Iterator[Result[T]]:
-        """Each file with the result of `read`, as `each` returns them. Files that are not given are looked for."""
+    def results(self, options: argparse.Namespace, read: Read[T]) -> Iterator[Result[T]]:
+        """Each file with the result of `read`, as `each` returns them."""
         shown = ProgressBar if sys.stderr.isatty() and not _messages.is_quiet else None
-        yield from each(self.list_files(files), read, options.threads, dialect=options.dialect, shown=shown)
-
-    def list_files(self, files: Iterable[Input] | None = None) -> list[Input]:
-        """The files, which are looked for unless they are given."""
-        self.files = list(inputs_of(self.names) if files is None else files)
-        self.is_one_file = is_one_file(self.names)
-        return self.files
+        return each(self.files, read, options.threads, dialect=options.dialect, shown=shown)
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
-        """The results of `each` for the logs, in their order. Those for other files are counted and reported."""
+        """The results of `each` for the logs, in their order. Failures are reported, and other files are counted."""
         for file, found in results:
             if isinstance(found, str):
                 self.other_files.append((file.name, found))
@@ -119,7 +111,9 @@ class Tally:
                     print_json({"source": source_name(file.name), "error": text})
             else:
                 yield file, found
-        self._report_rest()
+        if not (self.log_count or self.failed_count or self.other_kinds):
+            found_files = self.others_text() if self.other_files else "there are no files"
+            complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
         """Adds the numbers of a log to the sums. The sum of the lengths is unknown once that of a file is."""
@@ -133,18 +127,15 @@ class Tally:
         self.log_count += status in (Status.CLEAN, Status.DAMAGE)
         self.damaged_count += status == Status.DAMAGE
 
-    def _report_rest(self) -> None:
-        """Reports the logs that were left out, and, unless the totals say so, the files that are not logs."""
+    def report_rest(self) -> None:
+        """Reports the logs that were left out, and the files that are not logs: for verbs that print no totals."""
         for kind, (first, *more) in self.other_kinds.items():
             if more:
                 others = quantity(len(more), "more log")
                 complain(f"{display_name(first)} and {others} left out: the first record of each is {kind}")
             else:
                 complain(f"{display_name(first)}: left out: its first record is {kind}")
-        if not (self.log_count or self.failed_count or self.other_kinds):
-            found_files = self.others_text() if self.other_files else "there are no files"
-            complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
-        elif self.other_files and self.as_json is None:
+        if self.other_files and (self.log_count or self.failed_count or self.other_kinds):
             complain(self.others_text())
 
     def others_text(self) -> str:
@@ -200,7 +191,7 @@ def for_each_source(
     options: argparse.Namespace,
     work: Callable[[Input], Status],
     *,
-    files: Iterable[Input] | None = None,
+    files: Sequence[Input] | None = None,
     other_kind: Callable[[str], str | None] | None = None,
     tally: Tally | None = None,
 ) -> Tally:
@@ -216,8 +207,9 @@ def for_each_source(
             and reported. `None` if it is to be read.
         tally: Where to count, if the verb prints totals.
     """
-    tally = tally or Tally(options.sources)
-    files = tally.list_files(files)
+    has_totals = tally is not None
+    tally = tally or Tally(options.sources, files)
+    files = tally.files
     if other_kind:
         files = [file._replace(format=file.not_decoded) for file in files]
 
@@ -231,6 +223,8 @@ def for_each_source(
     for _, status in tally.taken(results):
         if status is not None:
             tally.count(status)
+    if not has_totals:
+        tally.report_rest()
     return tally
 
 

@@ -23,7 +23,7 @@ from cordwood._evidence.reading import evidence_of, rank, reads
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._new_files import check_new_file, new_file
-from cordwood.cli._sources import Tally, inputs_of
+from cordwood.cli._sources import Tally
 
 EXAMPLES = """\
   cordwood evidence 000003.log evidence.html
@@ -49,17 +49,16 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"{destination}: the last name is the DESTINATION, and ends in .html or .json")
     if "-" in options.sources:
         raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
-    files = inputs_of(options.sources)
-    check_new_file(destination, "page", files, overwrite=options.overwrite)
-    read = reads(**_options.log_options(options))
     tally = Tally(options.sources)
-    results = list(tally.results(options, read, files))
+    check_new_file(destination, "page", tally.files, overwrite=options.overwrite)
+    results = list(tally.results(options, reads(**_options.log_options(options))))
     for _, log in tally.taken(results):
         tally.count(Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN)
+    tally.report_rest()
     if tally.log_count:
         evidence = evidence_of(results, shlex.join(options.command))
         text = evidence.json if destination.endswith(".json") else evidence.html
-        with new_file(destination, files, overwrite=options.overwrite) as output:
+        with new_file(destination, tally.files, overwrite=options.overwrite) as output:
             output.write(text.encode())
         if not options.quiet:
             print(f"wrote {display_name(destination)}: {counts_text(evidence)}")

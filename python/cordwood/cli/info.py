@@ -76,7 +76,7 @@ def _describe(
     options: argparse.Namespace,
 ) -> Status:
     content = _content.Content()
-    tally = Tally([name], as_json=options.json)
+    tally = Tally([name], files, as_json=options.json)
     for file, report in tally.taken(content.taken(islice(results, len(files)))):
         if summary_of(report).has_no_dialect:
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
