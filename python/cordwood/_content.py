@@ -7,7 +7,7 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.files import expand, is_stream, len_on_disk
@@ -15,7 +15,7 @@ from cordwood._inputs.input import Input, is_of_export, may_be_of_exports
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of
 from cordwood.errors import CordwoodError
-from cordwood.types import Database, Export, Info, OutcomeKind, Report, Run
+from cordwood.types import Database, Export, Info, Report, Run
 
 FOLDERS = {
     "version-edit": ("logs of a database", {"version-edit", "write-batch"}),
@@ -44,20 +44,6 @@ def read(file: Input, threads: int, progress: Progress) -> Report:
     return verify(file.name, threads=threads, progress=progress)
 
 
-class _Log(NamedTuple):
-    """The findings in a log that are added up, with its report, which has lost its regions."""
-
-    path: str
-    report: Report
-    payload: str | None
-    """The kind of the records; `None` if there are none and the dialect does not say."""
-    is_manifest: bool
-    file_len: int
-    zeros_len: int
-    zeros_inside_len: int
-    run: Run | None
-
-
 class Content:
     """The logs of a source, together.
 
@@ -67,8 +53,18 @@ class Content:
 
     def __init__(self) -> None:
         self.failures: list[tuple[str, Exception]] = []
-        self._logs: list[_Log] = []
-        self._others: Counter[str] = Counter()
+        self._others = Counter[str]()
+        self._dialects = Counter[str]()
+        self._compressions = Counter[str]()
+        self._payloads = Counter[str]()
+        # The attributes of `Info` that are sums.
+        self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
+        self._record_counts: dict[str, int] = {}
+        self._runs: list[Run] = []
+        self._damaged: list[str] = []
+        self._damaged_manifests: list[str] = []
+        self._misnamed: list[tuple[str, int | None, int]] = []
+        # The last one.
         self._report: Report | None = None
 
     def taken(
@@ -81,8 +77,7 @@ class Content:
                 self._others[found] += 1
             elif isinstance(found, Report):
                 try:
-                    self._logs.append(_log(file.name, found))
-                    self._report = found
+                    self._add(file.name, found)
                 except (OSError, CordwoodError, MemoryError) as error:
                     # It was read again. A live database may have removed the log.
                     result = error
@@ -90,44 +85,67 @@ class Content:
                 self.failures.append((file.name, result))
             yield file, result
 
+    def _add(self, path: str, report: Report) -> None:
+        """Adds a log. It is read again, for its first record, and all of a run."""
+        from cordwood._tables.payloads import VERSION_EDIT
+
+        log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+        payload = _payload(path, report.dialect, log)
+        file_len = len_on_disk(path) if os.path.isdir(path) else report.file_len or 0
+        summary = summary_of(report)
+        if payload == "wandb":
+            state = "damaged" if not report.ok else "torn" if summary.is_torn else "ok"
+            first_time, last_time = _times_of(path, log)
+            self._runs.append(Run(path, report.record_count, first_time, last_time, state))
+        zeros = summary.zeros_at_end
+        zeros_len = zeros.length if zeros and not zeros.is_padding else 0
+        zeros_inside_len = sum(region.length for region in summary.zeros_inside)
+        self._sums.update({name: getattr(report, name) for name in _OF_REPORT})
+        self._sums.update(
+            log_count=1,
+            file_len=file_len,
+            torn_count=summary.is_torn,
+            zeros_count=zeros_len > 0,
+            zeros_len=zeros_len,
+            zeros_inside_len=zeros_inside_len,
+        )
+        self._dialects[str(report.dialect)] += 1
+        self._compressions[report.compression or "none"] += 1
+        self._payloads.update([payload] if payload else [])
+        self._record_counts[path] = report.record_count
+        if not report.ok:
+            self._damaged.append(path)
+            if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):
+                self._damaged_manifests.append(path)
+        if report.other_log_number is not None:
+            self._misnamed.append((path, report.log_number, report.other_log_number))
+        self._report = report
+
     def info(self, path: str, files: Sequence[Input]) -> Info:
         """The description of a source that stands for these files, once all of their results are taken."""
-        logs = self._logs
         databases, exports = self._databases(files), self._exports(files)
-        payloads = Counter(log.payload for log in logs if log.payload)
         is_one = len(files) == 1 and not files[0].is_in_folder
         what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"
         if is_one and self._report and self._report.outcome.zeros_offset == 0:
             what = "only zeros"
         if what == "a folder":
-            what = _folder(payloads, databases, exports) or what
-        sums = Counter[str]()
-        for log in logs:
-            sums.update({name: getattr(log.report, name) for name in _OF_REPORT})
-            sums.update({name: getattr(log, name) for name in ("file_len", "zeros_len", "zeros_inside_len")})
+            what = _folder(self._payloads, databases, exports) or what
         return Info(
             path=path,
             what=what,
-            log_count=len(logs),
-            log_count_by_dialect=dict(Counter(str(log.report.dialect) for log in logs)),
-            log_count_by_compression=dict(Counter(log.report.compression or "none" for log in logs)),
-            log_count_by_payload=dict(payloads),
-            **{name: sums[name] for name in (*_OF_REPORT, "file_len", "zeros_len", "zeros_inside_len")},
-            torn_count=sum(log.report.outcome.kind == OutcomeKind.TORN_TAIL for log in logs),
-            zeros_count=sum(log.zeros_len > 0 for log in logs),
-            runs=tuple(log.run for log in logs if log.run),
+            log_count_by_dialect=dict(self._dialects),
+            log_count_by_compression=dict(self._compressions),
+            log_count_by_payload=dict(self._payloads),
+            **self._sums,
+            runs=tuple(self._runs),
             databases=tuple(databases),
             exports=tuple(exports),
-            damaged_logs=tuple(log.path for log in logs if not log.report.ok),
-            damaged_manifests=tuple(log.path for log in logs if log.is_manifest and not log.report.ok),
-            misnamed_logs=tuple(
-                (log.path, log.report.log_number, log.report.other_log_number)
-                for log in logs
-                if log.report.other_log_number is not None
-            ),
+            damaged_logs=tuple(self._damaged),
+            damaged_manifests=tuple(self._damaged_manifests),
+            misnamed_logs=tuple(self._misnamed),
             other_file_count_by_format=dict(self._others),
             failures=tuple(self.failures),
-            report=self._report if len(logs) == 1 else None,
+            report=self._report if self._sums["log_count"] == 1 else None,
         )
 
     def _databases(self, files: Iterable[Input]) -> list[Database]:
@@ -142,40 +160,14 @@ class Content:
             return []
         from cordwood._inputs.exports import exports_of
 
-        exports, failures = exports_of(
-            files, {os.path.realpath(log.path): log.report.record_count for log in self._logs}
-        )
+        counts = {os.path.realpath(path): count for path, count in self._record_counts.items()}
+        exports, failures = exports_of(files, counts)
         self.failures += failures
         return exports
 
 
 _OF_REPORT = ("record_count", "salvaged_count", "payload_len", "damaged_len")
-
-
-def _log(path: str, report: Report) -> _Log:
-    """The findings in a log. It reads the log again, for its first record, and all of a run."""
-    from cordwood._tables.payloads import VERSION_EDIT
-
-    log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
-    payload = _payload(path, report.dialect, log)
-    run = None
-    if payload == "wandb":
-        is_torn = report.outcome.kind == OutcomeKind.TORN_TAIL
-        state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
-        first_time, last_time = _times_of(path, log)
-        run = Run(path, report.record_count, first_time, last_time, state)
-    summary = summary_of(report)
-    zeros = summary.zeros_at_end
-    return _Log(
-        path,
-        report._replace(skipped=(), repaired=()),
-        payload,
-        payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path),
-        len_on_disk(path) if os.path.isdir(path) else report.file_len or 0,
-        zeros.length if zeros and not zeros.is_padding else 0,
-        sum(region.length for region in summary.zeros_inside),
-        run,
-    )
+_OF_SUMMARY = ("log_count", "file_len", "torn_count", "zeros_count", "zeros_len", "zeros_inside_len")
 
 
 def _payload(path: str, dialect: str, log: dict[str, Any]) -> str | None:

@@ -424,6 +424,13 @@ def test_a_field(record, kind, value):
             VersionEdit(record[:length])
 
 
+def test_the_repr_names_the_first_eight_fields():
+    assert repr(VersionEdit(b"\x02\x04\x03\x05")) == "<cordwood.payload.VersionEdit: log_number, next_file_number>"
+    names = ", ".join(["log_number"] * 8)
+    assert repr(VersionEdit(b"\x02\x04" * 8)) == f"<cordwood.payload.VersionEdit: {names}>"
+    assert repr(VersionEdit(b"\x02\x04" * 9)) == f"<cordwood.payload.VersionEdit: {names}, ...>"
+
+
 def test_the_fault_is_named():
     with pytest.raises(PayloadError, match="tag 8 is unknown") as caught:
         VersionEdit(varint(2) + varint(0) + varint(8))

@@ -26,7 +26,7 @@ from cordwood._tables.decoders import write_batches
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.payload.write_batch import Operation, OperationKind
-from cordwood.types import LogFormat, Report, Severity
+from cordwood.types import LogFormat, Report, Severity, SkippedRegion
 
 DETAILED_MAX = 50
 """Regions, keys and pictures are kept for at most this many logs."""
@@ -136,18 +136,19 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     path = own_path(log.path)
     if path is None:
         return tuple(RegionEvidence(region, None) for region in skipped)
-    files = files_of(path)
-    found: list[RegionEvidence] = []
-    for region in skipped:
-        place = max((file for file in files if file[0] <= region.offset), default=None)
-        first_bytes = None
-        if place:  # It may have been pruned meanwhile.
-            begin, name = place
+    first_bytes: dict[int, bytes] = {}
+    left = sorted(skipped)
+    # From the last file of the log to the first: one that is pruned meanwhile is not among them.
+    for begin, name in reversed(files_of(path)):
+        here: list[SkippedRegion] = []
+        while left and left[-1].offset >= begin:
+            here.append(left.pop())
+        if here:
             with open(name, "rb") as file:
-                file.seek(region.offset - begin)
-                first_bytes = file.read(min(region.length, FIRST_LEN))
-        found.append(RegionEvidence(region, first_bytes))
-    return tuple(found)
+                for region in here:
+                    file.seek(region.offset - begin)
+                    first_bytes[region.offset] = file.read(min(region.length, FIRST_LEN))
+    return tuple(RegionEvidence(region, first_bytes.get(region.offset)) for region in skipped)
 
 
 def key_changes(path: str, log: LogFormat) -> KeyChanges | None:

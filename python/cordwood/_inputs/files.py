@@ -99,10 +99,10 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
     subfolders, in the order of their paths. A file that is named or matched as well as found in a folder counts as
     named. An `Input` among the names stands for itself.
 
-    `same` is called for each file that is named, rather than matched or found, and left out because it is the same file
-    as an earlier one with another name: with both names.
-
     A file of a log in segments is left out if the folder of that log is named too, or found.
+
+    `same` is called for each file that is named, rather than matched or found, and left out: with its name, and that of
+    the same file or of the log in segments.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -116,7 +116,14 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
             if same and file.name in own_names and file.name != files[place].name:
                 same(file.name, files[place].name)
             files[place] = files[place]._replace(is_in_folder=False, format=None)
-    return [file for file in files if _folder_of_segment(file.name) not in places]
+    kept: list[Input] = []
+    for file in files:
+        log = _folder_of_segment(file.name)
+        if log not in places:
+            kept.append(file)
+        elif same and file.name in own_names:
+            same(file.name, files[places[log]].name)
+    return kept
 
 
 def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,14 +38,16 @@ T = TypeVar("T")
 def inputs_of(names: Iterable[str]) -> list[Input]:
     """The files that a command line names, as `expand` returns them; `-` is stdin.
 
-    A file that is not read, because it is the same as one that is named before it, is reported.
+    A named file that is not read, because another name stands for it too, is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same)
 
 
 def _report_same(name: str, first: str) -> None:
-    complain(f"{display_name(name)}: the same file as {display_name(first)}")
+    is_segment = os.path.isdir(first) and not os.path.isdir(name)
+    relation = "read as a segment of" if is_segment else "the same file as"
+    complain(f"{display_name(name)}: {relation} {display_name(first)}")
 
 
 def _of_stdin() -> Input:

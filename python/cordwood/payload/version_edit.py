@@ -354,10 +354,10 @@ class VersionEdit:
         return VersionEdit, (self._record,)
 
     def __repr__(self) -> str:
-        kinds = (str(field.kind) for field in self)
-        shown = ", ".join(islice(kinds, _SHOWN_MAX))
-        count = sum(1 for _ in kinds)
-        return f"<cordwood.payload.VersionEdit: {shown}{f', and {count} more' if count else ''}>"
+        # A record can have millions of fields.
+        kinds = [str(field.kind) for field in islice(self, _SHOWN_MAX + 1)]
+        more = ", ..." if len(kinds) > _SHOWN_MAX else ""
+        return f"<cordwood.payload.VersionEdit: {', '.join(kinds[:_SHOWN_MAX])}{more}>"
 
 
 class LiveFile(NamedTuple):
