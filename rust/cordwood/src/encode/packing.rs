@@ -28,7 +28,10 @@ pub(super) struct Packing {
     filled: Filled,
     /// The bytes of the block in which it begins, from its beginning on.
     room: usize,
-    limits: Limits,
+    /// A record that [shares a container](Encoder::shares_container) belongs to the open one, and leaves it
+    /// open, if the lengths and the data with it, but without its own length, are shorter than this.
+    /// 0 if no container is open.
+    limit: usize,
     compressor: Compressor,
     /// The last container that was to be compressed: its codec, its count and its frame.
     compressed: Vec<u8>,
@@ -46,6 +49,12 @@ struct Filled {
 }
 
 impl Filled {
+    /// The lengths and the data in bytes, with the data of one more record.
+    #[inline(always)]
+    fn len_with(self, record: &[u8]) -> usize {
+        self.lens_len + self.data_len + record.len()
+    }
+
     /// Adds a record that [shares a container](Encoder::shares_container): its length is one or two
     /// bytes.
     #[inline(always)]
@@ -65,31 +74,6 @@ impl Filled {
     }
 }
 
-/// The first check of a record: within these limits, it belongs to the open container,
-/// and leaves it open.
-#[derive(Debug, Clone, Copy, Default)]
-struct Limits {
-    /// The record is shorter than this. 0 if no container is open.
-    record_len: usize,
-    /// The data is shorter than this.
-    data_len: usize,
-    /// The lengths without the new one, and the data, are not longer than this.
-    body_len: usize,
-    /// There are fewer records than this.
-    count: usize,
-}
-
-impl Limits {
-    #[inline(always)]
-    fn allow(self, filled: Filled, record_len: usize) -> bool {
-        let data_len = filled.data_len + record_len;
-        record_len < self.record_len
-            && data_len < self.data_len
-            && filled.lens_len + data_len <= self.body_len
-            && filled.count < self.count
-    }
-}
-
 impl Packing {
     /// An empty container, if logs of this format have containers.
     pub(super) fn of(format: &LogFormat) -> Option<Box<Packing>> {
@@ -99,7 +83,7 @@ impl Packing {
                 bytes: Vec::new(),
                 filled: Filled::default(),
                 room: 0,
-                limits: Limits::default(),
+                limit: 0,
                 compressor: Compressor::for_containers(format.is_zstd()),
                 compressed: Vec::new(),
                 long_body: Vec::new(),
@@ -160,29 +144,19 @@ impl Packing {
     /// Adds the first record, which [fits](Self::has_room).
     fn open(&mut self, record: &[u8]) {
         self.add(record);
-        let unlimited = Limits {
-            record_len: STORED_LEN_MAX,
-            data_len: self.data_len_max(),
-            body_len: usize::MAX,
-            count: usize::MAX,
+        let room = match self.codec {
+            Codec::Stored => self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
+            // The offset of each record is in the block in which the container begins. There are at least
+            // as many bytes of lengths as records.
+            Codec::Zstd => self.room - 1,
         };
-        self.limits = match self.codec {
-            Codec::Stored => Limits {
-                body_len: self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
-                ..unlimited
-            },
-            Codec::Zstd => Limits {
-                // The offset of each record is in the block in which the container begins.
-                count: self.room - 1,
-                ..unlimited
-            },
-        };
+        self.limit = room.min(self.data_len_max());
     }
 
     /// Adds a record if the container is open, and certainly stays so. Most records are added here.
     #[inline(always)]
     pub(super) fn add_within_limits(&mut self, record: &[u8]) -> bool {
-        let is_within = self.limits.allow(self.filled, record.len());
+        let is_within = Encoder::shares_container(record.len()) && self.filled.len_with(record) < self.limit;
         if is_within {
             self.add(record);
         }
@@ -202,10 +176,8 @@ impl Packing {
         record_len_max: u64,
         added: &mut u64,
     ) -> Option<R> {
-        let mut limits = self.limits;
-        if record_len_max < limits.record_len as u64 {
-            limits.record_len = record_len_max as usize + 1;
-        }
+        let limit = self.limit;
+        let record_len_max = record_len_max.min(STORED_LEN_MAX as u64 - 1);
         let mut filling = Filling {
             filled: self.filled,
             packing: self,
@@ -217,7 +189,7 @@ impl Packing {
             };
             // Called only once: a second call could return other bytes.
             let bytes = record.as_ref();
-            if !limits.allow(filling.filled, bytes.len()) {
+            if bytes.len() as u64 > record_len_max || filling.filled.len_with(bytes) >= limit {
                 break Some(record);
             }
             filling.filled.add(bytes, &mut filling.packing.bytes);
@@ -429,7 +401,7 @@ impl Encoder {
     fn close_container(&mut self, out: &mut Vec<u8>) {
         let begin = self.offset;
         let packing = self.packing.as_mut().expect(PACKS);
-        packing.limits = Limits::default();
+        packing.limit = 0;
         let Filled {
             count,
             lens_len,
