@@ -17,8 +17,7 @@ from cordwood._inputs.each import Progress
 from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
-from cordwood._map.drawing import picture_of
-from cordwood._map.svg import FRAGMENTS_MAX, Drawing, document
+from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
 from cordwood._native import Reader, verify
 from cordwood._remote import own_path
 from cordwood._summary import format_of, summary_of
@@ -94,13 +93,13 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     for index, log in enumerate(logs[:DETAILED_MAX]):
         log_format = format_of(log.report)
         try:
-            drawings: list[Drawing] = []
+            pictures: list[Picture] = []
             for _, path in files_of(log.path)[:DETAILED_MAX]:
                 picture = picture_of(partial(str, path), log_format._asdict(), basename(path), fragments_max)
-                drawings.append(picture.drawing)
+                pictures.append(picture)
                 fragments_max -= picture.fragment_count
             logs[index] = log._replace(
-                regions=regions_of(log), keys=key_changes(log.path, log_format), svg=document(drawings)
+                regions=regions_of(log), keys=key_changes(log.path, log_format), svg=document(pictures)
             )
         except (OSError, CordwoodError, MemoryError) as error:
             # A live database may have removed the log: its report stays.

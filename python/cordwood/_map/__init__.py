@@ -107,14 +107,11 @@ def _map_of(source: Any, **log: Any) -> LogMap:
     if hasattr(source, "read") and not is_buffer(source):
         raise TypeError("map reads a log several times: pass its path, or its content, not an open file")
     from cordwood._map.cells import Category
-    from cordwood._map.drawing import picture_of
-    from cordwood._map.svg import FRAGMENTS_MAX, document
+    from cordwood._map.svg import FRAGMENTS_MAX, document, picture_of
 
     with Reader(source, **log) as reader:
         path = reader.path
     picture = picture_of(lambda: source, log, basename(path or "log"), FRAGMENTS_MAX)
     cells, totals = picture.cells, picture.cells.totals
     damaged_len = totals[Category.DAMAGE] + totals[Category.LOST]
-    return LogMap(
-        path, cells.log.dialect, cells.file_len, damaged_len, totals[Category.TORN], document([picture.drawing])
-    )
+    return LogMap(path, cells.log.dialect, cells.file_len, damaged_len, totals[Category.TORN], document([picture]))

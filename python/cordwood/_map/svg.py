@@ -1,4 +1,4 @@
-"""A picture of a log as SVG: cells or fragments in, one document out. Pure.
+"""From logs to their pictures: one SVG document.
 
 It needs no script and no other file: the browser shows each `<title>` when the pointer rests on it, and `<style>` has
 the colours for light and for dark backgrounds. They are those of Okabe and Ito, which people with any kind of colour
@@ -7,11 +7,27 @@ vision can distinguish; damage is also hatched and marked in the margin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, damage_summary, rows, summary
+from cordwood._map.cells import (
+    SHOWN_FIRST,
+    TITLES,
+    Category,
+    Cells,
+    category_of,
+    cells_of,
+    damage_summary,
+    rows,
+    summary,
+)
+from cordwood._native import fragments
 from cordwood._text import quantity
+from cordwood.types import Fragment, LogFormat
+
+if TYPE_CHECKING:
+    from cordwood.typing import Source
 
 ROW_COUNT_MAX = 64
 COLUMNS = 128
@@ -68,6 +84,39 @@ class Box(NamedTuple):
     title: str
 
 
+def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[Box] | None:
+    """A box for each fragment; `None` if there are too many."""
+    boxes = [
+        Box(
+            fragment.offset,
+            fragment.end_offset,
+            category_of(fragment.kind, fragment.reason, fragment.severity),
+            _title(fragment),
+        )
+        for fragment in islice(fragments(source(), **log._asdict()), fragments_max + 1)
+    ]
+    return boxes if len(boxes) <= fragments_max else None
+
+
+def _title(fragment: Fragment) -> str:
+    """The text shown while the pointer rests on a fragment."""
+    lines = [f"{fragment.kind}, {quantity(fragment.length, 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
+    if fragment.payload_len is not None:
+        lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
+    if fragment.stored_crc is not None:
+        computed = "unknown" if fragment.computed_crc is None else f"{fragment.computed_crc:08x}"
+        is_right = fragment.stored_crc == fragment.computed_crc
+        lines.append(f"checksum {fragment.stored_crc:08x}" + ("" if is_right else f", computed {computed}"))
+    if fragment.log_number is not None:
+        lines.append(f"log number {fragment.log_number}")
+    if fragment.record_offset is not None:
+        salvaged = ", after damage in the same block" if fragment.salvaged else ""
+        lines.append(f"part of the record at {fragment.record_offset:,}{salvaged}")
+    if fragment.reason is not None:
+        lines.append(f"{fragment.severity}: {fragment.reason}")
+    return "\n".join(lines)
+
+
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
     """Cells as boxes: adjacent cells of a row that have the same category are one box."""
     categories = cells.categories()
@@ -86,33 +135,52 @@ def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
         begin = index
 
 
-class Drawing(NamedTuple):
-    """The picture of a log, in a document that may contain several."""
+class Picture(NamedTuple):
+    """The picture of a log, as a part of a document."""
 
+    cells: Cells
     title: str
     height: int
     elements: list[str]
+    fragment_count: int = 0
+    """Fragments that are drawn individually; 0 if there are too many."""
 
 
-def document(drawings: Sequence[Drawing]) -> str:
+def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fragments_max: int) -> Picture:
+    """The picture of a log. If there are more fragments than `fragments_max`, cells are drawn in their place.
+
+    Args:
+        source: Opens the log, as often as it is called.
+        log: The options that say which log it is, as far as they are given.
+        title: The heading above it.
+        fragments_max: How many fragments are drawn individually.
+    """
+    cells = cells_of(source(), log, COLUMNS, ROW_COUNT_MAX)
+    boxes = _fragment_boxes(source, cells.log, fragments_max)
+    drawn = boxes_of_cells(cells, COLUMNS) if boxes is None else boxes
+    picture = draw(cells, drawn, title=title, row_len=cells.cell_len * COLUMNS)
+    return picture._replace(fragment_count=len(boxes or ()))
+
+
+def document(pictures: Sequence[Picture]) -> str:
     """The pictures in one document, each below the previous one."""
-    height = sum(drawing.height for drawing in drawings)
+    height = sum(picture.height for picture in pictures)
     # The hatching is the same in each document of a page.
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cordwood-map" viewBox="0 0 {_WIDTH} {height}" width="100%">',
-        f"<title>{drawings[0].title if len(drawings) == 1 else quantity(len(drawings), 'log')}</title>",
+        f"<title>{pictures[0].title if len(pictures) == 1 else quantity(len(pictures), 'log')}</title>",
         f"<style>{_STYLE}</style>",
         '<defs><pattern id="cordwood-hatch" width="6" height="6" patternUnits="userSpaceOnUse"',
         ' patternTransform="rotate(45)"><path class="hatch" d="M0 0V6" opacity=".55"/></pattern></defs>',
     ]
     y = 0
-    for drawing in drawings:
-        out += [f'<g transform="translate(0 {y})">', f"<title>{drawing.title}</title>", *drawing.elements, "</g>"]
-        y += drawing.height
+    for picture in pictures:
+        out += [f'<g transform="translate(0 {y})">', f"<title>{picture.title}</title>", *picture.elements, "</g>"]
+        y += picture.height
     return "\n".join([*out, "</svg>", ""])
 
 
-def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Drawing:
+def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Picture:
     """The picture of a log. A row shows `row_len` bytes."""
     row_count = max(-(-cells.file_len // row_len), 1)
     marks = {Category.DAMAGE: "mark", Category.LOST: "mark", Category.TORN: "mark2"}
@@ -153,7 +221,7 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Dra
     if cells.region_count > len(shown):
         y += _LINE
         out.append(_listed(y, "", "", f"and {quantity(cells.region_count - len(shown), 'region')} more", "q"))
-    return Drawing(f"{_text(title)}: {damage_summary(cells)}", y + _LINE + 12, out)
+    return Picture(cells, f"{_text(title)}: {damage_summary(cells)}", y + _LINE + 12, out)
 
 
 def _headline(y: int, style: str, text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cordwood
 from cordwood._inputs.files import is_one_file
@@ -19,15 +19,14 @@ from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain, display_name
 from cordwood.cli._new_files import check_new_file, new_file
-from cordwood.cli._reopenable import Reopenable, reopenable
+from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source, inputs_of
 from cordwood.cli._terminal import has_color, print_folded, terminal_width
 from cordwood.cli.map import terminal
 
 if TYPE_CHECKING:
-    from cordwood._map.drawing import Picture
-    from cordwood._map.svg import Drawing
+    from cordwood._map.svg import Picture
 
 EXAMPLES = """\
   cordwood map 000003.log
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> Status:
     log = _options.log_options(options)
     is_one = is_one_file(options.sources)
     is_first = True
-    drawings: list[Drawing] = []
+    pictures: list[Picture] = []
     fragment_count = 0
 
     def draw(file: Input) -> Status:
@@ -74,8 +73,11 @@ def run(options: argparse.Namespace) -> Status:
                 cells = cells_of(source.open(), log, columns, terminal.ROW_COUNT_MAX)
                 _print(cells, title, columns, is_first=is_first)
             else:
-                picture = _picture(source, log, os.path.basename(title) if is_one else title, fragment_count)
-                drawings.append(picture.drawing)
+                from cordwood._map.svg import FRAGMENTS_MAX, picture_of
+
+                heading = os.path.basename(title) if is_one else title
+                picture = picture_of(source.open, log, heading, FRAGMENTS_MAX - fragment_count)
+                pictures.append(picture)
                 fragment_count += picture.fragment_count
                 cells = picture.cells
                 damage = [damage_summary(cells)] if cells.is_damaged else []
@@ -86,20 +88,12 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     status = for_each_source(options, draw, files=files).status
-    if options.svg is not None and drawings:
+    if options.svg is not None and pictures:
         from cordwood._map.svg import document
 
         with new_file(options.svg, files, overwrite=options.overwrite) as output:
-            output.write(document(drawings).encode("utf-8", "backslashreplace"))
+            output.write(document(pictures).encode("utf-8", "backslashreplace"))
     return status
-
-
-def _picture(source: Reopenable, log: dict[str, Any], title: str, drawn_count: int) -> Picture:
-    """The picture of a log in a document that has pictures of this many fragments before it."""
-    from cordwood._map.drawing import picture_of
-    from cordwood._map.svg import FRAGMENTS_MAX
-
-    return picture_of(source.open, log, title, FRAGMENTS_MAX - drawn_count)
 
 
 def _print(cells: Cells, title: str, columns: int, *, is_first: bool) -> None:
