@@ -351,14 +351,19 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
     return (named or fits)[0] if len(fits) == 1 or named else None
 
 
+def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, bool]:
+    """The kind of the records of a log, going by the first that its reader returns, and whether there are any."""
+    first = next(reader.records(), None)
+    return kind_by_content(path, first.data if first else None, reader.dialect), first is not None
+
+
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
     """The kind of the first record of a log, read with these options of `Reader`; `None` if it is wanted or unknown.
 
     A database has write batches in one file and version edits in another, and neither is a fault.
     """
     with Reader(path, on_corruption="skip", **options) as reader:
-        first = next(reader.records(), None)
-        found = kind_by_content(path, first.data if first else None, reader.dialect)
+        found, _ = kind_of_records(path, reader)
     return None if found == wanted else found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import cordwood
 from cordwood._tables import payloads
-from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_by_content, kinds_of
+from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_of_records, kinds_of
 from cordwood.cli import _messages
 from cordwood.cli._messages import complain, display_name
 from cordwood.cli._options import reading_options
@@ -86,11 +86,10 @@ def hint_at_payload(options: argparse.Namespace) -> None:
         # An unreadable log has been reported.
         with contextlib.suppress(OSError, cordwood.CordwoodError):
             with cordwood.Reader(file.name, on_corruption="skip", **reading_options(options)) as reader:
-                first = next(reader.records(), None)
-                kind = kind_by_content(file.name, first.data if first else None, reader.dialect)
-            if first and kind:
+                kind, has_records = kind_of_records(file.name, reader)
+            if has_records and kind:
                 complain(f"{display_name(file.name)}: the first record is {_advice(kind)} decodes it")
-            if first:
+            if has_records:
                 return
 
 

@@ -24,7 +24,7 @@ import cordwood
 from cordwood import _native
 from cordwood._inputs.input import Input
 from cordwood._summary import format_of
-from cordwood._tables.payloads import Kind, kind_by_content
+from cordwood._tables.payloads import kind_of_records
 from cordwood._text import quantity
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, display_name
@@ -100,13 +100,10 @@ def _fields(report: cordwood.Report) -> dict[str, Any]:
 
 def _notes(name: str, destination: str, report: cordwood.Report) -> Iterator[str]:
     is_opened = "version_edit" not in report.not_kept
-    if is_opened and report.damaged_len and is_manifest(name, _kind_of(destination, report)):
-        yield f"{display_name(name)}: {LOST_EDITS}"
+    if is_opened and report.damaged_len:
+        with cordwood.Reader(destination, **format_of(report)._asdict()) as reader:
+            kind, _ = kind_of_records(destination, reader)
+        if is_manifest(name, kind):
+            yield f"{display_name(name)}: {LOST_EDITS}"
     for part in report.not_kept:
         yield f"{display_name(name)}: {NOT_KEPT[part]}"
-
-
-def _kind_of(path: str, report: cordwood.Report) -> Kind | None:
-    with cordwood.Reader(path, **format_of(report)._asdict()) as reader:
-        first = next(reader.records(), None)
-    return kind_by_content(path, first.data if first else None, report.dialect)

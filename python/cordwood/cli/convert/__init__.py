@@ -34,7 +34,7 @@ import sys
 import cordwood
 from cordwood._inputs.files import identity_of, is_one_file
 from cordwood._inputs.input import Input
-from cordwood._tables.payloads import PAYLOADS, Kind, kind_by_content
+from cordwood._tables.payloads import PAYLOADS, Kind, kind_of_records
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._folders import report_exports
 from cordwood.cli._messages import Failure, Status, display_name
@@ -173,7 +173,7 @@ def _convert(options: argparse.Namespace) -> Status:
     if options.payload == AUTO:
         with reopenable(options.source) as source:
             with reader_of(options, source.open(), options.end) as reader:
-                kind, has_records = _kind_of(options.source, reader)
+                kind, has_records = kind_of_records(options.source, reader)
                 report_payload(options.source, kind and PAYLOADS[kind.best], has_records=has_records)
                 options.payload = kind.best if kind else "raw"
             known = _known_columns(options, form)
@@ -215,12 +215,6 @@ def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnTy
     return {} if form == "ndjson" else PAYLOADS[options.payload].known_columns(options.on_corruption)
 
 
-def _kind_of(name: str, reader: cordwood.Reader) -> tuple[Kind | None, bool]:
-    """The kind of the records of a log, and whether there are any records."""
-    first = next(reader.records(), None)
-    return kind_by_content(name, first.data if first else None, reader.dialect), first is not None
-
-
 def _payload_of_all(options: argparse.Namespace) -> str:
     """The kind of the records of all logs.
 
@@ -238,7 +232,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
                 continue
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
-                kind, has_records = _kind_of(file.name, reader)
+                kind, has_records = kind_of_records(file.name, reader)
                 # A log without records may be of any kind.
                 if kind or has_records:
                     firsts.setdefault(kind, file.name)
