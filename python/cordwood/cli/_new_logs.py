@@ -38,6 +38,8 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace an existing log once the new one is complete; refuse to replace any other file",
     )
+    # All of each source is read, and the report is that of `verify` without --strict.
+    parser.set_defaults(start=0, strict=False)
 
 
 def write_each(

@@ -160,12 +160,12 @@ def print_report(
         name: The name of the log.
         report: The report of `verify`, `salvage` or `pack`.
         summary: The contents of the report.
-        options: Only `json`, `log_number`, and those of `verify`, `start` and `strict`, are used.
+        options: Only `json`, `log_number`, `start` and `strict` are used.
         sha256: The SHA-256 of the bytes that were read, for JSON.
         fields: Further fields for the end of the JSON object.
     """
     # A range after the beginning may contain only an older log.
-    other = None if getattr(options, "start", 0) else report.other_log_number
+    other = None if options.start else report.other_log_number
     if not options.json:
         _print_text(name, report, summary, other, options)
         return
@@ -176,7 +176,7 @@ def print_report(
         {
             "source": source_name(name),
             **{field: getattr(report, field) for field in _JSON_FIELDS},
-            "ok": report.ok and not (getattr(options, "strict", False) and summary.is_incomplete),
+            "ok": summary.ok and not (options.strict and summary.is_incomplete),
             "outcome": report.outcome._asdict(),
             "skipped": [region_fields(region) for region in summary.regions],
             "sha256": sha256,
@@ -190,23 +190,23 @@ def _print_text(
     name: str, report: cordwood.Report, summary: LogSummary, other: int | None, options: argparse.Namespace
 ) -> None:
     # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
-    records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
+    records = ("" if summary.ok else "read ") + quantity(report.record_count, "record")
     zeros = summary.zeros_at_end
     advice = None
     if other is None:
         state = state_of_log(
-            report.outcome,
+            summary.end,
             zeros,
-            ok=report.ok,
+            ok=summary.ok,
             has_zeros_inside=bool(summary.zeros_inside),
-            must_be_complete=getattr(options, "strict", False),
+            must_be_complete=options.strict,
         )
         payload = quantity(report.payload_len, "byte")
         content = quantity(zeros.length, "byte") if zeros and zeros.is_all else f"{records}, {payload}"
         print(f"{display_name(name)}: {state}, {content}")
     else:
         # Not "ok": it may be a log that was renamed, in which readers find no record.
-        state = "" if report.ok else f"{red('DAMAGED')}, "
+        state = "" if summary.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
     for text, is_damage in _regions(report, summary):

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
     tally = Tally(options.sources, as_json=options.json)
     for file, (report, sha256, batches) in tally.read(options, read):
         summary = summary_of(report)
-        is_damaged = not report.ok or bool(batches and batches.fault_count)
+        is_damaged = not summary.ok or bool(batches and batches.fault_count)
         is_damaged |= options.strict and summary.is_incomplete
         # A range after the beginning may contain only an older log.
         is_other = report.other_log_number is not None and not options.start
