@@ -101,11 +101,15 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
-        // Most have one byte.
-        match self.payload.get(self.offset) {
-            Some(&byte) if byte < 0x80 => {
+        // Most have one byte or two.
+        match *self.rest() {
+            [byte @ ..0x80, ..] => {
                 self.offset += 1;
                 Ok(byte.into())
+            }
+            [low, high @ 1..0x80, ..] => {
+                self.offset += 2;
+                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
             }
             _ => self.long_varint(len_max),
         }

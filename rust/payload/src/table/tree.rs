@@ -200,11 +200,11 @@ impl<'v> Parser<'v> {
     }
 
     fn digits(&mut self) -> usize {
-        let begin = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        self.at - begin
+        // Not with `peek`: the position would be stored and loaded again for each digit.
+        let rest = &self.text.as_bytes()[self.at..];
+        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += len;
+        len
     }
 
     fn number(&mut self, value: &mut Value<'v>) -> Result<(), Refused> {
