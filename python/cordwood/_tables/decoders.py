@@ -17,7 +17,6 @@ from cordwood._tables.schema import ColumnType, FieldsOf, ToJson
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
-    from cordwood._tables.payloads import ValueOf
     from cordwood.payload import WriteBatch
 
 Row: TypeAlias = dict[str, Any]
@@ -26,6 +25,9 @@ accepts."""
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
 """Turns a record into rows. There may be many more than fit in memory: a record of a few MiB can contain millions."""
+
+ValueOf: TypeAlias = Callable[[bytes], object]
+"""Decodes a record to JSON. `None` for a record that a payload is not about."""
 
 LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
 
@@ -54,6 +56,16 @@ class Rows(NamedTuple):
     """The rows that are complete only after the last record."""
 
 
+def _one_each(row_of: Callable[[cordwood.Record], Row | None]) -> Rows:
+    """The row of each record; a record for which `row_of` returns `None` has none."""
+
+    def of_record(record: cordwood.Record) -> Iterable[Row]:
+        row = row_of(record)
+        return [] if row is None else [row]
+
+    return Rows(of_record)
+
+
 def with_salvaged(rows: Rows) -> Rows:
     """The same rows, which also say whether their record begins after damage in its block."""
 
@@ -76,11 +88,7 @@ def dicts(module: str) -> Callable[[Log], Rows]:
 
     def rows(log: Log) -> Rows:
         to_dict = dict_values(module)(log)
-
-        def of_record(record: cordwood.Record) -> Iterable[Row]:
-            return [{"offset": record.offset, **cast("Row", to_dict(record.data))}]
-
-        return Rows(of_record)
+        return _one_each(lambda record: {"offset": record.offset, **cast("Row", to_dict(record.data))})
 
     return rows
 
@@ -104,11 +112,7 @@ def values(module: str, function: str, *arguments: object) -> Callable[[Log], Va
 
 def raw(_: Log) -> Rows:
     """One row for a record, with its bytes."""
-
-    def of_record(record: cordwood.Record) -> Iterable[Row]:
-        return [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
-
-    return Rows(of_record)
+    return _one_each(lambda record: {"offset": record.offset, "end_offset": record.end_offset, "data": record.data})
 
 
 def write_batches(
@@ -302,11 +306,7 @@ def history(log: Log) -> Rows:
     """One row for each step."""
     from cordwood.payload.wandb import history_row_without
 
-    def rows(record: cordwood.Record) -> Iterable[Row]:
-        row = history_row_without(record.data, lambda error: log.leave_out(record, error))
-        return [] if row is None else [row]
-
-    return Rows(rows)
+    return _one_each(lambda record: history_row_without(record.data, lambda error: log.leave_out(record, error)))
 
 
 def metrics(log: Log) -> Rows:
@@ -314,12 +314,7 @@ def metrics(log: Log) -> Rows:
     from cordwood.payload.wandb import metrics_rows
 
     row_of = metrics_rows()
-
-    def rows(record: cordwood.Record) -> Iterable[Row]:
-        row = row_of(record.data, lambda error: log.leave_out(record, error))
-        return [] if row is None else [row]
-
-    return Rows(rows)
+    return _one_each(lambda record: row_of(record.data, lambda error: log.leave_out(record, error)))
 
 
 def metrics_values(_: Log) -> ValueOf:
@@ -379,11 +374,7 @@ def swanlab_history(_: Log) -> Rows:
     """One row for each number that was logged."""
     from cordwood.payload.swanlab import history_row
 
-    def rows(record: cordwood.Record) -> Iterable[Row]:
-        row = history_row(record.data)
-        return [] if row is None else [row]
-
-    return Rows(rows)
+    return _one_each(lambda record: history_row(record.data))
 
 
 def is_entity(record: bytes, _: str | None) -> bool:
@@ -392,11 +383,6 @@ def is_entity(record: bytes, _: str | None) -> bool:
 
     decode_entity(record)
     return True
-
-
-def entities(_: Log) -> Rows:
-    """One row for an entity."""
-    return Rows(entity_rows())
 
 
 def entity_columns() -> Mapping[str, ColumnType]:
@@ -420,21 +406,21 @@ def entity_fields_of() -> FieldsOf:
     return fields_of
 
 
-def entity_rows() -> RowsOf:
-    """Returns the function that turns the record of an entity into its row."""
+def entities(_: Log) -> Rows:
+    """One row for an entity."""
     from cordwood._tables.entities import KEY_COLUMNS, key_columns, reserved_name
     from cordwood.payload.entity import decode, other_fields
 
-    def rows(record: cordwood.Record) -> Iterable[Row]:
+    def row_of(record: cordwood.Record) -> Row:
         entity = decode(record.data)
         others = other_fields(entity)
         for name in KEY_COLUMNS:
             if name in entity.properties:
                 raise reserved_name(name, record.data)
         row = {**key_columns(entity.key), "__key__": entity.key, **entity.properties}
-        return [{**row, "__other_fields__": others} if others else row]
+        return {**row, "__other_fields__": others} if others else row
 
-    return rows
+    return _one_each(row_of)
 
 
 def is_object(record: bytes, _: str | None) -> bool:
@@ -450,8 +436,8 @@ def documents(_: Log) -> Rows:
     """One row for a record that is JSON text."""
     from cordwood.payload._json_parser import document
 
-    def rows(record: cordwood.Record) -> Iterable[Row]:
+    def row_of(record: cordwood.Record) -> Row:
         value = document(record.data)
-        return [cast("Row", value) if isinstance(value, dict) else {"__value__": value}]
+        return cast("Row", value) if isinstance(value, dict) else {"__value__": value}
 
-    return Rows(rows)
+    return _one_each(row_of)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cordwood._native import Reader
 from cordwood._tables import decoders
@@ -17,10 +17,7 @@ from cordwood._tables.schema import ColumnType, FieldsOf, ListOf, ToJson, fields
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
-    from cordwood._tables.decoders import Log, Rows
-
-ValueOf: TypeAlias = Callable[[bytes], object]
-"""Decodes a record to JSON. `None` for a record that a payload is not about."""
+    from cordwood._tables.decoders import Log, Rows, ValueOf
 
 
 class Kind(NamedTuple):
