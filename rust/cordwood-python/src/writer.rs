@@ -629,14 +629,6 @@ impl Writer {
         }
     }
 
-    fn __clear__(&self) {
-        if let Sink::Object(object) = &self.sink {
-            let writer = object.try_lock().and_then(|mut object| object.writer.take());
-            // Without the lock: dropping an object may run Python code.
-            drop(writer);
-        }
-    }
-
     #[pyo3(signature = (exc_type, *_rest), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(&self, py: Python<'_>, exc_type: &Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<()> {
         // Closing a copy has no effect, and cannot fail.

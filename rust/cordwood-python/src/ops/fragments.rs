@@ -6,7 +6,6 @@ use std::vec;
 
 use cordwood::read::{Source as _, StreamSource};
 use cordwood::{Compression, Dialect, OnCorruption, ReadOptions, ops};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
@@ -62,13 +61,12 @@ pub(crate) fn fragments(
 ) -> PyResult<Fragments> {
     let options = read_options((dialect, log_number, compression), (0, None));
     let options = options.with_on_corruption(OnCorruption::Salvage);
-    let reader = FragmentReader::open(source, &options)?;
-    Ok(Fragments(Exclusive::new(Some(reader))))
+    Ok(Fragments(Exclusive::new(FragmentReader::open(source, &options)?)))
 }
 
 /// The iterator that `fragments` returns.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Fragments(Exclusive<Option<FragmentReader>>);
+pub(crate) struct Fragments(Exclusive<FragmentReader>);
 
 #[pymethods]
 impl Fragments {
@@ -102,14 +100,9 @@ impl Fragments {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread that is using it keeps it alive, and with it everything that it refers to.
         match self.0.try_lock().as_deref() {
-            Some(Some(fragments)) => fragments.traverse(&visit),
-            _ => Ok(()),
+            Some(fragments) => fragments.traverse(&visit),
+            None => Ok(()),
         }
-    }
-
-    fn __clear__(&self) {
-        let cleared = self.0.try_lock().and_then(|mut state| state.take());
-        drop(cleared);
     }
 }
 
@@ -117,8 +110,7 @@ impl Fragments {
     fn with_reader<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut FragmentReader) -> PyResult<T>) -> PyResult<T> {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
-        let cleared = || PyRuntimeError::new_err("the garbage collector has cleared the iterator");
-        use_it(state.as_mut().ok_or_else(cleared)?)
+        use_it(&mut state)
     }
 }
 

@@ -491,11 +491,6 @@ impl Reader {
         }
     }
 
-    fn __clear__(&self) {
-        let open = self.state.try_lock().and_then(|mut state| state.close());
-        drop(open);
-    }
-
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
         slf.get().check_open(py)?;
         Ok(slf)

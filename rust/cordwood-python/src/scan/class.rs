@@ -30,7 +30,8 @@ use crate::values::pickle::not_pickled;
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
     plan: Arc<Plan>,
-    sources: Vec<Source>,
+    /// Shared with the streams.
+    sources: Arc<[Source]>,
 }
 
 #[pymethods]
@@ -52,8 +53,7 @@ impl Scan {
         // Even the longest batch, with a record of the maximum length, fits 32-bit offsets.
         let is_binary = asks_for_binary(requested_schema, Column::Record.name())?;
         note_main_thread(py)?;
-        let sources = self.sources.iter().map(|source| source.clone_ref(py)).collect();
-        let stream = Stream::new(Arc::clone(&self.plan), sources, is_binary);
+        let stream = Stream::new(Arc::clone(&self.plan), Arc::clone(&self.sources), is_binary);
         stream_capsule(py, stream)
     }
 
@@ -102,7 +102,11 @@ impl Scan {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for source in &self.sources {
+        if Arc::strong_count(&self.sources) > 1 {
+            // A stream keeps them alive.
+            return Ok(());
+        }
+        for source in &*self.sources {
             if let Source::Content { object, .. } | Source::Object { object, .. } = source {
                 visit.call(object)?;
             }
@@ -116,7 +120,7 @@ impl Scan {
 
     fn __repr__(&self) -> String {
         let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
-        let sources = match self.sources.as_slice() {
+        let sources = match &*self.sources {
             [source] => match source.path() {
                 Some(path) => format!("{:?}", path.display().to_string()),
                 None => "1 source".to_owned(),
@@ -245,7 +249,7 @@ pub(crate) fn scan<'py>(
         .iter()
         .map(|(_, split)| options_of_part(split, &options))
         .collect::<PyResult<_>>()?;
-    let sources: Vec<_> = sources.into_iter().map(|(source, _)| source).collect();
+    let sources: Arc<[_]> = sources.into_iter().map(|(source, _)| source).collect();
     let scan = Scan {
         plan: Arc::new(Plan {
             columns,

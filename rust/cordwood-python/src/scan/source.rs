@@ -138,18 +138,4 @@ impl Source {
             Source::Object { .. } => None,
         }
     }
-
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
-        match self {
-            Source::Path(path) => Source::Path(path.clone()),
-            Source::Content { object, path } => Source::Content {
-                object: object.clone_ref(py),
-                path: path.clone(),
-            },
-            Source::Object { object, begin } => Source::Object {
-                object: object.clone_ref(py),
-                begin: begin.as_ref().map(|begin| begin.clone_ref(py)),
-            },
-        }
-    }
 }

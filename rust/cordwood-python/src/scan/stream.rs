@@ -15,8 +15,7 @@ use crate::reader::log;
 /// A reading of all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
-    /// Its own references: the garbage collector must not mistake the scan's for all of them.
-    sources: Vec<Source>,
+    sources: Arc<[Source]>,
     is_binary: bool,
     batches: Batches,
     /// The findings; `None` before it has begun.
@@ -70,7 +69,7 @@ impl arrow::Batches for Stream {
 }
 
 impl Stream {
-    pub(super) fn new(plan: Arc<Plan>, sources: Vec<Source>, is_binary: bool) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Source]>, is_binary: bool) -> Self {
         // Threads are not worth it without the records.
         let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
