@@ -397,14 +397,14 @@ def database_lines(database: Database) -> list[tuple[str, str, bool]]:
     silently = ", which LevelDB does not report: the writes in it, and in any newer log that is missing, are lost"
     silently *= database.engine == Engine.LEVELDB
     for kind, text in (
-        (ProblemKind.LOG_MISSING, f"missing{silently}"),
-        (ProblemKind.TABLE_NEWER, "newer than the MANIFEST: a newer log may be missing"),
-        (ProblemKind.LOG_SHORT, "shorter than the part that was synced"),
-        (ProblemKind.LOG_ABSENT, f"not there: {database.engine} may have had nothing to write to it"),
+        (ProblemKind.LOG_MISSING, f"{{}} missing{silently}"),
+        (ProblemKind.TABLE_NEWER, "a newer log may be missing: {} newer than the MANIFEST"),
+        (ProblemKind.LOG_SHORT, "{} shorter than the part that was synced"),
+        (ProblemKind.LOG_ABSENT, f"{{}} not there: {database.engine} may have had nothing to write to it"),
     ):
         if names[kind]:
             lines.append(
-                ("log", f"{_listed(names[kind])} {text}", kind in (ProblemKind.LOG_MISSING, ProblemKind.LOG_SHORT))
+                ("log", text.format(_listed(names[kind])), kind in (ProblemKind.LOG_MISSING, ProblemKind.LOG_SHORT))
             )
     return lines
 

@@ -14,8 +14,10 @@ from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Database
 
 
-def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> Status:
-    """Prints the databases among these files, or with `is_quiet` those with faults, and returns the exit status.
+def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
+    """Prints the databases among these files, or with `is_quiet` those with faults.
+
+    Returns the exit status, and the totals of the databases for JSON.
 
     As text, their number follows, since the totals of the logs do not count them.
     """
@@ -38,9 +40,9 @@ def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) ->
     if databases and not (as_json or is_quiet):
         damaged = f"{damaged_count:,} damaged"
         print(f"total: {quantity(len(databases), 'database')}, {red(damaged) if damaged_count else damaged}")
-    if failures:
-        return Status.FAILURE
-    return Status.DAMAGE if damaged_count else Status.CLEAN
+    status = Status.DAMAGE if damaged_count else Status.CLEAN
+    counts = {"database_count": len(databases), "damaged_database_count": damaged_count}
+    return Status.FAILURE if failures else status, counts
 
 
 def print_database_lines(database: Database, *, indent: int = 2) -> None:
@@ -49,7 +51,7 @@ def print_database_lines(database: Database, *, indent: int = 2) -> None:
         print_folded(f"{'':{indent}}{label:9}{text}", indent=indent + 9, is_damage=is_fault)
 
 
-def report_exports(files: Sequence[Input], *, must_be_complete: bool, as_json: bool = False) -> Status:
+def report_exports(files: Sequence[Input], *, as_json: bool = False) -> Status:
     """Reports the exports among these files that are not complete, and returns the exit status."""
     if not may_be_of_exports(files):
         return Status.CLEAN
@@ -66,4 +68,4 @@ def report_exports(files: Sequence[Input], *, must_be_complete: bool, as_json: b
             print_json({"export": export_fields(export)})
     if failures:
         return Status.FAILURE
-    return Status.DAMAGE if short and must_be_complete else Status.CLEAN
+    return Status.DAMAGE if short else Status.CLEAN

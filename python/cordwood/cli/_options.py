@@ -160,8 +160,7 @@ def add_strict_argument(parser: argparse.ArgumentParser) -> None:
         "--strict",
         action="store_true",
         help="exit status 3 also if a log ends with an incomplete record, or has zeros before more records or at its "
-        "end, or if an export has an empty file or less than its metadata states: for files that must be complete, "
-        "such as exports and copies",
+        "end: for files that must be complete, such as exports and copies",
     )
 
 

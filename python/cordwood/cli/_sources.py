@@ -148,25 +148,26 @@ class Tally:
         count = counts.total()
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
 
-    def print_totals(self, *, names_others: bool = False, damaged: str = "damaged") -> Status:
+    def print_totals(self, *, names_others: bool = False, damaged: str = "damaged", **counts: int) -> Status:
         """Prints the sums on stdout, unless the command line names a single file, and returns the status.
 
         Args:
             names_others: Whether to name the files that are not logs.
             damaged: The adjective for damaged logs.
+            counts: Further totals for JSON.
         """
         if self.is_one_file or _messages.is_quiet:
             return self.status
         damaged_count = self.damaged_count - self.only_other_count
         if self.as_json:
-            counts = {
+            logs_and_files = {
                 "log_count": self.log_count,
                 "damaged_count": damaged_count,
                 "failed_count": self.failed_count,
                 "other_file_count_by_format": Counter(what for _, what in self.other_files),
                 "other_files": [{"source": name, "format": what} for name, what in self.other_files],
             }
-            print_json({"totals": {**counts, **self._sums}})
+            print_json({"totals": {**logs_and_files, **self._sums, **counts}})
             return self.status
         damaged = f"{damaged_count:,} {damaged}"
         damaged = red(damaged) if damaged_count else damaged

@@ -16,8 +16,8 @@ With --as write-batch, the log is read again, and the sequence numbers that no b
 lost, in another log of the database, or of writes without a log. Batches that cannot be decoded are damage, too.
 
 In a folder, all logs are checked, also those in its subfolders; other files are counted. Each database in it has a
-line, too, with the files that its engine would miss. Exit status 3 if the engine would refuse it, or lose data. After
-several logs, their totals are printed.
+line, too, with the files that its engine would miss. Exit status 3 if the engine would refuse it, or lose data, or if
+an export has an empty file or less than its metadata states. After several logs, their totals are printed.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def run(options: argparse.Namespace) -> Status:
         tally.only_other_count += is_other and not is_damaged
     if tally.is_one_file and not tally.files[0].is_empty:
         return tally.status
-    databases = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
-    exports = report_exports(tally.files, must_be_complete=options.strict, as_json=options.json)
+    databases, counts = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
+    exports = report_exports(tally.files, as_json=options.json)
     damaged = "damaged or incomplete" if options.strict else "damaged"
-    logs = tally.print_totals(names_others=True, damaged=damaged)
+    logs = tally.print_totals(names_others=True, damaged=damaged, **counts)
     return worst(logs, databases, exports)
