@@ -319,6 +319,31 @@ fn vector_11_a_later_version_is_an_error_under_each_policy() {
     );
 }
 
+/// The rest of the log may be of that version.
+#[test]
+fn a_mark_of_a_later_version_after_a_record_is_an_error_at_its_offset() {
+    let file = [&mark(1, 0)[..], OK, &mark(2, 0), OK].concat();
+    for policy in [
+        OnCorruption::Fail,
+        OnCorruption::Skip,
+        OnCorruption::Stop,
+        OnCorruption::Salvage,
+    ] {
+        let mut reader = Reader::from_slice(&file, ReadOptions::default().with_on_corruption(policy));
+        assert_eq!(reader.next_record().unwrap().unwrap().data, b"ok");
+        let error = reader.next_record().unwrap_err();
+        let offset = 17 + OK.len() as u64;
+        assert!(
+            matches!(
+                error.kind,
+                ErrorKind::Unsupported { unsupported: Unsupported::PackedVersion { version: 2, offset: found, .. }, .. }
+                    if found == offset
+            ),
+            "{policy:?}: {error}"
+        );
+    }
+}
+
 /// Another build may read it.
 #[test]
 #[cfg(not(feature = "zstd"))]

@@ -1033,6 +1033,38 @@ fn a_folder_with_other_files_is_left_as_it_is() {
     assert!(!folder.path().join("a").exists());
 }
 
+/// Otherwise the active segment would grow past the one that has the next name.
+#[test]
+fn nothing_is_appended_once_the_next_name_is_taken() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SegmentedLog::open(folder.path(), options())?;
+    fill(&log, 0..5);
+    fs::write(folder.path().join(name_of(50)), b"").expect("a file");
+    log.rotate().expect_err("the name is taken");
+    log.append(b"005").expect_err("the log has failed");
+    assert_eq!(
+        fs::metadata(folder.path().join(name_of(0))).expect("a segment").len(),
+        50
+    );
+    Ok(())
+}
+
+#[test]
+fn pruning_fails_at_a_name_that_it_cannot_remove_and_not_at_one_that_is_gone() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SegmentedLog::open(folder.path(), options())?;
+    fill(&log, 0..25);
+    let first = folder.path().join(name_of(0));
+    fs::remove_file(&first).expect("a segment");
+    fs::create_dir(&first).expect("a folder in the place of the segment");
+    let error = log.prune_before(100).expect_err("a folder is not removed");
+    assert_eq!(error.path.as_deref(), Some(&*first));
+    assert_eq!(log.first_offset(), 0);
+    fs::remove_dir(&first).expect("an empty folder");
+    assert_eq!(log.prune_before(100)?, 100);
+    Ok(())
+}
+
 #[cfg(unix)] // Windows moves no folder with an open file.
 #[test]
 fn no_segment_is_created_in_another_folder_of_the_same_name() -> Result<(), Error> {
