@@ -380,6 +380,20 @@ fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
     assert_eq!(double.bytes(), one);
 }
 
+/// No sector of it was written after the first: the hint is the option that cuts it.
+#[test]
+fn damage_that_a_crash_can_have_left_is_refused_with_the_option_that_cuts_it() {
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 3000]]);
+    file[512..].fill(0);
+    let (_, log) = open(&file, options());
+    let error = log.expect_err("damage");
+    assert!(
+        matches!(error.kind, ErrorKind::Corruption { region, .. } if region.begin == 10),
+        "{error}"
+    );
+    assert_eq!(error.hint, Some(Hint::OnTornTail));
+}
+
 /// A crash may come after the padding and before the next record.
 #[test]
 fn a_padded_first_header_is_still_that_of_a_log() {
@@ -420,6 +434,17 @@ fn damage_is_padded_after_a_valid_fragment_only() {
         ),
         "{log:?}"
     );
+}
+
+/// The rest of a record extends to the end of the file.
+#[test]
+fn a_first_record_that_ends_before_the_end_of_the_file_is_not_torn() {
+    for (record_len, is_torn) in [(73, true), (72, false)] {
+        // The checksum is wrong, and the length and the type are those of a record.
+        let file = [&[0x81, 0x82, 0x83, 0x84, record_len, 0, 1][..], &[0xff; 73]].concat();
+        let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
+        assert_eq!(log.is_ok(), is_torn, "{record_len}");
+    }
 }
 
 /// Whoever names the dialect knows the file: a crash may have destroyed its only records. But a

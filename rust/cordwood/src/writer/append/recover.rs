@@ -285,7 +285,7 @@ impl LogBefore<'_> {
     /// followed by zeros could do the same. But no checksum is valid for two payloads that differ
     /// in one byte.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
-        let block_begin = self.dialect.block_begin(self.file_len - 1);
+        let block_begin = self.dialect.block_begin(self.file_len);
         let begin = tail.begin.max(block_begin);
         let bytes = read_at_most(self.storage, begin, self.file_len - begin).map_err(|source| self.failed(source))?;
         let mut torn = &bytes[..];
