@@ -143,11 +143,8 @@ def plan_splits(
 
     from cordwood._inputs.each import result_of
 
-    def planned_of(file: Input, *_: object) -> tuple[int, LogFormat | None]:
-        return _planned(file, named)
-
     def splits_of(file: Input) -> list[Split]:
-        planned = result_of(file, planned_of, dialect=named and named.dialect)
+        planned = result_of(file, lambda file, *_: _planned(file, named), dialect=named and named.dialect)
         if isinstance(planned, Exception):
             raise planned
         return [] if isinstance(planned, str) else cut(file.name, *planned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import wraps
 from os import fsdecode
 from os.path import basename
@@ -221,10 +221,6 @@ def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable
     return function
 
 
-def _not_shown(_done_len: int) -> None:
-    """The progress of files, if nobody asks for it."""
-
-
 def _results_of(
     files: list[Input],
     read: Read[T],
@@ -244,20 +240,17 @@ def _results_of(
     errors: dict[str | Split, Exception] = {}
     others: dict[str | Split, str] = {}
     named = None if dialect == "auto" else dialect
-
     raised: list[Exception] = []
 
     def called(done_len: int) -> None:
         try:
-            (progress or _not_shown)(done_len)
+            if progress:
+                progress(done_len)
         except Exception as error:
             raised.append(error)
             raise
 
-    def shown(_name: str) -> AbstractContextManager[Progress]:
-        return nullcontext(called)
-
-    for file, found in each(files, read, threads, dialect=named, shown=shown):
+    for file, found in each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called)):
         name = file.source or file.name
         if raised:
             # It is an exception of the caller's code, whatever its class, and not about the file.
