@@ -144,7 +144,9 @@ def plan_splits(
     from cordwood._inputs.each import result_of
 
     def splits_of(file: Input) -> list[Split]:
-        planned = result_of(file, lambda file, *_: _planned(file, named), dialect=named and named.dialect)
+        planned = result_of(
+            file, lambda file, _threads, _progress: _planned(file, named), dialect=named and named.dialect
+        )
         if isinstance(planned, Exception):
             raise planned
         return [] if isinstance(planned, str) else cut(file.name, *planned)
