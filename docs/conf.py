@@ -38,8 +38,6 @@ html_theme_options = {
     "source_view_link": PACKAGE["repository"] + "/blob/main/docs/{filename}",
     "top_of_page_buttons": ["view"],
 }
-pygments_style = "friendly"
-pygments_dark_style = "native"
 
 # The first pages of each section of the sidebar; the others of its folders follow in the order of their names.
 SIDEBAR = {
