@@ -37,11 +37,9 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RecordIndex",
-    "Runs",
     "Scan",
     "TableBuilder",
     "TableLearner",
-    "VersionEditFields",
     "WriteBatchOperations",
     "Writer",
     "__version__",
@@ -65,12 +63,12 @@ __all__ = [
     "pack",
     "reason_in_words",
     "restored_index",
-    "runs",
     "salvage",
     "scan",
     "stat",
     "unmask_crc",
     "verify",
+    "version_edit_field",
     "write_batch_header",
 ]
 
@@ -1082,19 +1080,21 @@ class WriteBatchOperations:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Operation: ...
 
-@final
-class VersionEditFields:
-    """An iterator over the fields of a version edit.
+def version_edit_field(record: bytes, offset: int, /) -> tuple[Field, int] | None:
+    """A field of a version edit, and the offset of the next one.
 
-    They are decoded one at a time: a decoded field takes up many times its size in the record.
+    Fields are decoded one at a time: a decoded field takes up many times its size in the record.
 
     Args:
         record: The record.
-    """
+        offset: That of the field in the record, in bytes.
 
-    def __new__(cls, record: bytes, /) -> Self: ...
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> Field: ...
+    Returns:
+        The field and the offset after it; `None` at the end of the record.
+
+    Raises:
+        PayloadError: There is no field at the offset.
+    """
 
 def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, int, int]:
     """The record of a write batch, and the numbers in its header.
@@ -2005,7 +2005,6 @@ def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
 
     Raises:
         PayloadError: `record` is not a record of a run.
-        ValueError: There is no such kind.
         TypeError: `record` is not bytes-like.
     """
 
@@ -2015,6 +2014,15 @@ class Fragments:
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Fragment: ...
+    def next_run(self) -> tuple[int, int, str, str | None, str | None, int] | None:
+        """Merges the next fragments that are of the same kind and reason and in the same block.
+
+        For pictures of long logs.
+
+        Returns:
+            A tuple: the offset, the end offset, the kind, the reason, its severity and the number of
+            fragments. `None` at the end of the log.
+        """
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
         """The findings in the log so far.
@@ -2022,13 +2030,6 @@ class Fragments:
         A tuple: its dialect, its number, its compression, the number of another log to which all of
         it belongs, and how many of its records begin after damage in the same block.
         """
-
-@final
-class Runs:
-    """The iterator that `runs` returns. A run does not cross the end of a block."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> tuple[int, int, str, str | None, str | None, int]: ...
 
 def fragments(
     source: Source,
@@ -2069,19 +2070,6 @@ def fragments(
     ...     print(fragment.offset, fragment.kind, fragment.reason)
     0 full None
     10 full None
-    """
-
-def runs(fragments: Fragments, /) -> Runs:
-    """Merges neighbours of the same kind and reason within a block.
-
-    For pictures of long logs.
-
-    Args:
-        fragments: The result of `fragments`, which the iterator reads on.
-
-    Returns:
-        An iterator of tuples: the offset, the end offset, the kind, the reason, its severity
-        and the number of fragments.
     """
 
 def leave_out_salvaged(reader: Reader, /) -> None:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from real_files import ALL
 
 import cordwood
-from cordwood._native import runs
 
 BLOCK_LEN = 32_768
 NAMES = {1: "full", 2: "first", 3: "middle", 4: "last"}
@@ -120,7 +119,7 @@ def test_runs_are_fragments_put_together(lens, damages):
             expected[-1][2:] = [fragment.end_offset, expected[-1][3] + 1]
         else:
             expected.append([key, fragment.offset, fragment.end_offset, 1])
-    assert list(runs(cordwood.fragments(file, dialect="leveldb"))) == [
+    assert list(iter(cordwood.fragments(file, dialect="leveldb").next_run, None)) == [
         (begin, end, name, reason, severity, count) for (_, name, reason, severity), begin, end, count in expected
     ]
 

@@ -10,7 +10,6 @@ import pytest
 import reference
 
 import cordwood
-from cordwood import _native
 
 ONE = reference.encode([b"one"])
 
@@ -28,7 +27,6 @@ DROPPED = {
 SCRIPT = """
 import sys, warnings
 import cordwood
-from cordwood import _native
 path = sys.argv[1]
 
 def interrupted():
@@ -127,20 +125,6 @@ def test_a_writer_in_a_cycle_with_its_sink_writes_and_warns(tmp_path):
     assert path.read_bytes() == ONE
 
 
-@pytest.mark.parametrize("read", [cordwood.Reader, cordwood.fragments, lambda source: iter(cordwood.Reader(source))])
-def test_a_source_in_a_cycle_with_its_reader_is_collected(read):
-    class Source(io.BytesIO):
-        pass
-
-    source = Source(ONE)
-    source.reader = read(source)
-    next(source.reader)
-    is_alive = weakref.ref(source)
-    del source
-    gc.collect()
-    assert is_alive() is None
-
-
 def test_a_closed_writer_in_a_cycle_does_not_warn(tmp_path):
     log = Log(tmp_path / "example.log")
     log.writer.close()
@@ -235,7 +219,6 @@ READERS = {
     "records": lambda source: cordwood.Reader(source).records(),
     "record_batches": lambda source: cordwood.Reader(source).record_batches(threads=2),
     "fragments": cordwood.fragments,
-    "runs": lambda source: _native.runs(cordwood.fragments(source)),
 }
 
 

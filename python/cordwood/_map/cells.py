@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cordwood._native import fragments, runs
+from cordwood._native import fragments
 from cordwood._text import quantity
 from cordwood.types import BLOCK_LEN, LogFormat
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
-"""Offset, end offset, name, reason, severity, number of fragments: an item of `cordwood._native.runs`."""
+"""Offset, end offset, name, reason, severity, number of fragments: as `next_run` of `fragments` returns it."""
 
 
 class Category(IntEnum):
@@ -187,7 +187,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
         row_count_max: The maximum number of rows.
     """
     found = fragments(source, **log)
-    cells = Cells.of(runs(found), cell_len=1, count_max=columns * row_count_max)
+    cells = Cells.of(iter(found.next_run, None), cell_len=1, count_max=columns * row_count_max)
     row_len = BLOCK_LEN if cells.file_len > BLOCK_LEN // 2 else cells.file_len
     while cells.cell_len * columns < row_len:
         cells.double()

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast, final
 
 from cordwood._jsonable import jsonable
-from cordwood._native import VersionEditFields, checked_version_edit, encoded_version_edit
+from cordwood._native import checked_version_edit, encoded_version_edit, version_edit_field
 
 if TYPE_CHECKING:
     from cordwood.typing import ReadableBuffer
@@ -323,7 +323,10 @@ class VersionEdit:
         return self._fields
 
     def __iter__(self) -> Iterator[Field]:
-        return VersionEditFields(self._record)
+        offset = 0
+        while step := version_edit_field(self._record, offset):
+            field, offset = step
+            yield field
 
     def to_dict(self) -> dict[str, object]:
         r"""The edit in a form that JSON can represent.

@@ -48,7 +48,7 @@ mod native {
     #[pymodule_export]
     use crate::ops::detect::{detect, is_log_name};
     #[pymodule_export]
-    use crate::ops::fragments::{Fragments, Runs, fragments, runs};
+    use crate::ops::fragments::{Fragments, fragments};
     #[pymodule_export]
     use crate::ops::{pack, salvage, stat, verify};
     #[pymodule_export]
@@ -58,7 +58,7 @@ mod native {
     #[pymodule_export]
     use crate::payload::table::{TableBuilder, TableLearner, batch_crc, entity_kinds};
     #[pymodule_export]
-    use crate::payload::version_edit::{VersionEditFields, checked_version_edit, encoded_version_edit};
+    use crate::payload::version_edit::{checked_version_edit, encoded_version_edit, version_edit_field};
     #[pymodule_export]
     use crate::payload::wandb::decode_wandb;
     #[pymodule_export]

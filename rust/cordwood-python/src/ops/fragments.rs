@@ -97,6 +97,17 @@ impl Fragments {
         self.with_reader(py, |fragments| fragments.summary(py))
     }
 
+    /// Merges the next fragments that are of the same kind and reason and in the same block.
+    ///
+    /// For pictures of long logs.
+    ///
+    /// Returns:
+    ///     A tuple: the offset, the end offset, the kind, the reason, its severity and the number of
+    ///     fragments. `None` at the end of the log.
+    fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
+        self.with_reader(py, |fragments| fragments.next_run(py))
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread that is using it keeps it alive, and with it everything that it refers to.
         match self.0.try_lock().as_deref() {
@@ -114,42 +125,8 @@ impl Fragments {
     }
 }
 
-/// Merges neighbours of the same kind and reason within a block.
-///
-/// For pictures of long logs.
-///
-/// Args:
-///     fragments: The result of `fragments`, which the iterator reads on.
-///
-/// Returns:
-///     An iterator of tuples: the offset, the end offset, the kind, the reason, its severity
-///     and the number of fragments.
-#[pyfunction]
-#[pyo3(signature = (fragments, /))]
-pub(crate) fn runs(fragments: Py<Fragments>) -> Runs {
-    Runs(fragments)
-}
-
-/// The iterator that `runs` returns. A run does not cross the end of a block.
-#[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Runs(Py<Fragments>);
-
+/// The offset, the end offset, the kind, the reason, its severity and the number of fragments.
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
-
-#[pymethods]
-impl Runs {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Run>> {
-        self.0.get().with_reader(py, |fragments| fragments.next_run(py))
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.0)
-    }
-}
 
 /// The dialect, the log number and the compression of a log; the number of another log to which all
 /// of it belongs; and how many records begin after damage.

@@ -1,8 +1,6 @@
 //! The functions of `cordwood.payload.VersionEdit`. The values of its fields are named tuples, written
 //! in Python, in `cordwood.payload.version_edit`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile, PayloadError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -58,43 +56,32 @@ pub(crate) fn encoded_version_edit<'py>(record: &Bound<'py, PyBytes>) -> PyResul
     )
 }
 
-/// An iterator over the fields of a version edit.
+/// A field of a version edit, and the offset of the next one.
 ///
-/// They are decoded one at a time: a decoded field takes up many times its size in the record.
+/// Fields are decoded one at a time: a decoded field takes up many times its size in the record.
 ///
 /// Args:
 ///     record: The record.
-#[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct VersionEditFields {
-    record: Py<PyBytes>,
-    /// The offset of the next field in the record.
-    offset: AtomicUsize,
-}
-
-#[pymethods]
-impl VersionEditFields {
-    #[new]
-    #[pyo3(signature = (record, /))]
-    fn new(record: Py<PyBytes>) -> Self {
-        let offset = AtomicUsize::new(0);
-        VersionEditFields { record, offset }
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let edit = payload::VersionEdit::new(self.record.as_bytes(py));
-        // Two threads that share an iterator may get the same field; each gets a complete one.
-        let step = edit.field_at(self.offset.load(Ordering::Relaxed));
-        let Some((field, end_offset)) = step.map_err(|error| payload_error(py, error))? else {
-            return Ok(None);
-        };
-        self.offset.store(end_offset, Ordering::Relaxed);
-        let module = Module(py.import("cordwood.payload.version_edit")?);
-        module.field(&field).map(Some)
-    }
+///     offset: That of the field in the record, in bytes.
+///
+/// Returns:
+///     The field and the offset after it; `None` at the end of the record.
+///
+/// Raises:
+///     PayloadError: There is no field at the offset.
+#[pyfunction]
+#[pyo3(signature = (record, offset, /))]
+pub(crate) fn version_edit_field<'py>(
+    record: &Bound<'py, PyBytes>,
+    offset: usize,
+) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+    let py = record.py();
+    let step = payload::VersionEdit::new(record.as_bytes()).field_at(offset);
+    let Some((field, end_offset)) = step.map_err(|error| payload_error(py, error))? else {
+        return Ok(None);
+    };
+    let module = Module(py.import("cordwood.payload.version_edit")?);
+    Ok(Some((module.field(&field)?, end_offset)))
 }
 
 /// `cordwood.payload.version_edit`, for its classes.

@@ -1,24 +1,11 @@
 //! The function `decode_wandb`, for `cordwood.payload.wandb`.
 
 use cordwood_payload::{WandbItems, WandbRecord, WandbRun};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
-
-/// The kinds of records that can be decoded.
-const KINDS: [&str; 8] = [
-    "config",
-    "environment",
-    "exit",
-    "history",
-    "output",
-    "run",
-    "stats",
-    "summary",
-];
 
 /// Adds the fields of a value to a `dict`, under the same names.
 macro_rules! add {
@@ -47,18 +34,11 @@ macro_rules! add {
 ///
 /// Raises:
 ///     PayloadError: `record` is not a record of a run.
-///     ValueError: There is no such kind.
 ///     TypeError: `record` is not bytes-like.
 #[pyfunction]
 #[pyo3(signature = (record, kind, /))]
 pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = record.py();
-    if !KINDS.contains(&kind) {
-        return Err(PyValueError::new_err(format!(
-            "there is no kind '{kind}': {}",
-            KINDS.join(", ")
-        )));
-    }
     let record = bytes_of("record", record)?;
     let decoded = WandbRecord::decode(&record).map_err(|error| payload_error(py, error))?;
     let fields = PyDict::new(py);
