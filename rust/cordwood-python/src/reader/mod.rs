@@ -150,21 +150,6 @@ enum State {
     },
 }
 
-impl State {
-    /// Closes the reader, and returns the parts to drop if it was open.
-    fn close(&mut self) -> Option<Box<Cursor>> {
-        let State::Open(cursor) = self else { return None };
-        let closed = State::Closed {
-            skipped: cursor.skipped.clone(),
-            outcome: cursor.outcome(),
-        };
-        match std::mem::replace(self, closed) {
-            State::Open(cursor) => Some(Box::new(cursor)),
-            State::Closed { .. } => None,
-        }
-    }
-}
-
 #[pymethods]
 impl Reader {
     #[new]
@@ -471,13 +456,19 @@ impl Reader {
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
-        let open = state.close();
-        // Dropped without the lock: releasing a Python object may run Python code.
+        let State::Open(cursor) = &mut *state else {
+            return Ok(());
+        };
+        let messages = cursor.close();
+        let closed = State::Closed {
+            skipped: cursor.skipped.clone(),
+            outcome: cursor.outcome(),
+        };
+        let open = std::mem::replace(&mut *state, closed);
         drop(state);
-        match open {
-            Some(mut cursor) => log(py, cursor.close(), self.path.as_deref()),
-            None => Ok(()),
-        }
+        // Without the lock: releasing a Python object may run Python code.
+        drop(open);
+        log(py, messages, self.path.as_deref())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
