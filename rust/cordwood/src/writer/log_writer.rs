@@ -228,6 +228,14 @@ impl<W: Sink> Writer<W> {
 
     /// The number of bytes appended but not yet written to the sink. Those of an open container are
     /// counted as they are, not compressed.
+    ///
+    /// ```
+    /// use cordwood_log::Writer;
+    /// let mut writer = Writer::new(Vec::new());
+    /// writer.append(b"foo")?;
+    /// assert_eq!(writer.buffered_len(), 7 + 3);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
     pub fn buffered_len(&self) -> usize {
         self.buffer.len() + self.encoder.open_len()
     }

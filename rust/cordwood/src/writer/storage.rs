@@ -237,3 +237,15 @@ pub(super) fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::
     StorageReader { storage, offset }.take(len).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_opened_is_an_error_and_one_without_sync_is_not() {
+        let error = sync_folder(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        sync_folder(&File::open("/proc")).expect("a file system that cannot sync a folder");
+    }
+}
