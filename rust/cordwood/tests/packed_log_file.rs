@@ -259,3 +259,17 @@ fn durable_offset_is_always_the_end_of_a_container() {
         }
     }
 }
+
+/// The first record is in an open container, to which the second could be added without a sync.
+#[test]
+fn a_record_that_is_appended_with_a_sync_is_on_the_disk() {
+    for format in FORMATS {
+        let double = Double::default();
+        let log =
+            LogFile::create_in(double.boxed(), buffered(format).with_sync(SyncPolicy::Never)).expect("a new file");
+        log.append(b"one").expect("no fault");
+        log.append_sync(b"two").expect("no fault");
+        let synced = double.state().synced_len;
+        assert_eq!(data(&double.bytes()[..synced as usize]), [b"one", b"two"], "{format:?}");
+    }
+}
