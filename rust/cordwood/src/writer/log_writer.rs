@@ -216,6 +216,15 @@ impl<W: Sink> Writer<W> {
     /// Writes out all records so far and flushes the sink. It does not sync: the data may still be
     /// lost if the machine crashes.
     ///
+    /// ```
+    /// # use cordwood_log::Writer;
+    /// let mut writer = Writer::new(std::io::BufWriter::new(Vec::new()));
+    /// writer.append(b"one")?;
+    /// writer.flush()?;
+    /// assert_eq!(writer.get_ref().get_ref().len(), 10);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Write`], with the error of the sink.
