@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+import reference
 
 import cordwood
 from cordwood._evidence import reading
@@ -272,6 +273,20 @@ def test_evidence_of_a_log_in_segments_is_that_of_one_log(orders):
     for name in names[:2]:  # As if they were pruned while the evidence is collected.
         (folder / name).unlink()
     assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
+
+
+def test_evidence_has_the_first_bytes_of_each_region_at_an_offset(orders):
+    """A region without bytes, which says that a segment is too long, begins where the damage after it begins."""
+    folder, _ = orders
+    first, second = names_in(folder)[:2]
+    with (folder / first).open("ab") as file:
+        file.write(reference.encode([b"one more"]))
+    damaged = bytearray((folder / second).read_bytes())
+    damaged[8] ^= 1
+    (folder / second).write_bytes(damaged)
+    [log] = cordwood.evidence(folder).logs
+    found = {region.reason: first_bytes for region, first_bytes in log.regions if region.offset == int(second[:20])}
+    assert found == {"grown_segment": b"", "checksum_mismatch": bytes(damaged[:15])}
 
 
 def test_a_sha256_ends_where_the_log_ended_though_files_were_added(orders):

@@ -135,7 +135,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     path = own_path(log.path)
     if path is None:
         return tuple(RegionEvidence(region, None) for region in skipped)
-    first_bytes: dict[int, bytes] = {}
+    first_bytes: dict[SkippedRegion, bytes] = {}
     left = sorted(skipped)
     # From the last file of the log to the first: one that is pruned meanwhile is not among them.
     for begin, name in reversed(files_of(path)):
@@ -146,8 +146,8 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
             with open(name, "rb") as file:
                 for region in here:
                     file.seek(region.offset - begin)
-                    first_bytes[region.offset] = file.read(min(region.length, FIRST_LEN))
-    return tuple(RegionEvidence(region, first_bytes.get(region.offset)) for region in skipped)
+                    first_bytes[region] = file.read(min(region.length, FIRST_LEN))
+    return tuple(RegionEvidence(region, first_bytes.get(region)) for region in skipped)
 
 
 def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
