@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable
 
 import cordwood
+from cordwood._inputs.files import expand
 from cordwood._tables import payloads
 from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_of_records, kinds_of
 from cordwood.cli import _messages
 from cordwood.cli._messages import complain, display_name
 from cordwood.cli._options import reading_options
-from cordwood.cli._sources import inputs_of
 
 AUTO = "auto"
 """The choice of `--as` that leaves it to the first record of a log."""
@@ -79,7 +79,8 @@ def hint_at_payload(options: argparse.Namespace) -> None:
     """On a terminal, says how to decode the records of the first log, if that is known; a script gets no hint."""
     if _messages.is_quiet or not sys.stderr.isatty():
         return
-    for file in inputs_of(options.sources):
+    # The files that are left out have been reported.
+    for file in expand(options.sources):
         # Opening a pipe again would wait for another writer.
         if not os.path.isfile(file.name):
             continue
