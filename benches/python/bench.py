@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import select
 import shutil
@@ -177,9 +178,8 @@ class Bench:
         """Measures, prints a table and keeps the figures."""
         times: dict[str, list[float]] = {name: [] for name in names}
         for number in range(self.rounds + 1):
-            # Each comes first in turn: the caches are full of what the one before left in them.
-            first = number % max(len(names), 1)
-            order = names[first:] + names[:first]
+            # Another order each round: the caches hold what the contender before has left there.
+            order = random.Random(number).sample(names, len(names))
             for name, answer in self.each(order, f"turn_{verb}", seconds=TURN_SECONDS).items():
                 if number > 0:  # The first round warms up.
                     times[name].append(answer["ns"])
