@@ -62,7 +62,7 @@ class Tally:
 
     Attributes:
         names: Files, patterns and folders.
-        files: Their files.
+        files: The files that the names stand for.
         is_one_file: Whether the names are a single file.
         as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
         log_count: Logs that were read, damaged ones among them.

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> Status:
             print(f"wrote {display_name(destination)}: {counts_text(evidence)}")
         reported = {file.name for file, found in results if isinstance(found, Exception)}
         for name, reason in evidence.failed:
-            # Of the others, `take_results` has reported the errors.
+            # Of the others, `taken` has reported the errors.
             if name not in reported:
                 complain(reason, place=display_name(name))
                 tally.failed_count += 1

@@ -87,7 +87,7 @@ def _describe(
         if options.json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
         return tally.status
-    # Those before have been reported by `take_results`.
+    # Those before have been reported by `taken`.
     for path, error in info.failures[reported_count:]:
         complain(error, place=display_name(path))
         tally.failed_count += 1

@@ -17,7 +17,7 @@ lost, in another log of the database, or of writes without a log. Batches that c
 
 In a folder, all logs are checked, also those in its subfolders; other files are counted. Each database in it has a
 line, too, with the files that its engine would miss. Exit status 3 if the engine would refuse it, or lose data, or if
-an export has an empty file or less than its metadata states. After several logs, their totals are printed.
+an export has an empty file, or fewer bytes than its metadata states. After several logs, their totals are printed.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ a row is from: path; for entities and JSON, __file__; and for wandb, run_id, fro
 
 Damaged records, and records of another kind than --as names, are reported on stderr and left out; if only a value of a
 run cannot be read, only that value is. The exit status is then 3, as it is if all of a file belongs to another log than
-the one that its name says, or if an export has an empty file or less than its metadata states; with --strict, also if
-a log ends with an incomplete record, as a file that was cut off does, or has zeros before more records or at its end.
+the one that its name says, or if an export has an empty file, or fewer bytes than its metadata states; with --strict,
+also if a log ends with an incomplete record, as a file that was cut off does, or has zeros before more records or at
+its end.
 """
 
 from __future__ import annotations
