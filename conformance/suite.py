@@ -184,7 +184,7 @@ def tasks_of(case: dict[str, Any], folder: Path) -> Iterator[Task]:
             new = folder / "repaired"
             new.mkdir()
             request = {"do": "repair", "path": str(path), "to": str(new / path.name), **options}
-        elif "detected" in case:
+        if "detected" in case:
             request["detected"] = case["detected"]
         yield Task(case, policy, request, ({} if policy == "repair" else dialect) | (expected or {}))
     if "written" in case:
