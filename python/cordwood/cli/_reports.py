@@ -213,7 +213,7 @@ def _print_text(
         print_folded(f"  {text}", is_damage=is_damage)
     dialect = NO_DIALECT if summary.has_no_dialect else None
     salvaged = salvaged_text(report.salvaged_count) if report.salvaged_count else None
-    repaired = f"{quantity(report.repaired_count, 'record')} repaired: valid by checksum, if one bit was flipped"
+    repaired = f"{quantity(report.repaired_count, 'record')} repaired: the checksum is right with one bit flipped back"
     for note in (zeros, advice, dialect, salvaged, repaired if report.repaired_count else None):
         if note:
             print_folded(f"  {note}")
