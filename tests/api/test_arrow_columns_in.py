@@ -269,6 +269,7 @@ class OnlyWrite:
         pass
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_column_that_would_take_minutes():
     array = pyarrow.array([b"one"] * 1_000_000)
     column = pyarrow.chunked_array([array] * 10_000)
