@@ -178,7 +178,7 @@ class Bench:
         """Measures, prints a table and keeps the figures."""
         times: dict[str, list[float]] = {name: [] for name in names}
         for number in range(self.rounds + 1):
-            # Another order each round: the caches hold what the contender before has left there.
+            # Another order each round, since each contender finds the caches as the one before it left them.
             order = random.Random(number).sample(names, len(names))
             for name, answer in self.each(order, f"turn_{verb}", seconds=TURN_SECONDS).items():
                 if number > 0:  # The first round warms up.

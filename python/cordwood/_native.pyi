@@ -1087,13 +1087,13 @@ def version_edit_field(record: bytes, offset: int, /) -> tuple[Field, int] | Non
 
     Args:
         record: The record.
-        offset: That of the field in the record, in bytes.
+        offset: The offset of the field in the record, in bytes.
 
     Returns:
         The field and the offset after it; `None` at the end of the record.
 
     Raises:
-        PayloadError: There is no field at the offset.
+        PayloadError: The bytes at the offset are not a field.
     """
 
 def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, int, int]:

@@ -6,10 +6,10 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import cordwood
-from cordwood._inputs.files import expand
+from cordwood._inputs.input import Input
 from cordwood._tables import payloads
 from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_of_records, kinds_of
 from cordwood.cli import _messages
@@ -75,12 +75,11 @@ LOST_EDITS = (
 removed."""
 
 
-def hint_at_payload(options: argparse.Namespace) -> None:
+def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
     """On a terminal, says how to decode the records of the first log, if that is known; a script gets no hint."""
     if _messages.is_quiet or not sys.stderr.isatty():
         return
-    # The files that are left out have been reported.
-    for file in expand(options.sources):
+    for file in files:
         # Opening a pipe again would wait for another writer.
         if not os.path.isfile(file.name):
             continue

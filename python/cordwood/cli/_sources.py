@@ -74,7 +74,7 @@ class Tally:
     """
 
     def __init__(self, names: Sequence[str], files: Sequence[Input] | None = None, *, as_json: bool = False) -> None:
-        """Nothing is counted yet. The files are looked for unless they are given."""
+        """A tally before the first source. It looks for the files of the names, unless they are given."""
         self.names = names
         self.files = inputs_of(names) if files is None else files
         self.is_one_file = is_one_file(names)

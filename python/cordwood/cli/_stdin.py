@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class _Pipe(RawIOBase):
     """stdin, if it cannot seek: a read waits for bytes at most a second at a time.
 
-    Python runs the handlers of signals between two calls. A signal that arrives just before a
-    blocking system call does not interrupt it: without a limit, the command would wait for bytes that may never come.
+    Python runs the handlers of signals between two calls. A signal that arrives just before a blocking system call does
+    not interrupt it: without a limit, the command would wait for bytes that may never come.
     """
 
     def __init__(self, raw: FileIO) -> None:

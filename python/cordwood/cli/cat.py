@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> Status:
     tally = for_each_source(options, cat, other_kind=other_kind(options, lambda: selection.is_full))
     end_selection(selection)
     if not options.payload:
-        hint_at_payload(options)
+        hint_at_payload(tally.files, options)
     return tally.status
 
 

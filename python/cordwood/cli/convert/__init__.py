@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> Status:
         return _convert(options)
     options.payload = "raw"
     status = _convert(options)
-    hint_at_payload(options)
+    hint_at_payload(options.files, options)
     return status
 
 

@@ -62,13 +62,13 @@ pub(crate) fn encoded_version_edit<'py>(record: &Bound<'py, PyBytes>) -> PyResul
 ///
 /// Args:
 ///     record: The record.
-///     offset: That of the field in the record, in bytes.
+///     offset: The offset of the field in the record, in bytes.
 ///
 /// Returns:
 ///     The field and the offset after it; `None` at the end of the record.
 ///
 /// Raises:
-///     PayloadError: There is no field at the offset.
+///     PayloadError: The bytes at the offset are not a field.
 #[pyfunction]
 #[pyo3(signature = (record, offset, /))]
 pub(crate) fn version_edit_field<'py>(
