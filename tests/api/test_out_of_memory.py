@@ -196,21 +196,21 @@ def test_fragments_that_are_kept(many, room):
 # Each call copies the data once, or twice: then there is not enough memory for the second copy, either.
 COPY_ONCE = {
     "appending a view": "cordwood.open(Sink(), 'w').append(view)",
+    "record of a view": "cordwood.Record(offset=0, end_offset=RECORD_LEN, data=view)",
+    "record of an array": "cordwood.Record(offset=0, end_offset=RECORD_LEN, data=array)",
+    "appending several views": "cordwood.open(Sink(), 'w').extend([view])",
+    "write batch of a view": "WriteBatch(memoryview(batch_record))",
+    "version edit of a view": "VersionEdit(memoryview(edit_record))",
+    "text of an entity": "entity.decode(text_record)",
+    "bytes of an entity": "entity.decode(bytes_record)",
     "step of a write batch": "next(iter(WriteBatch(batch_record)))",
     "fields of a version edit": "edit.fields",
     "step of a version edit": "next(iter(edit))",
 }
 COPY_TWICE = {
-    "record of a view": "cordwood.Record(offset=0, end_offset=RECORD_LEN, data=view)",
-    "record of an array": "cordwood.Record(offset=0, end_offset=RECORD_LEN, data=array)",
-    "appending several views": "cordwood.open(Sink(), 'w').extend([view])",
-    "write batch of a view": "WriteBatch(memoryview(batch_record))",
     "write batch of operations": "WriteBatch.build(1, [operation])",
     "write batch as a dict": "WriteBatch(batch_record).to_dict()",
-    "version edit of a view": "VersionEdit(memoryview(edit_record))",
     "bytes of a version edit": "bytes(edit)",
-    "text of an entity": "entity.decode(text_record)",
-    "bytes of an entity": "entity.decode(bytes_record)",
 }
 MAKE = """
 import entities

@@ -1,7 +1,6 @@
 //! The functions `crc32c`, `mask_crc` and `unmask_crc`.
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::values::arguments::bytes_of;
 
@@ -30,15 +29,12 @@ const DETACH_LEN: usize = 1 << 16;
 #[pyfunction]
 #[pyo3(signature = (data, crc = 0))]
 pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
-    // Only `bytes` cannot change while the interpreter is released.
-    match data.cast_exact::<PyBytes>() {
-        Ok(bytes) if bytes.as_bytes().len() >= DETACH_LEN => {
-            let bytes = bytes.as_bytes();
-            Ok(data.py().detach(|| cordwood::crc32c::extend(crc, bytes)))
-        }
-        Ok(bytes) => Ok(cordwood::crc32c::extend(crc, bytes.as_bytes())),
-        Err(_) => Ok(cordwood::crc32c::extend(crc, &bytes_of("data", data)?)),
-    }
+    let bytes = bytes_of("data", data)?;
+    let bytes = bytes.as_bytes();
+    Ok(match bytes.len() {
+        ..DETACH_LEN => cordwood::crc32c::extend(crc, bytes),
+        _ => data.py().detach(|| cordwood::crc32c::extend(crc, bytes)),
+    })
 }
 
 /// The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.

@@ -23,7 +23,7 @@ use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::sink::ObjectOutput;
 use crate::log_on_disk::LogOnDisk;
-use crate::memory::buffer::{new_int, try_bytes};
+use crate::memory::buffer::new_int;
 use crate::reader::Reader;
 use crate::reader::record_batch::RecordBatch;
 use crate::values::SkippedRegion;
@@ -317,11 +317,8 @@ impl Writer {
     #[pyo3(signature = (record, /, *, sync = false))]
     fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
-        let offset = match record.cast::<PyBytes>() {
-            Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,
-            Err(_) => self.append_bytes(py, &bytes_of("record", record)?, sync)?,
-        };
-        new_int(py, offset)
+        let bytes = bytes_of("record", record)?;
+        new_int(py, self.append_bytes(py, bytes.as_bytes(), sync)?)
     }
 
     /// Appends all records of an iterable, or of a column of Arrow.
@@ -914,14 +911,7 @@ impl<'py> Batch<'py> {
         self.records.reserve(records.size_hint().0.min(count_max));
         while self.len < BATCH_LEN && self.records.len() < count_max {
             let Some(record) = records.next() else { return Ok(true) };
-            let record = record?;
-            let bytes = match record.cast_into::<PyBytes>() {
-                Ok(bytes) => bytes,
-                Err(other) => {
-                    let other = other.into_inner();
-                    try_bytes(other.py(), &bytes_of("a record", &other)?)?
-                }
-            };
+            let bytes = bytes_of("a record", &record?)?;
             self.len += bytes.as_bytes().len();
             self.records.push(bytes);
         }

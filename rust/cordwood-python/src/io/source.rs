@@ -1,6 +1,5 @@
 //! The sources that Python users pass, as [`Read`] and [`Seek`].
 
-use std::borrow::Cow;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +16,9 @@ use pyo3::types::{PyBytes, PyMemoryView};
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::{Arguments, PythonCode};
 use crate::memory::buffer::copy_from_buffer;
-use crate::values::arguments::{bytes_of, contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of};
+use crate::values::arguments::{
+    bytes_of, contiguous_len, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
+};
 use crate::values::error::{call_python, check_signals_anywhere, of_call, to_python, unsupported};
 
 /// A file, a buffer or a Python object.
@@ -156,9 +157,14 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     }
     let no_view = match view_of(source)? {
         Ok(view) => {
-            let (view, buffer) = contiguous(view)?;
+            let len = contiguous_len(&view)?;
+            let mut view = view.into_any();
+            if PyUntypedBuffer::get(&view).is_err() {
+                // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
+                view = view.call_method1(intern!(py, "cast"), ("B",))?;
+            }
             let view = Arc::new(view.unbind());
-            let input = BufferInput::new(Content::View(view.clone()), buffer.len_bytes());
+            let input = BufferInput::new(Content::View(view.clone()), len);
             return Ok((source_at(Box::new(input), begin)?, Some(view)));
         }
         Err(error) => error,
@@ -410,21 +416,19 @@ impl Read for ObjectInput {
                     "read() returned None: the source must be in blocking mode",
                 ));
             }
-            let bytes = match answer.cast::<PyBytes>() {
-                Ok(bytes) => Cow::Borrowed(bytes.as_bytes()),
-                Err(_) => Cow::Owned(bytes_of("the result of read", &answer).map_err(|_| {
-                    let name = answer.get_type().name();
-                    let name = name.map_or_else(|_| "?".to_owned(), |name| name.to_string());
-                    PyTypeError::new_err(format!(
-                        "read() must return bytes, not {name}; open a file in binary mode ('rb')"
-                    ))
-                })?),
-            };
+            let bytes = bytes_of("the result of read", &answer).map_err(|_| {
+                let name = answer.get_type().name();
+                let name = name.map_or_else(|_| "?".to_owned(), |name| name.to_string());
+                PyTypeError::new_err(format!(
+                    "read() must return bytes, not {name}; open a file in binary mode ('rb')"
+                ))
+            })?;
+            let bytes = bytes.as_bytes();
             let (len, len_max) = (bytes.len(), buffer.len());
             if len > len_max {
                 return Err(PyValueError::new_err(format!("read({len_max}) returned {len} bytes")));
             }
-            buffer[..len].copy_from_slice(&bytes);
+            buffer[..len].copy_from_slice(bytes);
             self.checked(py, len)
         })
     }

@@ -11,8 +11,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
 
 use super::batch_pool::PooledBatch;
 
@@ -113,31 +112,6 @@ pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
     let mut items = Vec::new();
     items.try_reserve_exact(count).map_err(|_| no_memory())?;
     Ok(items)
-}
-
-/// A copy of `bytes`.
-///
-/// # Errors
-///
-/// `MemoryError`.
-pub(crate) fn copy_of(bytes: &[u8]) -> PyResult<Vec<u8>> {
-    let mut copy = vec_for(bytes.len())?;
-    copy.extend_from_slice(bytes);
-    Ok(copy)
-}
-
-/// A copy of the bytes of a `bytearray`.
-///
-/// # Errors
-///
-/// `MemoryError`, where PyO3's own `to_vec` would end the process.
-pub(crate) fn copy_of_array(array: &Bound<'_, PyByteArray>) -> PyResult<Vec<u8>> {
-    with_critical_section(array, || {
-        // SAFETY: the thread is attached, and the copy does not call Python, so the array is
-        // neither resized nor written to meanwhile; in free-threaded Python, the critical section
-        // excludes other threads.
-        copy_of(unsafe { array.as_bytes() })
-    })
 }
 
 /// Text as a `str`.

@@ -30,7 +30,7 @@ use crate::values::error::payload_error;
 pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = record.py();
     let record = bytes_of("record", record)?;
-    let entity = Entity::decode(&record).map_err(|error| payload_error(py, error))?;
+    let entity = Entity::decode(record.as_bytes()).map_err(|error| payload_error(py, error))?;
     entity_object(py, &entity)
 }
 

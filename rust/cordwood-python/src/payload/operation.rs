@@ -4,6 +4,7 @@
 use cordwood_payload::{self as payload, Parts};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
 
 use crate::values::arguments::bytes_of;
 use crate::values::enums::OPERATION_KIND;
@@ -47,64 +48,64 @@ fn names(parts: &Parts<'_>) -> Vec<&'static str> {
     has.into_iter().filter_map(|(name, has)| has.then_some(name)).collect()
 }
 
-type Field<'py> = Option<Bound<'py, PyAny>>;
-
 /// The number in a field, whose name is a note of the error if it has too many bits.
-fn number_of<T>(name: &str, given: Field<'_>) -> PyResult<Option<T>>
+fn number_of<T>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<T>>
 where
     T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
 {
-    let Some(given) = given else {
-        return Ok(None);
-    };
-    given.extract().map(Some).map_err(|error: PyErr| {
+    given.extract().map_err(|error: PyErr| {
         let noted = error.add_note(given.py(), format!("while processing '{name}'"));
         noted.err().unwrap_or(error)
     })
 }
 
+/// The bytes in a field.
+fn string_of<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    (!given.is_none()).then(|| bytes_of(name, given)).transpose()
+}
+
 /// An operation that is to be written.
-pub(crate) struct NewOperation {
+pub(crate) struct NewOperation<'py> {
     kind: String,
     column_family: Option<u32>,
     /// The parts that are bytes, in the order of the tuple.
-    strings: [Option<Vec<u8>>; 5],
+    strings: [Option<Bound<'py, PyBytes>>; 5],
     write_unix_time: Option<u64>,
 }
 
-impl NewOperation {
+impl<'py> NewOperation<'py> {
     /// From a named tuple, or any tuple with the same fields.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (kind, _sequence, column_family, key, end_key, value, xid, timestamp, write_unix_time): (
-            String,
-            Field<'_>,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-        ) = object.extract()?;
-        let bytes = |name, given: Field<'_>| given.map(|given| bytes_of(name, &given)).transpose();
-        Ok(NewOperation {
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let [
             kind,
-            column_family: number_of("column_family", column_family)?,
+            _sequence,
+            column_family,
+            key,
+            end_key,
+            value,
+            xid,
+            timestamp,
+            write_unix_time,
+        ]: [Bound<'_, _>; 9] = object.cast::<PyTuple>()?.extract()?;
+        Ok(NewOperation {
+            kind: kind.extract()?,
+            column_family: number_of("column_family", &column_family)?,
             strings: [
-                bytes("key", key)?,
-                bytes("end_key", end_key)?,
-                bytes("value", value)?,
-                bytes("xid", xid)?,
-                bytes("timestamp", timestamp)?,
+                string_of("key", &key)?,
+                string_of("end_key", &end_key)?,
+                string_of("value", &value)?,
+                string_of("xid", &xid)?,
+                string_of("timestamp", &timestamp)?,
             ],
-            write_unix_time: number_of("write_unix_time", write_unix_time)?,
+            write_unix_time: number_of("write_unix_time", &write_unix_time)?,
         })
     }
 
     /// The operation for the batch. Its parts must be exactly those that its kind has.
     pub(crate) fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
-        let [key, end_key, value, xid, timestamp] = self.strings.each_ref().map(Option::as_deref);
+        let strings = self.strings.each_ref();
+        let [key, end_key, value, xid, timestamp] = strings.map(|bytes| bytes.as_ref().map(PyBytesMethods::as_bytes));
         let given = Parts {
             column_family: self.column_family,
             key,

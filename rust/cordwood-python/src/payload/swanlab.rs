@@ -25,6 +25,6 @@ type Scalar = (String, i64, Option<i64>, f64);
 #[pyo3(signature = (record, /))]
 pub(crate) fn decode_swanlab(record: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     let bytes = bytes_of("record", record)?;
-    let scalar = SwanlabScalar::decode(&bytes).map_err(|error| payload_error(record.py(), error))?;
+    let scalar = SwanlabScalar::decode(bytes.as_bytes()).map_err(|error| payload_error(record.py(), error))?;
     Ok(scalar.map(|scalar| (scalar.key.to_owned(), scalar.step, scalar.timestamp, scalar.value)))
 }

@@ -5,10 +5,10 @@ use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use super::write_batch::kept;
 use crate::interpreter::python_code::{Arguments, PythonCode};
 use crate::memory::buffer::try_bytes;
 use crate::values::IntoField;
+use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
 /// The record of a version edit, once all of it has been decoded.
@@ -25,7 +25,7 @@ use crate::values::error::payload_error;
 #[pyfunction]
 #[pyo3(signature = (record, /))]
 pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let record = kept(record)?;
+    let record = bytes_of("record", record)?;
     // One field at a time: a decoded field takes up many times its size in the record.
     let checked = payload::VersionEdit::new(record.as_bytes())
         .fields()

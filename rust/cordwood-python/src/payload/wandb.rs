@@ -40,7 +40,7 @@ macro_rules! add {
 pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = record.py();
     let record = bytes_of("record", record)?;
-    let decoded = WandbRecord::decode(&record).map_err(|error| payload_error(py, error))?;
+    let decoded = WandbRecord::decode(record.as_bytes()).map_err(|error| payload_error(py, error))?;
     let fields = PyDict::new(py);
     match (kind, decoded) {
         ("history", WandbRecord::History { items, step }) => {

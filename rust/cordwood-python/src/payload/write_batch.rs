@@ -31,7 +31,7 @@ pub(crate) fn write_batch_header<'py>(
     record: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = engine_of)] engine: Engine,
 ) -> PyResult<(Bound<'py, PyBytes>, u64, u32)> {
-    let record = kept(record)?;
+    let record = bytes_of("record", record)?;
     let batch = core(&record, engine)?;
     let (sequence, count) = (batch.sequence(), batch.count());
     Ok((record, sequence, count))
@@ -150,15 +150,6 @@ impl WriteBatchOperations {
 
 fn core<'a>(record: &'a Bound<'_, PyBytes>, engine: Engine) -> PyResult<payload::WriteBatch<'a>> {
     payload::WriteBatch::new(record.as_bytes(), engine).map_err(|error| payload_error(record.py(), error))
-}
-
-/// The record itself if it is `bytes`, which never change; else a copy. A subclass may compare
-/// unlike its bytes.
-pub(crate) fn kept<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    match record.cast_exact::<PyBytes>() {
-        Ok(bytes) => Ok(bytes.clone()),
-        Err(_) => try_bytes(record.py(), &bytes_of("record", record)?),
-    }
 }
 
 fn engine_of(name: &Bound<'_, PyAny>) -> PyResult<Engine> {

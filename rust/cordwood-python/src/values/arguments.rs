@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 
-use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyException, PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
 
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
-use crate::memory::buffer::{copy_from_buffer, copy_of, copy_of_array, vec_for};
 
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -76,21 +73,13 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
     }
 }
 
-/// The buffer of a `memoryview`, and the view to get it from again. Its bytes are adjacent, so that
-/// they can be copied; the type of its items does not matter.
-pub(crate) fn contiguous<'py>(view: Bound<'py, PyMemoryView>) -> PyResult<(Bound<'py, PyAny>, PyUntypedBuffer)> {
-    let mut view = view.into_any();
-    let mut buffer = PyUntypedBuffer::get(&view);
-    if buffer.is_err() {
-        // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
-        view = view.call_method1(intern!(view.py(), "cast"), ("B",))?;
-        buffer = PyUntypedBuffer::get(&view);
-    }
-    let buffer = buffer?;
-    if !buffer.is_c_contiguous() {
+/// The number of bytes of a buffer. They must be adjacent; the type of its items does not matter.
+pub(crate) fn contiguous_len(view: &Bound<'_, PyMemoryView>) -> PyResult<usize> {
+    let len = view.getattr(intern!(view.py(), "nbytes"))?.extract()?;
+    if len > 0 && !view.getattr(intern!(view.py(), "c_contiguous"))?.is_truthy()? {
         return Err(PyTypeError::new_err("the buffer must be contiguous"));
     }
-    Ok((view, buffer))
+    Ok(len)
 }
 
 /// The index from 0 of an index that may be negative, of one of `len` items; `None` if it is out of
@@ -104,20 +93,16 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
     }
 }
 
-/// A copy of the bytes of any buffer; `name` is the name of the argument.
-pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    if let Ok(bytes) = object.cast::<PyBytes>() {
-        return copy_of(bytes.as_bytes());
-    }
-    if let Ok(array) = object.cast::<PyByteArray>() {
-        return copy_of_array(array);
+/// The bytes of any buffer, which never change: `object` itself if it is `bytes`, else a copy. `name` is
+/// the name of the argument.
+pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    // A subclass may compare unlike its bytes.
+    if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+        return Ok(bytes.clone());
     }
     let view = view_of(object)?.map_err(|error| not_bytes(name, object, error))?;
-    let (_view, buffer) = contiguous(view)?;
-    let mut bytes = vec_for(buffer.len_bytes())?;
-    bytes.resize(buffer.len_bytes(), 0);
-    copy_from_buffer(object.py(), &buffer, 0, &mut bytes);
-    Ok(bytes)
+    contiguous_len(&view)?;
+    Ok(view.call_method0(intern!(view.py(), "tobytes"))?.cast_into()?)
 }
 
 /// The exception for an argument that is not a buffer, or whose buffer cannot be read, as `error`

@@ -6,7 +6,6 @@ use pyo3::types::PyBytes;
 
 use super::arguments::bytes_of;
 use super::pickle::{Reduced, reduced, short_repr};
-use crate::memory::buffer::try_bytes;
 
 /// A record and its place in the file: the result of `Reader.records` and `Follower.poll`.
 ///
@@ -46,14 +45,10 @@ impl Record {
                 "a record cannot end at {end_offset}, before its offset {offset}"
             )));
         }
-        let data = match data.cast_exact::<PyBytes>() {
-            Ok(bytes) => bytes.clone(),
-            Err(_) => try_bytes(data.py(), &bytes_of("data", data)?)?,
-        };
         Ok(Record {
             offset,
             end_offset,
-            data: data.unbind(),
+            data: bytes_of("data", data)?.unbind(),
             salvaged,
         })
     }
