@@ -101,8 +101,11 @@ def summary_of(read: Report | Reader, record_count: int | None = None) -> LogSum
         record_count, left_out = read.record_count, 0
     else:
         record_count, left_out = record_count or 0, left_out_count(read)
-    regions, end, ok = read.skipped, read.outcome, read.ok
+    regions, end = read.skipped, read.outcome
     has_records = record_count + left_out > 0
+    zeros_inside = _zeros_inside(regions, end.offset)
+    at_end = zeros_at_end(end, has_records=has_records)
+    ok = read.ok
     return LogSummary(
         end=end,
         ok=ok,
@@ -110,8 +113,8 @@ def summary_of(read: Report | Reader, record_count: int | None = None) -> LogSum
         left_out_count=left_out,
         regions=regions,
         skipped_len=read.skipped_len,
-        zeros_inside=_zeros_inside(regions, end.offset),
-        zeros_at_end=zeros_at_end(end, has_records=has_records),
+        zeros_inside=zeros_inside,
+        zeros_at_end=at_end,
         log_number=read.log_number,
         other_log_number=read.other_log_number,
         has_no_dialect=not (ok or has_records or read.dialect_known or _shows_flip(regions)),

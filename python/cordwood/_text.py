@@ -1,8 +1,18 @@
-"""Quantities in words, bytes as text, and text that cannot control a terminal."""
+"""Names of sources, quantities in words, bytes as text, and text that cannot control a terminal."""
 
 from __future__ import annotations
 
 from binascii import b2a_base64
+
+
+def source_name(name: str) -> str:
+    """The name of a source in JSON: that of the file, character by character; `-` is stdin."""
+    return "<stdin>" if name == "-" else name
+
+
+def display_name(name: str) -> str:
+    """The name of a source in lines for people: other characters than printable ones are escaped."""
+    return escaped(source_name(name))
 
 
 def quantity(count: int, noun: str) -> str:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Progress: TypeAlias = Callable[[int], object]
-"""Called with the number of bytes of each read."""
+Progress: TypeAlias = Callable[[int], object] | None
+"""Called with the number of bytes of each read; `None` if nobody watches."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """Reads a file with a number of threads. It raises a `DialectError` for a file that is not a log."""
@@ -39,7 +39,7 @@ _POLL_SECONDS = 0.1
 
 
 def result_of(
-    file: Input, read: Read[T], *, threads: int = 1, dialect: str | None = None, progress: Progress = lambda _: None
+    file: Input, read: Read[T], *, threads: int = 1, dialect: str | None = None, progress: Progress = None
 ) -> T | str | Exception:
     """The result for one file; for a file in a folder that is not a log, its format; or the exception of the file.
 
@@ -95,7 +95,6 @@ def each(
     """
     if not 1 <= threads <= THREADS_MAX:
         raise ValueError(f"threads must be from 1 to {THREADS_MAX}, not {threads}")
-    shown = shown or (lambda _: nullcontext(lambda _: None))
     total_len = sum(file.file_len for file in files)
 
     def result(file: Input, progress: Progress) -> T | str | Exception:
@@ -107,7 +106,7 @@ def each(
     ]
     if threads == 1 or len(long_files) < 2:
         for file in files:
-            with shown(file.name) as progress:
+            with shown(file.name) if shown else nullcontext() as progress:
                 found = result(file, progress)
             yield file, found
         return
@@ -128,16 +127,14 @@ def each(
                         # The system has no more threads: this file and all after it are read when their turn comes.
                         job.is_cancelled = True
                         waiting.clear()
-                with shown(file.name) as progress:
+                with shown(file.name) if shown else nullcontext() as progress:
                     if not (begun and begun[0][0] is file):
                         found = result(file, progress)
                     else:
                         _, job, future = begun[0]
-                        shown_len = 0
                         while not wait([future], _POLL_SECONDS).done:
-                            progress(job.done_len - shown_len)
-                            shown_len = job.done_len
-                        progress(job.done_len - shown_len)
+                            job.report(progress)
+                        job.report(progress)
                         found = future.result()
                         begun.popleft()
                 yield file, found
@@ -151,13 +148,20 @@ class _Job:
     """The progress of a file that is read in a thread."""
 
     def __init__(self) -> None:
-        self.done_len = 0
         self.is_cancelled = False
+        self._done_len = self._reported_len = 0
 
     def __call__(self, done_len: int) -> None:
         if self.is_cancelled:
             raise _CancelledError
-        self.done_len += done_len
+        self._done_len += done_len
+
+    def report(self, progress: Progress) -> None:
+        """Reports the bytes that have been read since the last call."""
+        done_len = self._done_len
+        if progress:
+            progress(done_len - self._reported_len)
+        self._reported_len = done_len
 
 
 class _CancelledError(Exception):

@@ -53,7 +53,7 @@ def files_of(log: str) -> list[tuple[int, str]]:
     return [(offset, os.path.join(log, f"{offset:020}.log")) for offset, _ in segments_in(log)] or [(0, log)]
 
 
-def sha256_of(log: str, end: int | None, progress: Callable[[int], object] = lambda _: None) -> str | None:
+def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
     """The SHA-256 of a log up to an offset; of one in segments, that of its files, one after another.
 
     `None` if it is not on the disk, has become shorter, or was pruned meanwhile. After each read, `progress` is called
@@ -77,7 +77,8 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] = lam
                     piece = file.read(min(left, 1 << 20))
                     if not piece:
                         return None
-                    progress(0)
+                    if progress:
+                        progress(0)
                     digest.update(piece)
                     left -= len(piece)
         return digest.hexdigest()

@@ -42,14 +42,9 @@ class Input(NamedTuple):
     file_len: int = 0
     """The number of bytes to read, if it is known: the length of a regular file, or of a part of it."""
     source: Any = None
-    """The value to be read, if it is not the file of this name: a `Split`, or an object, such as stdin."""
+    """What a function that reads a log is given in place of the name: a `Split`, or an object, such as stdin."""
     file_count: int = 1
     """How many files it is: the missing files of an export may have one error together."""
-
-    @property
-    def readable(self) -> Any:
-        """The argument of a function that reads one log."""
-        return self.name if self.source is None else self.source
 
     @property
     def is_empty(self) -> bool:

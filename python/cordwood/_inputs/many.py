@@ -206,7 +206,7 @@ def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
 
         def read(file: Input, threads: int, progress: Progress) -> T:
             here = {"threads": threads, "progress": progress}
-            return of(file.readable, options | {name: here[name] for name in own if name in here})
+            return of(file.source or file.name, options | {name: here[name] for name in own if name in here})
 
         return _results_of(files, read, **options)
 
@@ -227,7 +227,7 @@ def _results_of(
     *,
     threads: int = 1,
     dialect: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
     **_: object,
 ) -> Results[T]:
     """The results of a function for these files, with its options."""

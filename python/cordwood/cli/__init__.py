@@ -49,6 +49,9 @@ VERBS = (
     "completion",
 )
 
+LOG_OPTIONS = ("dialect", "log_number", "record_len_max")
+"""The options of the same names of functions that read or write a log. Those that a verb has are in `options.log`."""
+
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "salvage": ("fix", "recover", "repair", "rescue"),
     "verify": ("check", "fsck", "test", "validate"),
@@ -165,6 +168,9 @@ class _Parser(argparse.ArgumentParser):
                 setattr(options, name, _path_before_url(value))
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if getattr(options, "end", None) is not None and options.end < options.start:
+            self.error(f"--end {options.end} is before --start {options.start}")
+        options.log = {name: getattr(options, name) for name in LOG_OPTIONS if name in options}
         return options, unknown
 
     def _check_options(self, words: Sequence[str]) -> None:
@@ -194,7 +200,7 @@ def _path_before_url(name: str) -> str:
 
     Otherwise, a log from somebody else's archive, in a folder named `https:`, would be requested from a network.
     """
-    return f".{os.sep}{name}" if is_url(name) and os.path.lexists(name) else name
+    return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name
 
 
 def _drop_output() -> None:

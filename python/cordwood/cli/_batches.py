@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
@@ -17,6 +17,7 @@ from cordwood.cli._terminal import print_folded
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
+    from cordwood._inputs.each import Progress
     from cordwood.payload import WriteBatch
     from cordwood.payload.write_batch import SequenceGap, SequenceNumbers
     from cordwood.typing import Source
@@ -89,7 +90,7 @@ def read_batches(
     source: Source,
     report: cordwood.Report,
     options: argparse.Namespace,
-    progress: Callable[[int], object],
+    progress: Progress,
 ) -> Batches | None:
     """Reads the write batches of a log of which `verify` has returned a report; `None` for a log of other records."""
     from cordwood._tables.decoders import write_batches
@@ -109,7 +110,8 @@ def read_batches(
             if first:
                 yield first.offset, first.data
             for batch in reader.record_batches():
-                progress(0)
+                if progress:
+                    progress(0)
                 yield from zip(batch.record_offsets, batch, strict=True)
 
         def batches() -> Iterator[WriteBatch]:

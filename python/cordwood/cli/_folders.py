@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from cordwood._databases import database_lines, databases_of
 from cordwood._inputs.input import Input, may_be_of_exports
 from cordwood._jsonable import database_fields, export_fields
-from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain, display_name
+from cordwood._text import display_name, quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import print_json
 from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Database

@@ -1,4 +1,4 @@
-"""Messages on stderr, the names in them, and exit statuses."""
+"""Messages on stderr, and exit statuses."""
 
 from __future__ import annotations
 
@@ -54,16 +54,6 @@ is_quiet = False
 
 before_message: Callable[[], None] | None = None
 """Called before a message is printed, to remove a progress bar."""
-
-
-def source_name(name: str) -> str:
-    """The name of a source in JSON: that of the file, character by character."""
-    return "<stdin>" if name == "-" else name
-
-
-def display_name(name: str) -> str:
-    """The name of a source in lines for people: other characters than printable ones are escaped."""
-    return escaped(source_name(name))
 
 
 def complain(message: object, *, place: str | None = None) -> None:

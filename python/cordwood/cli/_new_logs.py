@@ -13,8 +13,8 @@ from cordwood._inputs.files import identity_of, len_on_disk, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_log
 from cordwood._summary import summary_of
-from cordwood._text import escaped
-from cordwood.cli._messages import SourceFailure, Status, complain, source_name
+from cordwood._text import escaped, source_name
+from cordwood.cli._messages import SourceFailure, Status, complain
 from cordwood.cli._new_files import check_destination, unfinished
 from cordwood.cli._options import add_source_arguments
 from cordwood.cli._output import print_json
@@ -23,7 +23,7 @@ from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import print_report
 from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
-Copy: TypeAlias = Callable[[Input, str, Callable[[int], object]], cordwood.Report]
+Copy: TypeAlias = Callable[[Any, str, Callable[[int], object]], cordwood.Report]
 """Writes a new log of a source to a path, and reports its progress."""
 
 
@@ -85,7 +85,7 @@ def write_each(
             make_folder(os.path.dirname(destination), name)
         try:
             with unfinished(destination, overwrite=options.overwrite) as new, ProgressBar(name) as progress:
-                report = copy(file, new, progress)
+                report = copy(file.source or name, new, progress)
         except cordwood.CorruptionError as error:
             complain(error, place=source_name(name))
             if options.json:

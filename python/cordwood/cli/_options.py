@@ -55,16 +55,6 @@ def _log_number(text: str) -> int:
     return int(text) & 0xFFFFFFFF
 
 
-def log_options(options: argparse.Namespace) -> dict[str, Any]:
-    """`--dialect` and `--log-number`, as options of functions that read or write a log."""
-    return {"dialect": options.dialect, "log_number": options.log_number}
-
-
-def reading_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The same and `--record-len-max`, as options of functions that read records."""
-    return {**log_options(options), "record_len_max": options.record_len_max}
-
-
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
     """A reader of the log `source`, as the options say, up to the file offset `end`.
 
@@ -72,7 +62,7 @@ def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cord
     """
     by_rule = options.on_corruption == "skip"
     policy: Any = "salvage" if by_rule else options.on_corruption
-    reader = cordwood.Reader(source, on_corruption=policy, start=options.start, end=end, **reading_options(options))
+    reader = cordwood.Reader(source, on_corruption=policy, start=options.start, end=end, **options.log)
     if by_rule:
         leave_out_salvaged(reader)
     return reader
@@ -132,26 +122,6 @@ def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
         help="after damage, continue at the next block, end there, or also look for valid records in the same block "
         "(default: %(default)s)",
     )
-
-
-def check_range(options: argparse.Namespace) -> None:
-    """Checks that there can be a record between `--start` and `--end`.
-
-    Raises:
-        ValueError: There cannot.
-    """
-    if options.end is not None and options.end < options.start:
-        raise ValueError(f"--end {options.end} is before --start {options.start}")
-
-
-def range_options(options: argparse.Namespace) -> dict[str, Any]:
-    """`reading_options`, and `--start` and `--end`, as options of functions that read a part of a log.
-
-    Raises:
-        ValueError: As for `check_range`.
-    """
-    check_range(options)
-    return {**reading_options(options), "start": options.start, "end": options.end}
 
 
 def add_strict_argument(parser: argparse.ArgumentParser) -> None:

@@ -12,9 +12,9 @@ import cordwood
 from cordwood._inputs.input import Input
 from cordwood._tables import payloads
 from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_of_records, kinds_of
+from cordwood._text import display_name
 from cordwood.cli import _messages
-from cordwood.cli._messages import complain, display_name
-from cordwood.cli._options import reading_options
+from cordwood.cli._messages import complain
 
 AUTO = "auto"
 """The choice of `--as` that leaves it to the first record of a log."""
@@ -57,7 +57,7 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
     def other_kind_of(name: str) -> str | None:
         if is_full():
             return None
-        found = payloads.other_kind(name, wanted, **reading_options(options))
+        found = payloads.other_kind(name, wanted, **options.log)
         return _advice(found) if found else None
 
     return other_kind_of
@@ -85,7 +85,7 @@ def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None
             continue
         # An unreadable log has been reported.
         with contextlib.suppress(OSError, cordwood.CordwoodError):
-            with cordwood.Reader(file.name, on_corruption="skip", **reading_options(options)) as reader:
+            with cordwood.Reader(file.name, on_corruption="skip", **options.log) as reader:
                 kind, has_records = kind_of_records(file.name, reader)
             if has_records and kind:
                 complain(f"{display_name(file.name)}: the first record is {_advice(kind)} decodes it")

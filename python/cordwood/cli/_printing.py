@@ -12,9 +12,9 @@ import cordwood
 from cordwood._tables.decoders import Log
 from cordwood._tables.json_text import json_text
 from cordwood._tables.payloads import PAYLOADS, Payload, kind_by_content
-from cordwood._text import base64_text
+from cordwood._text import base64_text, display_name, source_name
 from cordwood.cli._framing import framed
-from cordwood.cli._messages import REPORTED_MAX, Status, complain, display_name, source_name
+from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import json_bytes, stdout
 from cordwood.cli._payloads import AUTO, other_payload, report_engine, report_payload
 from cordwood.cli._selection import Selection, add_selection_arguments

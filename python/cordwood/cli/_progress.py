@@ -9,8 +9,8 @@ import time
 from typing import Any, Self
 
 from cordwood._remote import is_url
+from cordwood._text import display_name
 from cordwood.cli import _messages
-from cordwood.cli._messages import display_name
 
 
 class ProgressBar:

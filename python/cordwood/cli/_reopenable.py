@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING, cast
 from cordwood._inputs import files
 from cordwood._inputs.input import Input
 from cordwood._remote import is_url, source_of
-from cordwood.cli._messages import Failure, SourceFailure, display_name
+from cordwood._text import display_name
+from cordwood.cli._messages import Failure, SourceFailure
 from cordwood.cli._stdin import stdin
 
 if TYPE_CHECKING:

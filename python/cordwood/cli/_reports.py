@@ -8,8 +8,8 @@ from typing import Any
 
 import cordwood
 from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
-from cordwood._text import quantity
-from cordwood.cli._messages import REPORTED_MAX, Status, complain, display_name, source_name
+from cordwood._text import display_name, quantity, source_name
+from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json
 from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Engine, Reason, Severity
@@ -189,32 +189,36 @@ def print_report(
 def _print_text(
     name: str, report: cordwood.Report, summary: LogSummary, other: int | None, options: argparse.Namespace
 ) -> None:
-    # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
-    records = ("" if summary.ok else "read ") + quantity(report.record_count, "record")
     zeros = summary.zeros_at_end
-    advice = None
+    regions = list(_regions(report, summary))
+    why = advice = None
     if other is None:
+        has_inside = bool(summary.zeros_inside)
         state = state_of_log(
-            summary.end,
-            zeros,
-            ok=summary.ok,
-            has_zeros_inside=bool(summary.zeros_inside),
-            must_be_complete=options.strict,
+            summary.end, zeros, ok=summary.ok, has_zeros_inside=has_inside, must_be_complete=options.strict
         )
-        payload = quantity(report.payload_len, "byte")
-        content = quantity(zeros.length, "byte") if zeros and zeros.is_all else f"{records}, {payload}"
-        print(f"{display_name(name)}: {state}, {content}")
+        state += ", "
     else:
         # Not "ok": it may be a log that was renamed, in which readers find no record.
         state = "" if summary.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
-        print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
-    for text, is_damage in _regions(report, summary):
+        why = f"; {why}, and {says}"
+    if other is None and zeros and zeros.is_all:
+        content = quantity(zeros.length, "byte")
+    else:
+        # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
+        records = ("" if summary.ok else "read ") + quantity(report.record_count, "record")
+        content = records + (why or f", {quantity(report.payload_len, 'byte')}")
+    print(f"{display_name(name)}: {state}{content}")
+    for text, is_damage in regions:
         print_folded(f"  {text}", is_damage=is_damage)
     dialect = NO_DIALECT if summary.has_no_dialect else None
     salvaged = salvaged_text(report.salvaged_count) if report.salvaged_count else None
-    repaired = f"{quantity(report.repaired_count, 'record')} repaired: the checksum is right with one bit flipped back"
-    for note in (zeros, advice, dialect, salvaged, repaired if report.repaired_count else None):
+    count = report.repaired_count
+    repaired = (
+        f"{quantity(count, 'record')} repaired: the checksum is right with one bit flipped back" if count else None
+    )
+    for note in (zeros, advice, dialect, salvaged, repaired):
         if note:
             print_folded(f"  {note}")
 

@@ -9,8 +9,8 @@ from itertools import islice, repeat
 from typing import Any
 
 from cordwood._tables.schema import FieldsOf, fields_of_object
-from cordwood._text import escaped, quantity
-from cordwood.cli._messages import complain, display_name, guess
+from cordwood._text import display_name, escaped, quantity
+from cordwood.cli._messages import complain, guess
 
 _LISTED_MAX = 50
 """A message names at most this many columns."""

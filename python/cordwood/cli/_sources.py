@@ -15,18 +15,9 @@ from cordwood._inputs.files import expand, is_one_file
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import is_url, source_of
-from cordwood._text import quantity
+from cordwood._text import display_name, quantity, source_name
 from cordwood.cli import _messages
-from cordwood.cli._messages import (
-    NO_MEMORY,
-    REPORTED_MAX,
-    SourceFailure,
-    Status,
-    complain,
-    display_name,
-    reason_of,
-    source_name,
-)
+from cordwood.cli._messages import NO_MEMORY, REPORTED_MAX, SourceFailure, Status, complain, reason_of
 from cordwood.cli._output import STDOUT, print_json
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._stdin import stdin_or_path
@@ -119,7 +110,9 @@ class Tally:
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
-        """Adds the numbers of a log to the sums. The sum of the lengths is unknown once that of a file is."""
+        """Adds the numbers of a log to the sums of several. That of the lengths is unknown once one of them is."""
+        if self.is_one_file:
+            return
         for name, total in self._sums.items():
             value: int | None = getattr(counts, name)
             self._sums[name] = None if value is None or total is None else total + value

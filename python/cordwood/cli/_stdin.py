@@ -9,7 +9,7 @@ import sys
 from io import BufferedReader, RawIOBase
 from typing import TYPE_CHECKING, cast
 
-from cordwood.cli._messages import source_name
+from cordwood._text import source_name
 
 if TYPE_CHECKING:
     from io import FileIO

@@ -45,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of each source."""
-    _options.check_range(options)
     check_output(options)
     selection = selection_of(options)
 
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> Status:
             selection.report_stop(name, None, "record")
             return Status.CLEAN
         file_len = _file_len(name)
-        reader = _options.reader_of(options, file.readable, options.end)
+        reader = _options.reader_of(options, file.source or file.name, options.end)
         status = Status.CLEAN
         position, count = options.start, 0
         with reader, ProgressBar(name, prints_records=True) as progress:

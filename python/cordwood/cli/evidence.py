@@ -20,8 +20,9 @@ import shlex
 
 from cordwood._evidence.page import counts_text
 from cordwood._evidence.reading import evidence_of, rank, reads
+from cordwood._text import display_name
 from cordwood.cli import _options
-from cordwood.cli._messages import Status, complain, display_name
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._sources import Tally
 
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
     tally = Tally(options.sources)
     check_new_file(destination, "page", tally.files, overwrite=options.overwrite)
-    results = list(tally.results(options, reads(**_options.log_options(options))))
+    results = list(tally.results(options, reads(**options.log)))
     for _, log in tally.taken(results):
         tally.count(Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN)
     tally.report_rest()

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> Status:
         timeout=options.timeout,
         # The error says why there is no more.
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
-        **_options.reading_options(options),
+        **options.log,
     ) as follower:
         is_log = _may_be_log(options, follower)
         records = follower.records()

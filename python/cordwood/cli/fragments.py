@@ -18,9 +18,9 @@ from typing import NamedTuple
 import cordwood
 from cordwood._inputs.destinations import check_new_folder, make_folder
 from cordwood._inputs.input import Input
-from cordwood._text import escaped, quantity
+from cordwood._text import display_name, escaped, quantity, source_name
 from cordwood.cli import _options
-from cordwood.cli._messages import SourceFailure, Status, complain, display_name, source_name
+from cordwood.cli._messages import SourceFailure, Status, complain
 from cordwood.cli._new_files import new_file
 from cordwood.cli._output import print_json
 from cordwood.cli._reopenable import Reopenable, reopenable
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> Status:
         damaged_len = 0
         regions: list[Region] = []
         with reopenable(name) as source:
-            fragments = cordwood.fragments(source.open(), **_options.log_options(options))
+            fragments = cordwood.fragments(source.open(), **options.log)
             # An unreadable file has no heading.
             has_heading = options.json
             for fragment in fragments:

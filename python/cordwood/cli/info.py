@@ -24,9 +24,9 @@ from cordwood._inputs.input import METADATA, Input
 from cordwood._jsonable import database_fields, export_fields
 from cordwood._summary import ZEROS_ARE, summary_of, zeros_inside_text
 from cordwood._tables.payloads import KINDS
-from cordwood._text import quantity
+from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._folders import print_database_lines
-from cordwood.cli._messages import Status, complain, display_name, source_name, worst
+from cordwood.cli._messages import Status, complain, worst
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._progress import ProgressBar

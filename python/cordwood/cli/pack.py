@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import get_args
+from typing import Any, get_args
 
 import cordwood
 from cordwood._inputs.files import len_on_disk
-from cordwood._inputs.input import Input
 from cordwood._text import quantity
 from cordwood.cli._messages import SourceFailure, Status
 from cordwood.cli._new_logs import add_new_log_arguments, write_each
@@ -65,11 +64,15 @@ def run(options: argparse.Namespace) -> Status:
     is_stored = options.compression == "none" or dialect != "packed"
     compression: CompressionName | None = None if is_stored else "zstd"
 
-    def copy(file: Input, new: str, progress: Callable[[int], object]) -> cordwood.Report:
-        limit = options.record_len_max
+    def copy(source: Any, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         try:
             return cordwood.pack(
-                file.readable, new, dialect=dialect, compression=compression, record_len_max=limit, progress=progress
+                source,
+                new,
+                dialect=dialect,
+                compression=compression,
+                record_len_max=options.record_len_max,
+                progress=progress,
             )
         except cordwood.DialectError as error:
             if error.format in get_args(DialectName):

@@ -22,12 +22,11 @@ from typing import Any
 
 import cordwood
 from cordwood import _native
-from cordwood._inputs.input import Input
 from cordwood._summary import format_of
 from cordwood._tables.payloads import kind_of_records
-from cordwood._text import quantity
+from cordwood._text import display_name, quantity
 from cordwood.cli import _options
-from cordwood.cli._messages import SourceFailure, Status, display_name
+from cordwood.cli._messages import SourceFailure, Status
 from cordwood.cli._new_logs import add_new_log_arguments, write_each
 from cordwood.cli._payloads import LOST_EDITS, is_manifest
 from cordwood.cli._reports import other_log_parts, region_fields
@@ -74,12 +73,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
-    reading = _options.reading_options(options)
 
-    def copy(file: Input, new: str, progress: Callable[[int], object]) -> cordwood.Report:
+    def copy(source: Any, new: str, progress: Callable[[int], object]) -> cordwood.Report:
         try:
             report: cordwood.Report = _native.salvage(
-                file.readable, new, repair_bit_flips=options.repair_bit_flips, progress=progress, **reading
+                source,
+                new,
+                repair_bit_flips=options.repair_bit_flips,
+                progress=progress,
+                **options.log,
             )
         except cordwood.OtherLogError as error:
             raise SourceFailure(

@@ -16,9 +16,9 @@ import errno
 import cordwood
 from cordwood._inputs.files import is_stream
 from cordwood._inputs.input import Input
-from cordwood._text import escaped
+from cordwood._text import display_name, escaped
 from cordwood.cli import _options
-from cordwood.cli._messages import SourceFailure, Status, complain, display_name
+from cordwood.cli._messages import SourceFailure, Status, complain
 from cordwood.cli._output import print_json
 from cordwood.cli._sources import for_each_source
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> Status:
             raise SourceFailure("split takes files, not stdin: copy it to a file; ./- is a file")
         if is_stream(name):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
-        parts = cordwood.plan_splits([name], options.split_len, **_options.log_options(options))
+        parts = cordwood.plan_splits([name], options.split_len, **options.log)
         # Only this makes a range longer than --len in whole blocks.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(

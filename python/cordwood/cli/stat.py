@@ -16,9 +16,9 @@ from cordwood._inputs.each import Progress
 from cordwood._inputs.files import segments_in
 from cordwood._inputs.input import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
-from cordwood._text import quantity
+from cordwood._text import display_name, quantity, source_name
 from cordwood.cli import _options
-from cordwood.cli._messages import Status, display_name, source_name
+from cordwood.cli._messages import Status
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import format_text, report_other_log, salvaged_text, state_of_log
 from cordwood.cli._sources import Tally
@@ -51,10 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Counts the contents of each source."""
-    reading = _options.reading_options(options)
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
-        stat: cordwood.Stat = _native.stat(file.readable, threads=threads, progress=progress, **reading)
+        stat: cordwood.Stat = _native.stat(file.source or file.name, threads=threads, progress=progress, **options.log)
         return stat
 
     tally = Tally(options.sources, as_json=options.json)

@@ -69,14 +69,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
-    reading = _options.range_options(options)
 
     def read(file: Input, threads: int, progress: Progress) -> tuple[cordwood.Report, str | None, Batches | None]:
         report: cordwood.Report
         # The findings in the batches need a second reading.
         with reopenable(file.name) if options.payload else nullcontext() as again:
-            source = again.open() if again else file.readable
-            report = _native.verify(source, threads=threads, progress=progress, **reading)
+            source = again.open() if again else file.source or file.name
+            report = _native.verify(
+                source, threads=threads, progress=progress, start=options.start, end=options.end, **options.log
+            )
             batches = read_batches(file.name, again.open(), report, options, progress) if again else None
         sha256 = sha256_of(file.name, report.file_len, progress) if options.json else None
         return report, sha256, batches
@@ -96,7 +97,7 @@ def run(options: argparse.Namespace) -> Status:
         tally.add_sums(report)
         tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
         tally.only_other_count += is_other and not is_damaged
-    if tally.is_one_file and not tally.files[0].is_empty:
+    if tally.is_one_file and tally.files[0].file_len:
         return tally.status
     databases, counts = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
     exports = report_exports(tally.files, as_json=options.json)

@@ -19,7 +19,7 @@ from cordwood._inputs.files import is_stream
 from cordwood._text import quantity
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._options import add_dialect_argument, log_options
+from cordwood.cli._options import add_dialect_argument
 from cordwood.cli._output import print_json
 from cordwood.cli._stdin import stdin
 
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> Status:
             sync=options.sync or ("close" if has_disk else "never"),
             on_torn_tail=options.on_torn_tail,
             segment_len=options.segment_len,
-            **log_options(options),
+            **options.log,
         )
     except FileExistsError as error:
         advice = "choose another name, or --append to it, or replace it with --overwrite"
@@ -155,7 +155,7 @@ def _report_written(options: argparse.Namespace, begin: int) -> None:
         return
     with (
         contextlib.suppress(OSError, cordwood.CordwoodError),
-        cordwood.open(options.destination, start=begin, **log_options(options)) as log,
+        cordwood.open(options.destination, start=begin, **options.log) as log,
     ):
         record_count = sum(1 for _ in log)
         verb = "is" if record_count == 1 else "are"

@@ -37,15 +37,15 @@ from cordwood._inputs.files import identity_of, is_one_file
 from cordwood._inputs.input import Input
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_of_records
 from cordwood._tables.schema import ColumnType
+from cordwood._text import display_name
 from cordwood.cli._folders import report_exports
-from cordwood.cli._messages import Failure, Status, display_name
+from cordwood.cli._messages import Failure, Status
 from cordwood.cli._new_files import check_new_file
 from cordwood.cli._options import (
     add_quiet_argument,
     add_reading_arguments,
     add_source_arguments,
     add_strict_argument,
-    check_range,
     reader_of,
 )
 from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payload
@@ -147,7 +147,6 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _convert(options: argparse.Namespace) -> Status:
-    check_range(options)
     is_by_kind = options.by_kind is not None
     # argparse takes the last of several names for a source.
     last = options.sources.pop() if len(options.sources) > 1 and not is_by_kind else "-"

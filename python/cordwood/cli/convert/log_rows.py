@@ -16,8 +16,8 @@ from cordwood._tables.columns import HasFirstError, Records
 from cordwood._tables.decoders import Log, Row
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import TooManyColumnsError
-from cordwood._text import quantity
-from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain, display_name
+from cordwood._text import display_name, quantity
+from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out

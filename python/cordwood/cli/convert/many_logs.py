@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cordwood._tables.decoders import Row
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType
-from cordwood._text import quantity
-from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain, display_name
+from cordwood._text import display_name, quantity
+from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
 from cordwood.cli._options import reader_of
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import ProgressBar

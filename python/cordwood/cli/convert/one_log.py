@@ -8,8 +8,8 @@ from typing import Any
 
 import cordwood
 from cordwood._tables.schema import ColumnType, MisfitError
-from cordwood._text import quantity
-from cordwood.cli._messages import Failure, Status, complain, display_name, source_name
+from cordwood._text import display_name, quantity, source_name
+from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import reader_of
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile

@@ -16,8 +16,9 @@ from cordwood._inputs.files import is_one_file
 from cordwood._inputs.input import Input
 from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood._summary import zeros_at_end, zeros_inside_text
+from cordwood._text import display_name
 from cordwood.cli import _options
-from cordwood.cli._messages import Status, complain, display_name
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
@@ -58,7 +59,6 @@ def run(options: argparse.Namespace) -> Status:
     files = inputs_of(options.sources)
     if options.svg is not None:
         check_new_file(options.svg, "picture", files, overwrite=options.overwrite)
-    log = _options.log_options(options)
     is_one = is_one_file(options.sources)
     is_first = True
     pictures: list[Picture] = []
@@ -70,13 +70,13 @@ def run(options: argparse.Namespace) -> Status:
         with reopenable(file.name) as source:
             if options.svg is None:
                 columns = terminal.cells_per_row(terminal_width())
-                cells = cells_of(source.open(), log, columns, terminal.ROW_COUNT_MAX)
+                cells = cells_of(source.open(), options.log, columns, terminal.ROW_COUNT_MAX)
                 _print(cells, title, columns, is_first=is_first)
             else:
                 from cordwood._map.svg import FRAGMENTS_MAX, picture_of
 
                 heading = os.path.basename(title) if is_one else title
-                picture = picture_of(source.open, log, heading, FRAGMENTS_MAX - fragment_count)
+                picture = picture_of(source.open, options.log, heading, FRAGMENTS_MAX - fragment_count)
                 pictures.append(picture)
                 fragment_count += picture.fragment_count
                 cells = picture.cells
