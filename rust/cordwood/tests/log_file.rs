@@ -109,6 +109,25 @@ fn try_append_leaves_a_full_buffer_to_append() -> Result<(), Error> {
     Ok(())
 }
 
+/// A record that is too long is refused by `append`, also where it would fit in an open container.
+#[test]
+fn try_append_leaves_a_record_that_is_too_long_to_append() -> Result<(), Error> {
+    for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
+        let double = Double::default();
+        let log = create(&double, buffered().with_dialect(dialect).with_record_len_max(3));
+        log.append(b"one")?;
+        assert!(log.try_append(b"two")?.is_some());
+        assert_eq!(log.try_append(b"four")?, None);
+        log.close()?;
+        let file = double.bytes();
+        let mut reader = Reader::from_slice(&file, ReadOptions::default());
+        for record in [Some(&b"one"[..]), Some(b"two"), None] {
+            assert_eq!(reader.next_record()?.map(|record| record.data), record, "{dialect:?}");
+        }
+    }
+    Ok(())
+}
+
 /// `try_append` leaves a record after which a sync is due to `append`, however long headers are.
 #[test]
 fn try_append_leaves_a_record_that_requires_a_sync_to_append() -> Result<(), Error> {
@@ -683,7 +702,13 @@ fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
     assert_eq!(sync_count(&double), 1, "the third record was not waited for");
     log.wait_durable(21)?;
     assert_eq!((sync_count(&double), log.durable_offset()), (2, 30));
-    assert_eq!(records(&double.bytes()), [b"one", b"two", b"six"]);
+    log.append(b"ten")?;
+    log.wait_durable(30)?;
+    assert_eq!(
+        records(&double.bytes()),
+        [b"one", b"two", b"six"],
+        "the fourth was not waited for"
+    );
     Ok(())
 }
 

@@ -578,6 +578,43 @@ fn a_mark_in_the_middle_has_no_effect() {
     );
     let marks: Vec<_> = parts.iter().filter(|part| part.2 == Err("metadata")).collect();
     assert_eq!(marks.len(), 2);
+
+    // It states another codec.
+    let file = [mark(1, 0), Wire::Plain.full(b"one"), mark(1, 1)].concat();
+    let mut reader = Reader::from_slice(&file, options());
+    read_all(&mut reader);
+    assert_eq!(reader.format().unwrap().compression, None);
+}
+
+/// After damage in the same block, it may be part of a payload; and no one knows whether a mark with a
+/// wrong checksum is one.
+#[test]
+fn a_mark_that_is_not_believed_is_damage() {
+    let mut file = [
+        mark(1, 0),
+        Wire::Plain.full(b"one"),
+        mark(1, 0),
+        Wire::Plain.full(b"two"),
+    ]
+    .concat();
+    file[17] ^= 1;
+    let salvaging = options().with_on_corruption(OnCorruption::Salvage);
+    let expected = [
+        (0, 17, Err("metadata")),
+        (17, 27, Err("checksum_mismatch")),
+        (27, 44, Err("bad_metadata")),
+        (44, 54, Ok(3)),
+    ];
+    assert_eq!(read(&file, &salvaging), expected);
+
+    file[0] ^= 1;
+    let expected = [
+        (0, 17, Err("bad_metadata")),
+        (17, 27, Ok(3)),
+        (27, 44, Err("metadata")),
+        (44, 54, Ok(3)),
+    ];
+    assert_eq!(read(&file, &options().with_verify_checksums(false)), expected);
 }
 
 /// No part of a log of a later version is read, wherever it begins.

@@ -366,6 +366,17 @@ fn the_vectors_of_the_page() {
     assert_eq!(offsets, [17]);
 }
 
+/// As they are, after the mark.
+#[test]
+fn the_records_of_an_open_container_are_buffered_bytes() {
+    for is_zstd in [false, true] {
+        let mut writer = Writer::with_options(Vec::new(), writer_options(is_zstd)).expect("a dialect that is written");
+        writer.append(b"one").expect("a vector");
+        writer.append(b"three").expect("a vector");
+        assert_eq!(writer.buffered_len(), 17 + 3 + 5);
+    }
+}
+
 /// A counter and a constant compress to less than a byte a record; stored, they would take 20 times
 /// as much.
 #[test]

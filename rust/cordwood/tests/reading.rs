@@ -370,6 +370,19 @@ fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
     }
 }
 
+/// So no crash can have left it.
+#[test]
+fn a_file_does_not_begin_with_the_rest_of_a_record() {
+    let options = skip().with_dialect(Dialect::LEVELDB);
+    let before = Wire::Plain.full(b"one");
+    for (kind, reason) in [(1, "torn_tail"), (2, "torn_tail"), (3, "bad_length"), (4, "bad_length")] {
+        let cut = |begin: usize| Wire::Plain.part(kind, &vec![b'x'; BLOCK - 7 - begin])[..100].to_vec();
+        assert_eq!(read(&cut(0), &options).1, [reason], "type {kind}");
+        let file = [&before[..], &cut(before.len())].concat();
+        assert_eq!(read(&file, &options).1, ["torn_tail"], "type {kind}");
+    }
+}
+
 /// Without a number any four bytes would fit, and there is no checksum: only the trailer of an
 /// empty log is accepted.
 #[test]
@@ -382,6 +395,16 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     );
     let numbered = skip().with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(1));
     assert_eq!(read(&file, &numbered).1, ["end_trailer", "stale"]);
+    // The log was closed after an incomplete record: its end is clean.
+    let file = [&Wire::Plain.part(2, b"one")[..], trailer].concat();
+    let (_, end) = read_all(&mut Reader::from_slice(&file, numbered.clone()));
+    assert_eq!(read(&file, &numbered).1, ["torn_tail", "end_trailer"]);
+    assert_eq!(
+        end,
+        End::Clean {
+            offset: file.len() as u64
+        }
+    );
     // A log that was closed without a record: its trailer shows the dialect and the number.
     assert_eq!(
         detect(trailer),

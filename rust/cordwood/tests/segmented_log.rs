@@ -323,6 +323,8 @@ fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<
     let folder = FolderDouble::default();
     let log = open(&folder, options());
     fill(&log, 0..15);
+    log.close()?;
+    let log = open(&folder, options());
     let before = folder.ops().len();
     log.wait_durable(100)?;
     assert_eq!(folder.ops().len(), before);

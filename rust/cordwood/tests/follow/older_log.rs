@@ -127,11 +127,15 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
 
     let later = |file: &[u8]| (file.len() - own.full(b"later").len()) as u64;
     let cases = [
-        (&garbage, vec![(0, "own"), (later(&garbage), "later")]),
-        (&stale, vec![(0, "own"), (later(&stale), "later")]),
-        (&unknown, vec![(begin, "own")]),
+        (
+            &garbage,
+            vec![(0, "own"), (later(&garbage), "later")],
+            ["bad_length", "lost_write"].as_slice(),
+        ),
+        (&stale, vec![(0, "own"), (later(&stale), "later")], &["lost_write"]),
+        (&unknown, vec![(begin, "own")], &["unknown_kind"]),
     ];
-    for (index, (file, expected)) in cases.into_iter().enumerate() {
+    for (index, (file, expected, reasons)) in cases.into_iter().enumerate() {
         let options = skipping().with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
         let reported = followed_in_steps(file, 1_000, options);
         let found: Vec<_> = reported
@@ -143,5 +147,13 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
             })
             .collect();
         assert_eq!(found, expected, "{index}");
+        let skipped: Vec<_> = reported
+            .iter()
+            .filter_map(|reported| match reported {
+                Reported::Record(..) => None,
+                Reported::Skipped(region) => Some(region.reason.as_str()),
+            })
+            .collect();
+        assert_eq!(skipped, reasons, "{index}");
     }
 }
