@@ -84,15 +84,7 @@ impl DiskFile {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
         if metadata.is_file() {
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::new(ErrorKind::Locked, Some(path)));
-                }
-                // A file system without locks: a second writer cannot be kept out.
-                Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {}
-                Err(TryLockError::Error(source)) => return Err(failed(source)),
-            }
+            check_lock(file.try_lock()).map_err(|kind| Error::new(kind, Some(path)))?;
         }
         Ok(DiskFile {
             // Without an identity, a failed sync is not remembered; there is no other loss.
@@ -129,6 +121,17 @@ impl Drop for DiskFile {
             // If this fails, closing the file releases it.
             let _ = self.file.unlock();
         }
+    }
+}
+
+/// Whether a file can be written to after the attempt to lock it.
+fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
+    match locked {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(ErrorKind::Locked),
+        // A file system without locks: a second writer cannot be kept out.
+        Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(TryLockError::Error(source)) => Err(ErrorKind::Io { source }),
     }
 }
 
@@ -247,5 +250,27 @@ mod tests {
         let error = sync_folder(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_folder(&File::open("/proc")).expect("a file system that cannot sync a folder");
+    }
+
+    #[test]
+    fn only_a_file_system_without_locks_needs_none() {
+        let failed = |kind: io::ErrorKind| check_lock(Err(TryLockError::Error(kind.into())));
+        assert!(matches!(failed(io::ErrorKind::Unsupported), Ok(())));
+        assert!(
+            matches!(failed(io::ErrorKind::PermissionDenied), Err(ErrorKind::Io { source })
+            if source.kind() == io::ErrorKind::PermissionDenied)
+        );
+        assert!(matches!(
+            check_lock(Err(TryLockError::WouldBlock)),
+            Err(ErrorKind::Locked)
+        ));
+    }
+
+    /// By it, a failed sync is remembered.
+    #[test]
+    fn a_file_has_the_identity_of_its_path() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let opened = DiskFile::open(file.path(), OpenOptions::new().read(true).write(true)).expect("no lock");
+        assert_eq!(opened.identity(), Some(FileId::at(file.path()).expect("a name")));
     }
 }

@@ -2,7 +2,7 @@
 //! can record them and make them fail.
 
 use std::fmt::Debug;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,13 +59,7 @@ impl DiskFolder {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
                 created => created.is_ok(),
             };
-            // Without its name on the disk, the folder is lost with all segments in it, also if the
-            // process that created it ended before this call.
-            match sync_folder(&open_folder_of(path)) {
-                // Another user created it, in a folder that this user cannot read.
-                Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => {}
-                synced => synced.map_err(failed)?,
-            }
+            sync_name(&open_folder_of(path), is_new).map_err(failed)?;
         }
         // Before it is locked: in a folder that is not a log in segments, no file is created.
         segments::list(&absolute)?;
@@ -93,6 +87,16 @@ impl DiskFolder {
         let text = "the folder of this log, or the file LOCK in it, was moved or removed";
         let source = io::Error::new(io::ErrorKind::NotFound, text);
         Err(Error::io(source, Some(&self.path)))
+    }
+}
+
+/// Puts the name of the log's folder, which is in `parent`, on the disk. Without it, the folder is
+/// lost with all segments in it, also if the process that created it ended before this call.
+fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
+    match sync_folder(parent) {
+        // Another user created it, in a folder that this user cannot read.
+        Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
     }
 }
 
@@ -131,5 +135,18 @@ impl Folder for DiskFolder {
 
     fn sync(&self) -> io::Result<()> {
         self.lock.sync_folder()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_that_another_user_created_may_be_in_one_that_cannot_be_read() {
+        let synced = |kind: io::ErrorKind, is_new| sync_name(&Err(kind.into()), is_new).is_ok();
+        assert!(synced(io::ErrorKind::PermissionDenied, false));
+        assert!(!synced(io::ErrorKind::PermissionDenied, true));
+        assert!(!synced(io::ErrorKind::NotFound, false));
     }
 }

@@ -325,13 +325,13 @@ impl SegmentedLog {
             count += added;
             match &kept {
                 // What is left of the room may be more than was expected of packed records.
-                Some(record) if error.is_none() => {
+                Some(record) => {
                     if !segments.room(&self.options).takes(record.as_ref().len()) {
                         self.switch(&mut segments)?;
                         syncs = false;
                     }
                 }
-                _ => {
+                None => {
                     let unsynced = syncs.then(|| log.flushed()).transpose().map_err(at_log_offset)?;
                     drop(segments);
                     log.wait_for(unsynced).map_err(at_log_offset)?;
