@@ -227,8 +227,8 @@ def test_no_frame_is_a_record_if_blocks_were_swapped(log_number, tmp_path):
         for source in (swapped, Path(tmp_path / "b.log")):
             if source is not swapped:
                 source.write_bytes(swapped)
-            for policy in ("skip", "salvage"):
-                with cordwood.open(source, on_corruption=policy) as reader:
+            for policy, named in itertools.product(("skip", "salvage"), (None, "rocksdb")):
+                with cordwood.open(source, on_corruption=policy, dialect=named) as reader:
                     assert (reader.dialect, reader.compression) == ("rocksdb", "zstd")
                     found = list(reader)
             assert len(found) > 100
