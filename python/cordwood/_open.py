@@ -134,52 +134,27 @@ def open(  # noqa: A001
     ...     list(reader)
     [b'one']
     """
-    log: dict[str, Any] = {"dialect": dialect, "log_number": log_number, "compression": compression}
-    reading: dict[str, Any] = {
-        "on_corruption": on_corruption,
-        "start": start,
-        "end": end,
-        "verify_checksums": verify_checksums,
-    }
-    writing: dict[str, Any] = {
-        "flush": flush,
-        "sync": sync,
-        "sync_len": sync_len,
-        "sync_interval": sync_interval,
-        "on_torn_tail": on_torn_tail,
-        "checkpoint": checkpoint,
-        "segment_len": segment_len,
-    }
-    if mode in {"r", "rb"}:
-        _refuse(writing, "writing", mode)
-        if isinstance(source, Split):
-            source, reading = part_of(source, reading | log)
-            log = {}
-        try:
-            return Reader(source, record_len_max=record_len_max, **log, **reading)  # type: ignore[arg-type]  # Reader names what it takes.
-        except IsADirectoryError as error:
-            _add_hint(error, Hint.READ_FOLDER)
-            raise
+    given = locals()
+    options = {name: given[name] for name, default in _DEFAULTS.items() if given[name] != default}
+    is_reading = mode in {"r", "rb"}
     if isinstance(source, Split):
-        raise TypeError(f"a Split is for reading, and the mode is {mode!r}")
-    _refuse(reading, "reading", mode)
-    if mode in {"wb", "xb", "ab"}:
-        mode = mode[0]
+        if not is_reading:
+            raise TypeError(f"a Split is for reading, and the mode is {mode!r}")
+        source, options = part_of(source, options)
+    for name in options.keys() & (_OF_WRITER if is_reading else _OF_READER):
+        raise TypeError(f"{name} is an option for {'writing' if is_reading else 'reading'}, and the mode is {mode!r}")
     try:
-        return Writer(source, mode, record_len_max=record_len_max, **log, **writing)  # type: ignore[arg-type]  # Writer names the modes.
+        if is_reading:
+            return Reader(source, **options)  # type: ignore[arg-type]  # Reader names what it takes.
+        return Writer(source, mode[0] if mode in {"wb", "xb", "ab"} else mode, **options)  # type: ignore[arg-type]  # Writer names the modes.
     except IsADirectoryError as error:
-        _add_hint(error, Hint.SEGMENT_LEN)
+        _add_hint(error, Hint.READ_FOLDER if is_reading else Hint.SEGMENT_LEN)
         raise
 
 
-_DEFAULTS: dict[str, object] = open.__kwdefaults__ or {}
-
-
-def _refuse(options: dict[str, object], use: str, mode: str) -> None:
-    """Refuses options that would have no effect."""
-    for name, value in options.items():
-        if value != _DEFAULTS[name]:
-            raise TypeError(f"{name} is an option for {use}, and the mode is {mode!r}")
+_DEFAULTS: dict[str, Any] = open.__kwdefaults__ or {}
+_OF_READER = {"on_corruption", "start", "end", "verify_checksums"}
+_OF_WRITER = {"flush", "sync", "sync_len", "sync_interval", "on_torn_tail", "checkpoint", "segment_len"}
 
 
 def follow(
@@ -243,20 +218,8 @@ def follow(
     [b'one']
     [b'two'] 20
     """
-    return Follower(
-        path,
-        start=start,
-        timeout=timeout,
-        dialect=dialect,
-        log_number=log_number,
-        compression=compression,
-        on_corruption=on_corruption,
-        on_rotation=on_rotation,
-        poll_interval=poll_interval,
-        retry_polls=retry_polls,
-        retry_time=retry_time,
-        record_len_max=record_len_max,
-    )
+    # Its parameters are the same.
+    return Follower(**locals())
 
 
 def set_read_ahead(length: int) -> None:

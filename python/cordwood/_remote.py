@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from cordwood._inputs.input import Input
 from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint
 
@@ -137,25 +138,8 @@ def is_listed(name: str) -> bool:
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
-class Listed(NamedTuple):
-    """A file in a folder on a file system, or that a pattern matches.
-
-    Attributes:
-        url: Its URL, in the same caches or the same archive.
-        relative: Its path below the folder, or below the last folder of the pattern without wildcards. It does not lead
-            out of that folder.
-        file_len: Its length in bytes.
-        is_in_folder: Whether it was found in a folder, rather than matched.
-    """
-
-    url: str
-    relative: str
-    file_len: int
-    is_in_folder: bool
-
-
-def listed(url: str) -> list[Listed]:
-    """The files in a folder or that a pattern matches, in sorted order.
+def listed(url: str) -> list[Input]:
+    """The files in a folder or that a pattern matches, in sorted order, each in the same caches or the same archive.
 
     Raises:
         OSError: They cannot be listed, or there are none.
@@ -175,12 +159,12 @@ def listed(url: str) -> list[Listed]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     chain = cast("re.Match[str]", _URL.fullmatch(url))
     folder_len = len(path if url.endswith("/") else re.split(r"[*?[]", path)[0].rpartition("/")[0])
-    files: list[Listed] = []
+    files: list[Input] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[folder_len:].split("/") if part not in ("", ".", "..")]
         # The file system does not know the caches and the archive.
         own_url = f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}"
-        files.append(Listed(own_url, "/".join(parts), info["size"] or 0, name not in matched))
+        files.append(Input(own_url, "/".join(parts), name not in matched, file_len=info["size"] or 0))
     return files
 
 

@@ -4,7 +4,7 @@ The values are named tuples. They can be made by hand, compared, hashed, copied,
 """
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from cordwood._native import SEVERITIES, reason_in_words
 from cordwood.typing import CompressionName, DialectName
@@ -25,6 +25,10 @@ class DetectedDialect(str):
     """
 
     __slots__ = ()
+
+    def __new__(cls, name: DialectName) -> Self:
+        """Marks the name of a dialect as that of a detected one."""
+        return super().__new__(cls, name)
 
 
 class LogFormat(NamedTuple):

@@ -225,8 +225,7 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         # Reading it raises the same.
         yield Input(url, ""), url
     else:
-        for name, relative, file_len, is_in_folder in files:
-            yield Input(name, relative, is_in_folder, file_len=file_len), identity_of(name)
+        yield from ((file, identity_of(file.name)) for file in files)
 
 
 def _has_magic(name: str) -> bool:

@@ -7,11 +7,12 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import cordwood
 from cordwood._inputs.each import Read, Result, each
-from cordwood._inputs.files import expand, is_one_file
+from cordwood._inputs.files import expand
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import is_url, source_of
@@ -53,8 +54,6 @@ class Tally:
 
     Attributes:
         names: Files, patterns and folders.
-        files: The files that the names stand for.
-        is_one_file: Whether the names are a single file.
         as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of those are damaged.
@@ -65,10 +64,10 @@ class Tally:
     """
 
     def __init__(self, names: Sequence[str], files: Sequence[Input] | None = None, *, as_json: bool = False) -> None:
-        """A tally before the first source. It looks for the files of the names, unless they are given."""
+        """A tally before the first source. It looks for the files of the names later, unless they are given."""
         self.names = names
-        self.files = inputs_of(names) if files is None else files
-        self.is_one_file = is_one_file(names)
+        if files is not None:
+            self.files = files
         self.as_json = as_json
         self.log_count = self.damaged_count = self.only_other_count = self.failed_count = 0
         self.other_files: list[tuple[str, str]] = []
@@ -76,6 +75,16 @@ class Tally:
         self._sums: dict[str, int | None] = dict.fromkeys(
             ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
         )
+
+    @cached_property
+    def files(self) -> Sequence[Input]:
+        """The files that the names stand for."""
+        return inputs_of(self.names)
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the names are a single file, rather than several, a pattern or a folder."""
+        return len(self.names) == 1 and [file.name for file in self.files] == [self.names[0]]
 
     @property
     def status(self) -> Status:
@@ -91,7 +100,7 @@ class Tally:
     def results(self, options: argparse.Namespace, read: Read[T]) -> Iterator[Result[T]]:
         """Each file with the result of `read`, as `each` returns them."""
         shown = ProgressBar if sys.stderr.isatty() and not _messages.is_quiet else None
-        return each(self.files, read, options.threads, dialect=options.dialect, shown=shown)
+        yield from each(self.files, read, options.threads, dialect=options.dialect, shown=shown)
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
         """The results of `each` for the logs, in their order. Failures are reported, and other files are counted."""
