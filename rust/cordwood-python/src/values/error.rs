@@ -10,31 +10,15 @@ use std::time::{Duration, Instant};
 
 use cordwood::damage::Reason;
 use cordwood::{Dialect, Error, ErrorKind, Hint};
-use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::PyDict;
 
 use super::enums::{HINT, PAYLOAD_REASON, REASON};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::no_memory;
-
-mod classes {
-    use pyo3::import_exception;
-
-    import_exception!(cordwood.errors, ClosedError);
-    import_exception!(cordwood.errors, CorruptionError);
-    import_exception!(cordwood.errors, DialectError);
-    import_exception!(cordwood.errors, LogChangedError);
-    import_exception!(cordwood.errors, LogRotatedError);
-    import_exception!(cordwood.errors, LogTruncatedError);
-    import_exception!(cordwood.errors, OtherLogError);
-    import_exception!(cordwood.errors, PayloadError);
-    import_exception!(cordwood.errors, RecordTooLargeError);
-    import_exception!(cordwood.errors, TornTailError);
-}
 
 /// The exception for an error of the core; `path` is the one that the user gave, if the core does
 /// not know it or knows another.
@@ -79,78 +63,78 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
 }
 
 /// The class of the exception for a fault of a log, whose attributes this sets.
-fn of_log<'py>(attributes: &Bound<'py, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<Bound<'py, PyType>> {
-    let py = attributes.py();
+fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<&'static str> {
     if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
     }
-    let fault = |class, numbers: &[(&str, u64)]| {
-        let mut numbers = numbers.iter();
-        numbers.try_for_each(|(name, number)| attributes.set_item(name, number))?;
-        Ok(class)
+    let set_region = |reason: Reason, len: u64| {
+        attributes.set_item("reason", REASON.member(attributes.py(), reason.as_str())?)?;
+        attributes.set_item("length", len)
     };
-    let set_reason = |reason: Reason| attributes.set_item("reason", REASON.member(py, reason.as_str())?);
-    let too_large = |len, record_len_max| {
-        set_reason(Reason::RecordTooLarge)?;
-        let numbers = [("length", len), ("record_len_max", record_len_max)];
-        fault(classes::RecordTooLargeError::type_object(py), &numbers)
-    };
-    let of_format = |format: &str| {
-        attributes.set_item("format", format)?;
-        Ok(classes::DialectError::type_object(py))
-    };
-    match *kind {
-        ErrorKind::Corruption { region, .. } | ErrorKind::TornTail { region, .. } => {
-            set_reason(region.reason)?;
+    let set_format = |name: &str| attributes.set_item("format", name).map(|()| "DialectError");
+    Ok(match *kind {
+        ErrorKind::Corruption { region, .. } => {
+            set_region(region.reason, region.len())?;
             if let Reason::ChecksumMismatch { stored, computed, .. } = region.reason {
                 attributes.set_item("stored_crc", stored)?;
                 attributes.set_item("computed_crc", computed)?;
             }
-            let class = match (kind, region.reason) {
-                (ErrorKind::TornTail { .. }, _) => classes::TornTailError::type_object(py),
-                (_, Reason::RecordTooLarge) => classes::RecordTooLargeError::type_object(py),
-                _ => classes::CorruptionError::type_object(py),
-            };
-            fault(class, &[("length", region.len())])
+            match region.reason {
+                Reason::RecordTooLarge => "RecordTooLargeError",
+                _ => "CorruptionError",
+            }
+        }
+        ErrorKind::TornTail { region, .. } => {
+            set_region(region.reason, region.len())?;
+            "TornTailError"
         }
         ErrorKind::OverBudget {
             offset,
             end_offset,
             record_len_max,
             ..
-        } => too_large(end_offset - offset, record_len_max),
-        ErrorKind::RecordTooLarge { record_len, .. } => too_large(record_len, record_len),
+        } => {
+            set_region(Reason::RecordTooLarge, end_offset - offset)?;
+            attributes.set_item("record_len_max", record_len_max)?;
+            "RecordTooLargeError"
+        }
+        ErrorKind::RecordTooLarge { record_len, .. } => {
+            set_region(Reason::RecordTooLarge, record_len)?;
+            attributes.set_item("record_len_max", record_len)?;
+            "RecordTooLargeError"
+        }
         ErrorKind::Truncated { file_len, .. } => {
             attributes.set_item("file_len", file_len)?;
-            Ok(classes::LogTruncatedError::type_object(py))
+            "LogTruncatedError"
         }
-        ErrorKind::Pruned { first_offset, .. } => fault(
-            classes::LogTruncatedError::type_object(py),
-            &[("first_offset", first_offset)],
-        ),
+        ErrorKind::Pruned { first_offset, .. } => {
+            attributes.set_item("first_offset", first_offset)?;
+            "LogTruncatedError"
+        }
         ErrorKind::Changed { file_len, .. } => {
             attributes.set_item("file_len", file_len)?;
-            Ok(classes::LogChangedError::type_object(py))
+            "LogChangedError"
         }
         ErrorKind::OtherLog {
-            log_number: own,
-            other_log_number: other,
+            log_number,
+            other_log_number,
             ..
         } => {
-            let numbers = [("log_number", own.into()), ("other_log_number", other.into())];
-            fault(classes::OtherLogError::type_object(py), &numbers)
+            attributes.set_item("log_number", log_number)?;
+            attributes.set_item("other_log_number", other_log_number)?;
+            "OtherLogError"
         }
-        ErrorKind::Foreign { foreign, .. } => of_format(foreign.name()),
-        ErrorKind::NotASegment => of_format("unknown"),
-        ErrorKind::WrongDialect { found, .. } => of_format(found.name()),
+        ErrorKind::Foreign { foreign, .. } => set_format(foreign.name())?,
+        ErrorKind::NotASegment => set_format("unknown")?,
+        ErrorKind::WrongDialect { found, .. } => set_format(found.name())?,
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
-            of_format(format.dialect.name())
+            set_format(format.dialect.name())?
         }
         // Of a packed log, as it has an offset.
-        ErrorKind::Unsupported { .. } => of_format(Dialect::PACKED.name()),
+        ErrorKind::Unsupported { .. } => set_format(Dialect::PACKED.name())?,
         // Those that `to_python` makes, and those that a later core may add.
-        _ => Err(PyRuntimeError::new_err(kind.to_string())),
-    }
+        _ => "CordwoodError",
+    })
 }
 
 /// Adds a hint to an exception that is not a `CordwoodError`, as those have it. Returns the
@@ -167,14 +151,14 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     }
 }
 
-/// An exception of one of the classes written in Python: of the one that `set` returns, with the
+/// An exception of one of the classes written in Python: of the one that `set` names, with the
 /// attributes that it sets; or the exception raised while making it.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
     path: Option<&Path>,
     hint: Option<Hint>,
-    set: impl FnOnce(&Bound<'py, PyDict>) -> PyResult<Bound<'py, PyType>>,
+    set: impl FnOnce(&Bound<'py, PyDict>) -> PyResult<&'static str>,
 ) -> PyErr {
     let make = || {
         let attributes = PyDict::new(py);
@@ -182,7 +166,8 @@ fn raised<'py>(
         if let Some(hint) = hint {
             attributes.set_item("hint", HINT.member(py, hint.as_str())?)?;
         }
-        set(&attributes)?.run_with((message,), Some(&attributes))
+        let class = py.import("cordwood.errors")?.getattr(set(&attributes)?)?;
+        class.run_with((message,), Some(&attributes))
     };
     make().map_or_else(|error| error, PyErr::from_value)
 }
@@ -190,27 +175,23 @@ fn raised<'py>(
 /// The exception for using a closed object; `what` names the object, such as `"reader"`.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
-    let message = format!("the {what} is closed");
-    raised(py, message, path, None, |_| Ok(classes::ClosedError::type_object(py)))
+    raised(py, format!("the {what} is closed"), path, None, |_| Ok("ClosedError"))
 }
 
 /// The exception for a followed log that was cut, or whose path names another file (`is_rotated`).
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
-    let (class, message) = if is_rotated {
-        (
-            classes::LogRotatedError::type_object(py),
-            format!("the file was replaced or removed; the old one was read up to offset {offset}"),
-        )
-    } else {
-        (
-            classes::LogTruncatedError::type_object(py),
-            format!("the file was cut to {file_len} bytes; it had been read up to {offset}"),
-        )
+    let message = match is_rotated {
+        true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
+        false => format!("the file was cut to {file_len} bytes; it had been read up to {offset}"),
     };
     raised(py, message, Some(path), None, |attributes| {
         attributes.set_item("offset", offset)?;
         attributes.set_item("file_len", file_len)?;
-        Ok(class)
+        Ok(if is_rotated {
+            "LogRotatedError"
+        } else {
+            "LogTruncatedError"
+        })
     })
 }
 
@@ -223,7 +204,7 @@ pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadErro
         attributes.set_item("offset", error.offset)?;
         attributes.set_item("length", error.len)?;
         attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)?;
-        Ok(classes::PayloadError::type_object(py))
+        Ok("PayloadError")
     })
 }
 
@@ -301,28 +282,27 @@ pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised
 /// during the read or write.
 pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) -> PyErr {
-    // Rust's own errors have a kind but no number; their texts are not those of the system.
-    let errno = match (error.raw_os_error(), error.kind()) {
-        (Some(errno), _) => errno,
-        (None, _) if is_raised(&error) => return error.into(),
-        // Created by this crate: errors of the system have a number.
-        (None, io::ErrorKind::OutOfMemory) => {
+    if let Some(errno) = error.raw_os_error() {
+        return numbered(errno, strerror(py, errno), path);
+    }
+    let errno = match error.kind() {
+        _ if is_raised(&error) => return error.into(),
+        // Created by the core: errors of the system have a number.
+        io::ErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }
-        // Some are created by this crate, and name the fault.
-        (None, io::ErrorKind::IsADirectory) if error.get_ref().is_some() => {
-            return numbered(EISDIR, error.to_string(), path);
-        }
-        (None, io::ErrorKind::IsADirectory) => EISDIR,
-        (None, io::ErrorKind::AlreadyExists) => EEXIST,
-        (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => {
-            return numbered(EINVAL, error.to_string(), path);
-        }
-        (None, io::ErrorKind::InvalidInput) => EINVAL,
-        (None, io::ErrorKind::UnexpectedEof) => return numbered(EIO, error.to_string(), path),
+        io::ErrorKind::IsADirectory => EISDIR,
+        io::ErrorKind::AlreadyExists => EEXIST,
+        io::ErrorKind::InvalidInput => EINVAL,
+        io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    numbered(errno, strerror(py, errno), path)
+    // Some are created by the core, and name the fault; Rust's own texts are not those of the system.
+    let text = match error.get_ref() {
+        Some(fault) => fault.to_string(),
+        None => strerror(py, errno),
+    };
+    numbered(errno, text, path)
 }
 
 /// Whether this is an exception that Python code raised.

@@ -127,69 +127,19 @@ impl From<cordwood::damage::SkippedRegion> for SkippedRegion {
 
 named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     let Finding { region, bit_flip, .. } = found.0;
-    let details = Details::from(region.reason);
+    let reason = region.reason;
     [
         region.begin,
         region.end,
-        REASON.member(py, region.reason.as_str())?,
-        details.stored_crc,
-        details.computed_crc,
-        details.stated_len,
-        details.type_byte,
-        details.version,
+        REASON.member(py, reason.as_str())?,
+        reason.detail("stored_crc"),
+        reason.detail("computed_crc"),
+        reason.detail("stated_len"),
+        reason.detail("type_byte"),
+        reason.detail("version"),
         bit_flip.map(BitFlip),
     ]
 });
-
-/// The details of a reason, by the names of the attributes in Python.
-#[derive(Default, FromPyObject)]
-pub(crate) struct Details {
-    stored_crc: Option<u32>,
-    computed_crc: Option<u32>,
-    stated_len: Option<u16>,
-    type_byte: Option<u8>,
-    version: Option<u8>,
-}
-
-impl From<Reason> for Details {
-    fn from(reason: Reason) -> Self {
-        let mut details = Details::default();
-        match reason {
-            Reason::BadLength { len } => details.stated_len = Some(len),
-            Reason::ChecksumMismatch { stored, computed } => {
-                (details.stored_crc, details.computed_crc) = (Some(stored), Some(computed));
-            }
-            Reason::UnknownKind { kind }
-            | Reason::IgnoredKind { kind }
-            | Reason::Metadata { kind }
-            | Reason::BadMetadata { kind } => details.type_byte = Some(kind),
-            Reason::UnknownVersion { version } => details.version = Some(version),
-            _ => {}
-        }
-        details
-    }
-}
-
-impl Details {
-    /// The reason with those of these details that it has.
-    fn of(&self, reason: Reason) -> Reason {
-        let len = self.stated_len.unwrap_or_default();
-        let stored = self.stored_crc.unwrap_or_default();
-        let computed = self.computed_crc.unwrap_or_default();
-        let kind = self.type_byte.unwrap_or_default();
-        let version = self.version.unwrap_or_default();
-        match reason {
-            Reason::BadLength { .. } => Reason::BadLength { len },
-            Reason::ChecksumMismatch { .. } => Reason::ChecksumMismatch { stored, computed },
-            Reason::UnknownKind { .. } => Reason::UnknownKind { kind },
-            Reason::IgnoredKind { .. } => Reason::IgnoredKind { kind },
-            Reason::Metadata { .. } => Reason::Metadata { kind },
-            Reason::BadMetadata { .. } => Reason::BadMetadata { kind },
-            Reason::UnknownVersion { .. } => Reason::UnknownVersion { version },
-            other => other,
-        }
-    }
-}
 
 /// The names of all reasons and their severities.
 pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -213,10 +163,10 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     ValueError: There is no such reason.
 #[pyfunction]
 #[pyo3(signature = (reason, region, /))]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts objects to this type")]
-pub(crate) fn reason_in_words(reason: &str, region: Details) -> PyResult<String> {
+pub(crate) fn reason_in_words(reason: &str, region: &Bound<'_, PyAny>) -> PyResult<String> {
+    let detail = |name: &str| Ok::<_, PyErr>(region.getattr(name)?.extract::<Option<_>>()?.unwrap_or_default());
     match Reason::ALL.iter().find(|found| found.as_str() == reason) {
-        Some(&found) => Ok(region.of(found).to_string()),
+        Some(found) => Ok(found.with_details(detail)?.to_string()),
         None => Err(PyValueError::new_err(format!("there is no reason '{reason}'"))),
     }
 }

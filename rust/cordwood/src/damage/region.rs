@@ -140,9 +140,9 @@ impl Severity {
 
 shows_name!(Severity);
 
-/// The names of all reasons, their fields, and their severities.
+/// The names of all reasons and of their details, and their severities.
 macro_rules! reasons {
-    ($($reason:ident $({ $($field:ident),* })? = $name:literal, $severity:ident;)*) => {
+    ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident;)*) => {
         impl Reason {
             /// All reasons. Their fields are 0.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
@@ -161,14 +161,53 @@ macro_rules! reasons {
                     $(Reason::$reason { .. } => Severity::$severity,)*
                 }
             }
+
+            /// The detail with this name, which is that of the attribute in Python. `None` if the reason has no
+            /// such detail.
+            ///
+            /// ```
+            /// use cordwood_log::damage::Reason;
+            /// let reason = Reason::BadLength { len: 7 };
+            /// assert_eq!((reason.detail("stated_len"), reason.detail("type_byte")), (Some(7), None));
+            /// ```
+            pub fn detail(self, name: &str) -> Option<u32> {
+                match self {
+                    $(Reason::$reason $({ $($field),* })? => {
+                        $($(if name == $detail {
+                            return Some($field.into());
+                        })*)?
+                        None
+                    })*
+                }
+            }
+
+            /// This reason with the details that `get` returns for their names; a number that is too large
+            /// for its detail becomes 0.
+            ///
+            /// # Errors
+            ///
+            /// That of `get`.
+            ///
+            /// ```
+            /// use cordwood_log::damage::Reason;
+            /// let reason = Reason::BadLength { len: 0 }.with_details(|_| Ok::<u32, ()>(7));
+            /// assert_eq!(reason, Ok(Reason::BadLength { len: 7 }));
+            /// ```
+            pub fn with_details<E>(self, get: impl Fn(&str) -> Result<u32, E>) -> Result<Self, E> {
+                Ok(match self {
+                    $(Reason::$reason { .. } => Reason::$reason $({
+                        $($field: get($detail)?.try_into().unwrap_or_default()),*
+                    })?,)*
+                })
+            }
         }
     };
 }
 
 reasons! {
-    BadLength { len } = "bad_length", Corruption;
-    ChecksumMismatch { stored, computed } = "checksum_mismatch", Corruption;
-    UnknownKind { kind } = "unknown_kind", Corruption;
+    BadLength { len: "stated_len" } = "bad_length", Corruption;
+    ChecksumMismatch { stored: "stored_crc", computed: "computed_crc" } = "checksum_mismatch", Corruption;
+    UnknownKind { kind: "type_byte" } = "unknown_kind", Corruption;
     MissingStart = "missing_start", Corruption;
     MissingEnd = "missing_end", Corruption;
     InterruptedRecord = "interrupted_record", Corruption;
@@ -180,11 +219,11 @@ reasons! {
     EmptyFirst = "empty_first", Info;
     TornTail = "torn_tail", TornTail;
     FileHeader = "file_header", Info;
-    UnknownVersion { version } = "unknown_version", Info;
+    UnknownVersion { version: "version" } = "unknown_version", Info;
     BadFileHeader = "bad_file_header", Corruption;
-    Metadata { kind } = "metadata", Info;
-    BadMetadata { kind } = "bad_metadata", Corruption;
-    IgnoredKind { kind } = "ignored_kind", Info;
+    Metadata { kind: "type_byte" } = "metadata", Info;
+    BadMetadata { kind: "type_byte" } = "bad_metadata", Corruption;
+    IgnoredKind { kind: "type_byte" } = "ignored_kind", Info;
     EndTrailer = "end_trailer", Info;
     Stale = "stale", Info;
     LostWrite = "lost_write", Corruption;
