@@ -203,7 +203,7 @@ impl RecordIndex {
         self.close();
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let logs = self.index.logs().iter().map(|log| {
             let mut offsets: Vec<u8> = vec_for(log.offsets.len().saturating_mul(8))?;
             offsets.extend(log.offsets.iter().flat_map(|offset| offset.to_le_bytes()));
@@ -214,19 +214,15 @@ impl RecordIndex {
                 try_bytes(py, &offsets)?,
             ))
         });
-        let dialect = self
-            .options
-            .dialect
-            .map(|dialect| dialect_name(py, dialect))
-            .transpose()?;
-        let state = (
-            logs.collect::<PyResult<_>>()?,
-            dialect,
-            self.options.log_number,
-            self.options.compression.map(Compression::name),
-            self.options.on_corruption.to_string(),
+        let options = &self.options;
+        let arguments = (
+            logs.collect::<PyResult<Vec<_>>>()?,
+            options.dialect.map(|dialect| dialect_name(py, dialect)).transpose()?,
+            options.log_number,
+            options.compression.map(Compression::name),
+            options.on_corruption.to_string(),
         );
-        Ok((imported!(py, "cordwood._native", "restored_index")?.clone(), state))
+        (imported!(py, "cordwood._native", "restored_index")?, arguments).into_pyobject(py)
     }
 
     fn __repr__(&self) -> String {
@@ -237,15 +233,6 @@ impl RecordIndex {
 /// A log, as it is pickled: its path, its length, the number of its records and the offsets of some of
 /// them, in little-endian order.
 type PickledLog<'py> = (PathBuf, u64, u64, Bound<'py, PyBytes>);
-
-/// The arguments of [`restored_index`].
-type Pickled<'py> = (
-    Vec<PickledLog<'py>>,
-    Option<Bound<'py, PyAny>>,
-    Option<u32>,
-    Option<&'static str>,
-    String,
-);
 
 /// Returns the index that was pickled.
 ///

@@ -4,6 +4,12 @@
 //! Python docstring. `tools/stub.py` copies it into the stub, `python/cordwood/_native.pyi`, which
 //! has the types.
 
+#![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#![expect(
+    clippy::large_enum_variant,
+    reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
+)]
+
 // The parts of the classes. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`, and
 // three files of `interpreter/`: `fast_call`, `kept_exception` and `python_code`.
 mod arrow;
@@ -40,39 +46,25 @@ mod native {
     use crate::writer::Writer;
 
     #[pymodule_export]
-    use crate::checksum::{crc32c, mask_crc, unmask_crc};
-    #[pymodule_export]
-    use crate::follower::{Follower, FollowerRecords};
-    #[pymodule_export]
-    use crate::index::{RecordIndex, index, restored_index};
-    #[pymodule_export]
-    use crate::ops::detect::{detect, is_log_name};
-    #[pymodule_export]
-    use crate::ops::fragments::{Fragments, fragments};
-    #[pymodule_export]
-    use crate::ops::{pack, salvage, stat, verify};
-    #[pymodule_export]
-    use crate::payload::entity::decode_entity;
-    #[pymodule_export]
-    use crate::payload::swanlab::decode_swanlab;
-    #[pymodule_export]
-    use crate::payload::table::{TableBuilder, TableLearner, batch_crc, entity_kinds};
-    #[pymodule_export]
-    use crate::payload::version_edit::{checked_version_edit, encoded_version_edit, version_edit_field};
-    #[pymodule_export]
-    use crate::payload::wandb::decode_wandb;
-    #[pymodule_export]
-    use crate::payload::write_batch::{WriteBatchOperations, build_write_batch, operation_count, write_batch_header};
-    #[pymodule_export]
-    use crate::reader::record_batch::RecordBatch;
-    #[pymodule_export]
-    use crate::reader::{leave_out_salvaged, left_out_count};
-    #[pymodule_export]
-    use crate::scan::{Scan, scan};
-    #[pymodule_export]
-    use crate::values::reason_in_words;
-    #[pymodule_export]
-    use crate::values::record::Record;
+    use crate::{
+        checksum::{crc32c, mask_crc, unmask_crc},
+        follower::{Follower, FollowerRecords},
+        index::{RecordIndex, index, restored_index},
+        ops::detect::{detect, is_log_name},
+        ops::fragments::{Fragments, fragments},
+        ops::{pack, salvage, stat, verify},
+        payload::entity::decode_entity,
+        payload::swanlab::decode_swanlab,
+        payload::table::{TableBuilder, TableLearner, batch_crc, entity_kinds},
+        payload::version_edit::{checked_version_edit, encoded_version_edit, version_edit_field},
+        payload::wandb::decode_wandb,
+        payload::write_batch::{WriteBatchOperations, build_write_batch, operation_count, write_batch_header},
+        reader::record_batch::RecordBatch,
+        reader::{leave_out_salvaged, left_out_count},
+        scan::{Scan, scan},
+        values::reason_in_words,
+        values::record::Record,
+    };
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the Python name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");

@@ -5,10 +5,6 @@ use cordwood::write::LogStatus;
 use cordwood::{Error, LogFile, LogFormat, SegmentedLog};
 
 /// A log on disk. It has its own lock, which no thread holds while it waits for a sync.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each writer, and most are files"
-)]
 pub(crate) enum LogOnDisk {
     File(LogFile),
     Segments(SegmentedLog),

@@ -48,10 +48,6 @@ const FILE_BATCH_COUNT: usize = 1024;
 /// header of so many Python objects stays in the first-level cache until they are released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each writer, and most are files"
-)]
 enum Sink {
     /// A file that we opened, or a folder of segments.
     Disk(LogOnDisk),
@@ -226,7 +222,6 @@ impl Writer {
         sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None, segment_len = None,
         record_len_max = 1_073_741_824
     ))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         sink: &Bound<'_, PyAny>,
         mode: &str,

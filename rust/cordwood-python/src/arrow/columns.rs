@@ -26,24 +26,18 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    const ALL: [Column; 6] = [
-        Column::Offset,
-        Column::Record,
-        Column::EndOffset,
-        Column::Length,
-        Column::Path,
-        Column::Salvaged,
+    /// Each column and its name, in the order of the variants.
+    const NAMES: [(Column, &CStr); 6] = [
+        (Column::Offset, c"offset"),
+        (Column::Record, c"record"),
+        (Column::EndOffset, c"end_offset"),
+        (Column::Length, c"length"),
+        (Column::Path, c"path"),
+        (Column::Salvaged, c"salvaged"),
     ];
 
     pub(crate) fn name(self) -> &'static CStr {
-        match self {
-            Column::Offset => c"offset",
-            Column::Record => c"record",
-            Column::EndOffset => c"end_offset",
-            Column::Length => c"length",
-            Column::Path => c"path",
-            Column::Salvaged => c"salvaged",
-        }
+        Column::NAMES[self as usize].1
     }
 
     pub(crate) fn as_str(self) -> &'static str {
@@ -51,7 +45,11 @@ impl Column {
     }
 
     pub(crate) fn named(name: &str) -> PyResult<Self> {
-        chosen("a column", Column::ALL.map(|column| (column.as_str(), column)), name)
+        chosen(
+            "a column",
+            Column::NAMES.map(|(column, _)| (column.as_str(), column)),
+            name,
+        )
     }
 
     pub(crate) fn field(self, is_binary: bool) -> Field {

@@ -110,7 +110,6 @@ impl Follower {
         on_corruption = "raise", on_rotation = "raise", poll_interval = 0.05, retry_polls = 3,
         retry_time = 0.1, record_len_max = 1_073_741_824
     ))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         path: &Bound<'_, PyAny>,
         start: u64,

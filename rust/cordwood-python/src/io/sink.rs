@@ -22,6 +22,20 @@ impl ObjectOutput {
             None => Err(unsupported(py, "the sink has no file descriptor to sync")),
         }
     }
+
+    /// Fails if the object can never be synced.
+    pub(crate) fn check_sync(&self) -> io::Result<()> {
+        call_python(|py| self.fileno(py).map(drop))
+    }
+
+    /// Waits until everything written is on the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        call_python(|py| {
+            py.import("os")?
+                .run_method(intern!(py, "fsync"), (self.fileno(py)?,))
+                .map(drop)
+        })
+    }
 }
 
 /// The object gets a view of the writer's memory: a copy would cost more than everything else. If
@@ -79,21 +93,5 @@ impl Write for Showing<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl ObjectOutput {
-    /// Fails if the object can never be synced.
-    pub(crate) fn check_sync(&self) -> io::Result<()> {
-        call_python(|py| self.fileno(py).map(drop))
-    }
-
-    /// Waits until everything written is on the disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        call_python(|py| {
-            py.import("os")?
-                .run_method(intern!(py, "fsync"), (self.fileno(py)?,))
-                .map(drop)
-        })
     }
 }

@@ -72,7 +72,6 @@ use crate::values::{Report, Stat};
     source, *, threads = 1, dialect = None, log_number = None, compression = None, start = 0, end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     threads: isize,
@@ -200,7 +199,6 @@ fn read_parts<T: Send>(
     source, destination, *, dialect = None, log_number = None, compression = None, record_len_max = 1_073_741_824, repair_bit_flips = false,
     progress = None
 ))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
@@ -383,7 +381,6 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     source, *, threads = 1, dialect = None, log_number = None, compression = None, start = 0, end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     threads: isize,

@@ -137,10 +137,6 @@ pub(crate) struct Reader {
     is_streamed: AtomicBool,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each reader, and most are open"
-)]
 enum State {
     Open(Cursor),
     /// The skipped regions and the outcome stay readable after `close`.
@@ -157,7 +153,6 @@ impl Reader {
         source, *, dialect = None, log_number = None, compression = None, on_corruption = "raise", start = 0, end = None, verify_checksums = true,
         record_len_max = 1_073_741_824
     ))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         source: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,

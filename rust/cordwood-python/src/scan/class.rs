@@ -199,7 +199,6 @@ impl Scan {
 #[pyo3(signature = (
     sources, *, columns = None, decode = None, schema = None, dialect = None, log_number = None, compression = None, on_corruption = "raise", threads = 1, start = 0, end = None
 ))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn scan<'py>(
     sources: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = names_of)] columns: Option<Vec<String>>,
