@@ -14,6 +14,7 @@ from cordwood._inputs.files import expand, is_stream, len_on_disk
 from cordwood._inputs.input import Input, is_of_export, may_be_of_exports
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of
+from cordwood._text import source_name
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Export, Info, Report, Run
 
@@ -38,9 +39,9 @@ def described(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
 
 def read(file: Input, threads: int, progress: Progress) -> Report:
     """Reads a log, as `each` calls it."""
-    if is_stream(file.name):
-        text = "info reads a log more than once, and this is a pipe or a device: copy it to a file"
-        raise OSError(errno.ESPIPE, text, file.name)
+    if file.source or is_stream(file.name):
+        text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
+        raise OSError(errno.ESPIPE, text, source_name(file.name))
     return verify(file.name, threads=threads, progress=progress)
 
 

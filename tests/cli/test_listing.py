@@ -86,7 +86,7 @@ def test_all_of_a_pipe_is_read(name, tmp_path):
     assert not (tmp_path / "new.csv").exists()
     status, out, err = read("info", "PIPE")
     assert (status, out) == (1, "")
-    assert err.endswith("info reads a log more than once, and this is a pipe or a device: copy it to a file\n")
+    assert err.endswith("info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file\n")
 
 
 def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import cordwood
 from cordwood._inputs.destinations import destinations, new_folders, sync_folder
@@ -13,7 +13,7 @@ from cordwood._inputs.files import identity_of, len_on_disk, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_log
 from cordwood._summary import summary_of
-from cordwood._text import escaped, source_name
+from cordwood._text import display_name, escaped, source_name
 from cordwood.cli._messages import SourceFailure, Status, complain
 from cordwood.cli._new_files import check_destination, unfinished
 from cordwood.cli._options import add_source_arguments
@@ -23,7 +23,21 @@ from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import print_report
 from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
-Copy: TypeAlias = Callable[[Any, str, Callable[[int], object]], cordwood.Report]
+
+class Copied(NamedTuple):
+    """A new log, and the words about it."""
+
+    report: cordwood.Report
+    """About its source."""
+    text: str
+    """The contents of the new log."""
+    fields: Mapping[str, Any] = {}
+    """Further fields of the JSON."""
+    notes: Sequence[str] = ()
+    """Messages."""
+
+
+Copy: TypeAlias = Callable[[Input, str, Callable[[int], object]], Copied]
 """Writes a new log of a source to a path, and reports its progress."""
 
 
@@ -42,23 +56,8 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(start=0, strict=False)
 
 
-def write_each(
-    options: argparse.Namespace,
-    copy: Copy,
-    *,
-    wrote: Callable[[str, cordwood.Report], str],
-    fields: Callable[[cordwood.Report], dict[str, Any]] | None = None,
-    notes: Callable[[str, str, cordwood.Report], Iterable[str]] | None = None,
-) -> Status:
-    """Writes a new log of each source, which gets its name once it is complete, and prints a report and the totals.
-
-    Args:
-        options: Those of the verb.
-        copy: Writes a new log.
-        wrote: Describes a new log, by its path and the report.
-        fields: Returns further fields of the JSON.
-        notes: Returns the messages about the new log of a source.
-    """
+def write_each(options: argparse.Namespace, copy: Copy) -> Status:
+    """Writes a new log of each source, which gets its name once it is complete, and prints a report and the totals."""
     if options.destination == "-":
         raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
     files = inputs_of(options.sources)
@@ -85,7 +84,7 @@ def write_each(
             make_folder(os.path.dirname(destination), name)
         try:
             with unfinished(destination, overwrite=options.overwrite) as new, ProgressBar(name) as progress:
-                report = copy(file.source or name, new, progress)
+                report, text, fields, notes = copy(file, new, progress)
         except cordwood.CorruptionError as error:
             complain(error, place=source_name(name))
             if options.json:
@@ -97,12 +96,11 @@ def write_each(
         if not (report.ok and options.quiet):
             sha256 = sha256_of(name, report.file_len) if options.json else None
             more = _fields_of(destination) if options.json else {}
-            more |= fields(report) if options.json and fields else {}
-            print_report(name, report, summary_of(report), options, sha256=sha256, **more)
+            print_report(name, report, summary_of(report), options, sha256=sha256, **more, **fields)
             if not options.json:
-                print(f"  wrote {escaped(destination)}: {wrote(destination, report)}")
-        for note in notes(name, destination, report) if notes else ():
-            complain(note)
+                print(f"  wrote {escaped(destination)}: {text}")
+        for note in notes:
+            complain(f"{display_name(name)}: {note}")
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     def try_to_write(file: Input) -> Status:

@@ -169,7 +169,7 @@ class Printer:
             self._payload = PAYLOADS[kind.best] if kind else None
             report_payload(self._name, self._payload)
         payload = self._payload
-        return _decoder(payload, self._name, self._dialect) if payload else _encoder(self._encoding)
+        return _decoder(payload, self._name, self._dialect) if payload else _ENCODERS[self._encoding]
 
     def _report(self, record: cordwood.Record, error: str) -> None:
         """Reports the first errors; only the very first if the record is known to be of another kind."""
@@ -199,30 +199,29 @@ class Printer:
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
     """Returns a decoder. It returns `None` for a record that is not printed: one that the payload is not about."""
     if payload.value is None:
-        return _encoder(None)
-    as_text = _encoder(None)
+        return _as_text
     value_of = payload.value(Log(dialect, functools.partial(report_engine, name)))
 
     def decode(data: bytes) -> _Encoded | None:
         try:
             value = value_of(data)
         except cordwood.CordwoodError as error:
-            return {"error": str(error), **as_text(data)}
+            return {"error": str(error), **_as_text(data)}
         return None if value is None and payload.is_part else {"value": value}
 
     return decode
 
 
-def _encoder(encoding: str | None) -> Callable[[bytes], _Encoded]:
-    def as_text(data: bytes) -> _Encoded:
-        try:
-            return {"text": data.decode()}
-        except UnicodeDecodeError:
-            return {"base64": base64_text(data)}
+def _as_text(data: bytes) -> _Encoded:
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64_text(data)}
 
-    encoders: dict[str | None, Callable[[bytes], _Encoded]] = {
-        "hex": lambda data: {"hex": data.hex()},
-        "base64": lambda data: {"base64": base64_text(data)},
-        None: as_text,
-    }
-    return encoders[encoding]
+
+_ENCODERS: dict[str | None, Callable[[bytes], _Encoded]] = {
+    "hex": lambda data: {"hex": data.hex()},
+    "base64": lambda data: {"base64": base64_text(data)},
+    None: _as_text,
+}
+"""By the value of `--encoding`."""

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 import cordwood
 from cordwood import _content
-from cordwood._inputs.each import Progress, each
+from cordwood._inputs.each import each
 from cordwood._inputs.files import is_one_file
 from cordwood._inputs.input import METADATA, Input
 from cordwood._jsonable import database_fields, export_fields
@@ -57,16 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
     files = [inputs_of([name]) for name in options.sources]
-    results = each(list(chain.from_iterable(files)), _read, processor_count(), shown=ProgressBar)
+    results = each(list(chain.from_iterable(files)), _content.read, processor_count(), shown=ProgressBar)
     statuses = [_describe(name, own, results, options) for name, own in zip(options.sources, files, strict=True)]
     return worst(*statuses)
-
-
-def _read(file: Input, threads: int, progress: Progress) -> cordwood.Report:
-    if file.name == "-":
-        text = "info takes files and folders, not stdin: copy it to a file; ./- is a file"
-        raise OSError(errno.EINVAL, text, source_name("-"))
-    return _content.read(file, threads, progress)
 
 
 def _describe(

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import get_args
 
 import cordwood
 from cordwood._inputs.files import len_on_disk
+from cordwood._inputs.input import Input
 from cordwood._text import quantity
 from cordwood.cli._messages import SourceFailure, Status
-from cordwood.cli._new_logs import add_new_log_arguments, write_each
+from cordwood.cli._new_logs import Copied, add_new_log_arguments, write_each
 from cordwood.cli._options import add_record_len_max_argument, add_report_arguments
 from cordwood.cli._reports import format_text
 from cordwood.typing import CompressionName, DialectName
@@ -64,10 +65,10 @@ def run(options: argparse.Namespace) -> Status:
     is_stored = options.compression == "none" or dialect != "packed"
     compression: CompressionName | None = None if is_stored else "zstd"
 
-    def copy(source: Any, new: str, progress: Callable[[int], object]) -> cordwood.Report:
+    def copy(file: Input, new: str, progress: Callable[[int], object]) -> Copied:
         try:
-            return cordwood.pack(
-                source,
+            report = cordwood.pack(
+                file.source or file.name,
                 new,
                 dialect=dialect,
                 compression=compression,
@@ -79,10 +80,8 @@ def run(options: argparse.Namespace) -> Status:
                 # In a folder, it would be counted as a file that is not a log.
                 raise SourceFailure(error.message) from error
             raise
-
-    def wrote(destination: str, report: cordwood.Report) -> str:
-        length = len_on_disk(destination)
+        length = len_on_disk(new)
         part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
-        return f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}"
+        return Copied(report, f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}")
 
-    return write_each(options, copy, wrote=wrote)
+    return write_each(options, copy)

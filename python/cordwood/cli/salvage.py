@@ -22,12 +22,13 @@ from typing import Any
 
 import cordwood
 from cordwood import _native
+from cordwood._inputs.input import Input
 from cordwood._summary import format_of
 from cordwood._tables.payloads import kind_of_records
-from cordwood._text import display_name, quantity
+from cordwood._text import quantity
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status
-from cordwood.cli._new_logs import add_new_log_arguments, write_each
+from cordwood.cli._new_logs import Copied, add_new_log_arguments, write_each
 from cordwood.cli._payloads import LOST_EDITS, is_manifest
 from cordwood.cli._reports import other_log_parts, region_fields
 
@@ -74,25 +75,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
 
-    def copy(source: Any, new: str, progress: Callable[[int], object]) -> cordwood.Report:
+    def copy(file: Input, new: str, progress: Callable[[int], object]) -> Copied:
+        source, repair = file.source or file.name, options.repair_bit_flips
+        report: cordwood.Report
         try:
-            report: cordwood.Report = _native.salvage(
-                source,
-                new,
-                repair_bit_flips=options.repair_bit_flips,
-                progress=progress,
-                **options.log,
-            )
+            report = _native.salvage(source, new, repair_bit_flips=repair, progress=progress, **options.log)
         except cordwood.OtherLogError as error:
             raise SourceFailure(
                 "; ".join(other_log_parts(error.log_number, error.other_log_number, options))
             ) from error
-        return report
+        fields = _fields(report) if options.json else {}
+        return Copied(report, quantity(report.record_count, "record"), fields, list(_notes(file.name, new, report)))
 
-    def wrote(_: str, report: cordwood.Report) -> str:
-        return quantity(report.record_count, "record")
-
-    return write_each(options, copy, wrote=wrote, fields=_fields, notes=_notes)
+    return write_each(options, copy)
 
 
 def _fields(report: cordwood.Report) -> dict[str, Any]:
@@ -100,12 +95,12 @@ def _fields(report: cordwood.Report) -> dict[str, Any]:
     return {"repaired_count": report.repaired_count, "repaired": repaired, "not_kept": report.not_kept}
 
 
-def _notes(name: str, destination: str, report: cordwood.Report) -> Iterator[str]:
+def _notes(name: str, new: str, report: cordwood.Report) -> Iterator[str]:
+    """The messages about a new log of the log `name`."""
     is_opened = "version_edit" not in report.not_kept
     if is_opened and report.damaged_len:
-        with cordwood.Reader(destination, **format_of(report)._asdict()) as reader:
-            kind, _ = kind_of_records(destination, reader)
+        with cordwood.Reader(new, **format_of(report)._asdict()) as reader:
+            kind, _ = kind_of_records(new, reader)
         if is_manifest(name, kind):
-            yield f"{display_name(name)}: {LOST_EDITS}"
-    for part in report.not_kept:
-        yield f"{display_name(name)}: {NOT_KEPT[part]}"
+            yield LOST_EDITS
+    yield from (NOT_KEPT[part] for part in report.not_kept)
