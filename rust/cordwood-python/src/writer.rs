@@ -713,16 +713,15 @@ impl Writer {
         loop {
             // Records are taken from the iterable without the lock, since that runs Python code,
             // and then appended together.
-            let mut batch = Batch::default();
-            let taken = batch.take_from(&mut records, self.batch_count());
+            let (batch, is_last) = next_batch(&mut records, self.batch_count());
             // A closed writer is an error even if there is no record, but not in place of the
             // exception of the iterable.
-            if !batch.records.is_empty() || (count == 0 && taken.is_ok()) {
-                let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
+            if !batch.is_empty() || (count == 0 && is_last.is_ok()) {
+                let slices: Vec<&[u8]> = batch.iter().map(|record| record.as_bytes()).collect();
                 self.extend_by(py, &slices)?;
                 count += slices.len() as u64;
             }
-            if taken? {
+            if is_last? {
                 return Ok(count);
             }
             // Appending a long list runs no Python code that would check for signals.
@@ -888,30 +887,25 @@ fn is_log(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<Reader>() || records.is_instance_of::<RecordBatch>()
 }
 
-/// Records that `extend` appends together, with the interpreter released.
-#[derive(Default)]
-struct Batch<'py> {
-    records: Vec<Bound<'py, PyBytes>>,
-    len: usize,
-}
-
-impl<'py> Batch<'py> {
-    /// Takes at most `count_max` records, and returns whether there are no more. If taking one fails,
-    /// those before it are kept.
-    fn take_from(
-        &mut self,
-        records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
-        count_max: usize,
-    ) -> PyResult<bool> {
-        self.records.reserve(records.size_hint().0.min(count_max));
-        while self.len < BATCH_LEN && self.records.len() < count_max {
-            let Some(record) = records.next() else { return Ok(true) };
-            let bytes = bytes_of("a record", &record?)?;
-            self.len += bytes.as_bytes().len();
-            self.records.push(bytes);
+/// The next records that `extend` appends together, at most `count_max`, and whether there are no more;
+/// or the records before the one that cannot be taken.
+fn next_batch<'py>(
+    records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+    count_max: usize,
+) -> (Vec<Bound<'py, PyBytes>>, PyResult<bool>) {
+    let mut batch = Vec::with_capacity(records.size_hint().0.min(count_max));
+    let mut len = 0;
+    while len < BATCH_LEN && batch.len() < count_max {
+        match records.next().map(|record| bytes_of("a record", &record?)) {
+            Some(Ok(bytes)) => {
+                len += bytes.as_bytes().len();
+                batch.push(bytes);
+            }
+            Some(Err(error)) => return (batch, Err(error)),
+            None => return (batch, Ok(true)),
         }
-        Ok(false)
     }
+    (batch, Ok(false))
 }
 
 impl FastAppend for Writer {

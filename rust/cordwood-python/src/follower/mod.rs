@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
-use self::state::{OnRotation, Open, Seen, State, Taken, on_rotation_of};
+use self::state::{Open, Seen, State, Taken, on_rotation_of};
 use crate::exclusive::Exclusive;
 use crate::reader::log::{Logged, log};
 use crate::reader::skipped::Skipped;
@@ -144,7 +144,27 @@ impl Follower {
         (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
         let on_rotation = on_rotation_of(on_rotation)?;
         let timeout = timeout.map(|timeout| time_of("timeout", timeout)).transpose()?;
-        Self::open(py, path, options, on_rotation, timeout)
+        let follower = py
+            .detach(|| cordwood::Follower::open_with(&path, options.clone()))
+            .map_err(|error| to_python(py, error, Some(&path)))?;
+        // A relative path refers to the working directory at this time, for the next file also.
+        let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;
+        Ok(Follower {
+            state: Exclusive::new(State::Open(Box::new(Open {
+                follower,
+                skipped: Skipped::default(),
+                waiting: None,
+                end: None,
+                options: options.with_start(0),
+                on_rotation,
+                path: absolute,
+                next: None,
+                logged: Logged::default(),
+                checked_offset: 0,
+            }))),
+            path,
+            timeout,
+        })
     }
 
     fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerIterator> {
@@ -347,36 +367,6 @@ impl Follower {
     /// Its findings and its position, also of a closed follower.
     fn seen(&self, py: Python<'_>) -> PyResult<Seen> {
         Ok(self.state.lock(py)?.seen())
-    }
-
-    fn open(
-        py: Python<'_>,
-        path: PathBuf,
-        options: FollowOptions,
-        on_rotation: OnRotation,
-        timeout: Option<Duration>,
-    ) -> PyResult<Self> {
-        let follower = py
-            .detach(|| cordwood::Follower::open_with(&path, options.clone()))
-            .map_err(|error| to_python(py, error, Some(&path)))?;
-        // A relative path refers to the working directory at this time, for the next file also.
-        let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;
-        Ok(Follower {
-            state: Exclusive::new(State::Open(Box::new(Open {
-                follower,
-                skipped: Skipped::default(),
-                waiting: None,
-                end: None,
-                options: options.with_start(0),
-                on_rotation,
-                path: absolute,
-                next: None,
-                logged: Logged::default(),
-                checked_offset: 0,
-            }))),
-            path,
-            timeout,
-        })
     }
 
     /// Fails if the follower is closed.

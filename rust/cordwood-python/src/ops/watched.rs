@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -32,9 +31,8 @@ pub(crate) struct Watch {
     progress: Option<Py<PyAny>>,
     /// The parts of one file that several sources have read.
     covered: Mutex<Covered>,
-    is_stopped: AtomicBool,
-    /// The first exception of `progress` or a signal handler.
-    raised: Mutex<Option<PyErr>>,
+    /// The first exception of `progress` or a signal handler: it stops all threads.
+    raised: OnceLock<PyErr>,
 }
 
 impl Watch {
@@ -42,24 +40,19 @@ impl Watch {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),
             covered: Mutex::default(),
-            is_stopped: AtomicBool::new(false),
-            raised: Mutex::new(None),
+            raised: OnceLock::new(),
         })
     }
 
     /// If `result` is an exception, fails, and makes all threads fail at their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {
-            self.is_stopped.store(true, Ordering::Relaxed);
-            self.raised
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert(error.into());
+            let _ = self.raised.set(error.into());
         }
-        if self.is_stopped.load(Ordering::Relaxed) {
-            return Err(io::Error::other("interrupted"));
+        match self.raised.get() {
+            Some(_) => Err(io::Error::other("interrupted")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. With several
@@ -91,8 +84,8 @@ impl Watch {
                 })
             })
         };
-        match self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(error) => Err(error),
+        match self.raised.get() {
+            Some(error) => Err(error.clone_ref(py)),
             None => Ok(done),
         }
     }

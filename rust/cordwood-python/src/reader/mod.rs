@@ -140,10 +140,7 @@ pub(crate) struct Reader {
 enum State {
     Open(Cursor),
     /// The skipped regions and the outcome stay readable after `close`.
-    Closed {
-        skipped: Skipped,
-        outcome: Outcome,
-    },
+    Closed(Skipped),
 }
 
 #[pymethods]
@@ -357,7 +354,7 @@ impl Reader {
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
             State::Open(cursor) => cursor.outcome(),
-            State::Closed { outcome, .. } => *outcome,
+            State::Closed(skipped) => skipped.outcome(),
         })
     }
 
@@ -435,7 +432,7 @@ impl Reader {
     /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(matches!(*self.state.lock(py)?, State::Closed { .. }))
+        Ok(matches!(*self.state.lock(py)?, State::Closed(_)))
     }
 
     /// Releases the source. A file object that was passed in stays open. Closing twice is allowed.
@@ -455,11 +452,9 @@ impl Reader {
             return Ok(());
         };
         let messages = cursor.close();
-        let closed = State::Closed {
-            skipped: cursor.skipped.clone(),
-            outcome: cursor.outcome(),
-        };
-        let open = std::mem::replace(&mut *state, closed);
+        let skipped = cursor.skipped.clone();
+        skipped.set_outcome(cursor.outcome());
+        let open = std::mem::replace(&mut *state, State::Closed(skipped));
         drop(state);
         // Without the lock: releasing a Python object may run Python code.
         drop(open);
@@ -496,7 +491,7 @@ impl Reader {
 
     fn __repr__(&self) -> String {
         // A reader that another thread is using is open.
-        let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed { .. }));
+        let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Reader", self.path.as_deref(), is_closed)
     }
 }
@@ -529,7 +524,7 @@ impl Reader {
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Cursor) -> PyResult<T>) -> PyResult<T> {
         let used = match &mut *self.state.lock(py)? {
             State::Open(state) => Some(use_it(state)),
-            State::Closed { .. } => None,
+            State::Closed(_) => None,
         };
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
@@ -537,7 +532,7 @@ impl Reader {
     /// The regions skipped so far, also of a closed reader.
     fn skipped_regions(&self, py: Python<'_>) -> PyResult<Skipped> {
         Ok(match &*self.state.lock(py)? {
-            State::Open(Cursor { skipped, .. }) | State::Closed { skipped, .. } => skipped.clone(),
+            State::Open(Cursor { skipped, .. }) | State::Closed(skipped) => skipped.clone(),
         })
     }
 
@@ -628,7 +623,7 @@ impl FastNext for Reader {
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
         let next = match &mut *self.state.try_lock()? {
             State::Open(state) => state.take(py, |record| Ok(record.data)),
-            State::Closed { .. } => None,
+            State::Closed(_) => None,
         };
         if next.is_none() && PyErr::occurred(py) {
             // The method `__next__` tries again, and raises if necessary.

@@ -1,4 +1,4 @@
-//! The skipped regions of one reading of a log.
+//! The skipped regions of one reading of a log, and how it ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +6,11 @@ use cordwood::damage::{Finding, Findings, Severity, SkippedRegion};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::values::listed;
+use crate::values::{Outcome, listed};
 
-/// The regions that a reading has skipped so far, and the tuple of them. The reading adds to them;
-/// the Python object that shows them may be used by another thread meanwhile, and outlive it.
+/// The regions that a reading has skipped so far, the tuple of them, and how the reading ended. The
+/// reading adds to them; the Python object that shows them may be used by another thread meanwhile, and
+/// outlive it.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 
@@ -20,6 +21,8 @@ struct State {
     tuple: Option<Py<PyTuple>>,
     /// How many times the findings have changed.
     changes: u64,
+    /// That of a reading that has ended: while it goes on, its cursor knows.
+    outcome: Outcome,
 }
 
 impl Skipped {
@@ -68,6 +71,14 @@ impl Skipped {
     /// Bytes in all regions, listed or not.
     pub(crate) fn len(&self) -> u64 {
         self.lock().findings.len()
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.lock().outcome
+    }
+
+    pub(crate) fn set_outcome(&self, outcome: Outcome) {
+        self.lock().outcome = outcome;
     }
 
     /// See [`Findings::zeros_before`].

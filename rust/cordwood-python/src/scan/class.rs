@@ -11,13 +11,14 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
 use super::paths::Paths;
-use super::plan::{LogState, Plan};
-use super::source::Source;
+use super::plan::Plan;
+use super::source::{Log, Source};
 use super::stream::Stream;
 use crate::arrow::columns::Column;
 use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
+use crate::reader::skipped::Skipped;
 use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, read_options, threads_of};
 use crate::values::pickle::not_pickled;
@@ -31,7 +32,7 @@ use crate::values::pickle::not_pickled;
 pub(crate) struct Scan {
     plan: Arc<Plan>,
     /// Shared with the streams.
-    sources: Arc<[Source]>,
+    sources: Arc<[Log]>,
 }
 
 #[pymethods]
@@ -79,7 +80,7 @@ impl Scan {
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
-        let tuples = latest.iter().map(|log| log.skipped.tuple(py));
+        let tuples = latest.iter().map(|skipped| skipped.tuple(py));
         PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -88,7 +89,7 @@ impl Scan {
     /// These are the findings so far of the most recently started reading.
     #[getter]
     fn ok(&self) -> bool {
-        self.plan.latest().iter().all(|log| log.skipped.is_ok())
+        self.plan.latest().iter().all(Skipped::is_ok)
     }
 
     /// How reading each source ended: an `Outcome` for each, in order.
@@ -98,7 +99,7 @@ impl Scan {
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
-        PyTuple::new(py, latest.iter().map(LogState::outcome))
+        PyTuple::new(py, latest.iter().map(Skipped::outcome))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -106,8 +107,8 @@ impl Scan {
             // A stream keeps them alive.
             return Ok(());
         }
-        for source in &*self.sources {
-            if let Source::Content { object, .. } | Source::Object { object, .. } = source {
+        for log in &*self.sources {
+            if let Source::Content { object, .. } | Source::Object { object, .. } = &log.source {
                 visit.call(object)?;
             }
         }
@@ -121,13 +122,13 @@ impl Scan {
     fn __repr__(&self) -> String {
         let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
         let sources = match &*self.sources {
-            [source] => match source.path() {
+            [log] => match log.source.path() {
                 Some(path) => format!("{:?}", path.display().to_string()),
                 None => "1 source".to_owned(),
             },
             sources => format!("{} sources", sources.len()),
         };
-        let (columns, policy) = (columns.join(", "), self.plan.options.on_corruption);
+        let (columns, policy) = (columns.join(", "), self.plan.on_corruption);
         format!("<cordwood.Scan of {sources}: {columns}; on_corruption='{policy}'>")
     }
 }
@@ -244,19 +245,20 @@ pub(crate) fn scan<'py>(
         None if are_several => vec![Column::Offset, Column::Record, Column::Path],
         None => vec![Column::Offset, Column::Record],
     };
-    let source_options: Vec<_> = sources
-        .iter()
-        .map(|(_, split)| options_of_part(split, &options))
-        .collect::<PyResult<_>>()?;
-    let sources: Arc<[_]> = sources.into_iter().map(|(source, _)| source).collect();
+    let logs = sources.into_iter().map(|(source, split)| {
+        Ok(Log {
+            source,
+            options: options_of_part(&split, &options)?,
+            opening_count: AtomicU64::new(0),
+        })
+    });
+    let sources = logs.collect::<PyResult<Arc<[_]>>>()?;
     let scan = Scan {
         plan: Arc::new(Plan {
             columns,
-            options,
-            source_options,
+            on_corruption: options.on_corruption,
             threads,
             paths: Paths::new(&sources)?,
-            openings: sources.iter().map(|_| AtomicU64::new(0)).collect(),
             latest: Mutex::new(Arc::new([])),
         }),
         sources,

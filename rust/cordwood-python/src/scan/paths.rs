@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::source::Source;
+use super::source::Log;
 use crate::arrow::{Array, Memory};
 
 /// The paths of all sources, each once: the dictionary of the column `path`.
@@ -19,12 +19,12 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn new(sources: &[Source]) -> PyResult<Self> {
+    pub(super) fn new(logs: &[Log]) -> PyResult<Self> {
         let mut known = HashMap::new();
         let mut numbers = Vec::new();
         let (mut ends, mut text) = (vec![0], Vec::new());
-        for source in sources {
-            let Some(path) = source.path() else {
+        for log in logs {
+            let Some(path) = log.source.path() else {
                 numbers.push(None);
                 continue;
             };

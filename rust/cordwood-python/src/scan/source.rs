@@ -1,6 +1,7 @@
 //! The sources of a scan, each of which can be opened again.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cordwood::ReadOptions;
 use pyo3::IntoPyObjectExt;
@@ -29,6 +30,29 @@ pub(super) enum Source {
         /// Its position when it was passed in, if it can seek.
         begin: Option<Py<PyAny>>,
     },
+}
+
+/// A source of a scan, with the options for it.
+pub(super) struct Log {
+    pub(super) source: Source,
+    /// It may be a part of a log.
+    pub(super) options: ReadOptions,
+    /// How many times it was opened.
+    pub(super) opening_count: AtomicU64,
+}
+
+impl Log {
+    /// Opens the source from its beginning. Also returns how many times it has been opened, this time
+    /// included.
+    pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
+        let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok((self.source.open(&self.options, opening > 1)?, opening))
+    }
+
+    /// Whether another stream has moved the file object that was opened at this count.
+    pub(super) fn is_shared(&self, opening: u64) -> bool {
+        matches!(self.source, Source::Object { .. }) && self.opening_count.load(Ordering::Relaxed) != opening
+    }
 }
 
 /// A source, or the object that may be one, and its `Split`; `None` if it has none.
@@ -110,7 +134,7 @@ impl Source {
     }
 
     /// Opens the source from its beginning. `is_again`: whether it has been opened before.
-    pub(super) fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
+    fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         match self {
             Source::Path(path) => open_path(path, options.clone()).map_err(|error| failure(error, Some(path))),
             Source::Content { object, .. } => attached(|py| open_reader(object.bind(py), options.clone())),

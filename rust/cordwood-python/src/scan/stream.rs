@@ -1,10 +1,9 @@
 //! One reading of all sources of a scan, batch by batch.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::plan::{Plan, Reading};
-use super::source::Source;
+use super::source::{Log, Source};
 use crate::arrow::columns::{Column, TARGET_LEN, bool_column, number_column, offset_column, record_column};
 use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
@@ -15,7 +14,7 @@ use crate::reader::log;
 /// A reading of all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
-    sources: Arc<[Source]>,
+    sources: Arc<[Log]>,
     is_binary: bool,
     batches: Batches,
     /// The findings; `None` before it has begun.
@@ -39,13 +38,17 @@ impl arrow::Batches for Stream {
     }
 
     fn next(&mut self) -> Result<Option<Array>, Failure> {
-        let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.begin()));
+        let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.begin(self.sources.len())));
         while self.source < self.sources.len() {
             let mut log = match self.log.take() {
                 Some(log) => log,
                 None => self.open(&reading)?,
             };
-            self.check(&log)?;
+            if self.sources[self.source].is_shared(log.opening) {
+                return Err(io_failure(
+                    "another stream has started reading the same file object: read the streams one after the other, or scan a path",
+                ));
+            }
             let mut batch = log.cursor.next_batch(None, &self.batches, Ok);
             let messages = log.cursor.report(&mut batch);
             reading[self.source].set_outcome(log.cursor.outcome());
@@ -69,7 +72,7 @@ impl arrow::Batches for Stream {
 }
 
 impl Stream {
-    pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Source]>, is_binary: bool) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Log]>, is_binary: bool) -> Self {
         // Threads are not worth it without the records.
         let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
@@ -84,30 +87,16 @@ impl Stream {
     }
 
     fn open(&self, reading: &Reading) -> Result<OpenLog, Failure> {
-        let opening = self.plan.openings[self.source].fetch_add(1, Ordering::Relaxed) + 1;
-        let source = &self.sources[self.source];
-        let mut opened = source.open(&self.plan.source_options[self.source], opening > 1)?;
-        if !matches!(source, Source::Path(_)) {
+        let log = &self.sources[self.source];
+        let (mut opened, opening) = log.open()?;
+        if !matches!(log.source, Source::Path(_)) {
             // Threads cannot wait for the interpreter, which the consumer may hold: they read only
             // files.
             opened.another = None;
         }
-        let skipped = reading[self.source].skipped.clone();
-        let mut cursor = Cursor::new(opened, skipped);
+        let mut cursor = Cursor::new(opened, reading[self.source].clone());
         cursor.reader.set_keeps_data(self.plan.has(Column::Record));
         Ok(OpenLog { cursor, opening })
-    }
-
-    /// Fails if another stream has moved the file object that this one reads.
-    fn check(&self, log: &OpenLog) -> Result<(), Failure> {
-        if log.opening != self.plan.openings[self.source].load(Ordering::Relaxed)
-            && matches!(self.sources[self.source], Source::Object { .. })
-        {
-            return Err(io_failure(
-                "another stream has started reading the same file object: read the streams one after the other, or scan a path",
-            ));
-        }
-        Ok(())
     }
 
     fn table(&self, batch: &Arc<PooledBatch>) -> Array {
@@ -133,7 +122,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let sources = std::mem::take(&mut self.sources);
         self.log = None;
-        if sources.iter().any(|source| !matches!(source, Source::Path(_))) {
+        if sources.iter().any(|log| !matches!(log.source, Source::Path(_))) {
             let _ = attached(|_| {
                 drop(sources);
                 Ok(())

@@ -119,13 +119,13 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         Ok(class) => class,
         Err(error) => return error,
     };
-    if !is_of_buffer(py, &error) {
-        return PyTypeError::new_err(format!(
-            "{name} must be bytes-like, not {class}: pass bytes, bytearray or another buffer"
-        ));
-    }
-    let refused = PyTypeError::new_err(format!("{name} must be bytes-like, not {class}: {}", error.value(py)));
-    refused.set_cause(py, Some(error));
+    let of_buffer = Some(error).filter(|error| is_of_buffer(py, error));
+    let why = match &of_buffer {
+        Some(error) => error.value(py).to_string(),
+        None => "pass bytes, bytearray or another buffer".to_owned(),
+    };
+    let refused = PyTypeError::new_err(format!("{name} must be bytes-like, not {class}: {why}"));
+    refused.set_cause(py, of_buffer);
     refused
 }
 

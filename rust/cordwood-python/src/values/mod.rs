@@ -62,40 +62,26 @@ pub(crate) trait IntoField<'py> {
     fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-macro_rules! integer_fields {
-    ($($integer:ty),*) => {$(
-        impl<'py> IntoField<'py> for $integer {
-            fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                new_int(py, self.into())
+macro_rules! fields {
+    ($($type:ty: |$field:ident, $py:ident| $made:expr;)*) => {$(
+        impl<'py> IntoField<'py> for $type {
+            fn into_field(self, $py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                let $field = self;
+                $made
             }
         }
     )*};
 }
 
-integer_fields!(u8, u16, u32, u64);
-
-impl<'py> IntoField<'py> for bool {
-    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(PyBool::new(py, self).to_owned().into_any())
-    }
-}
-
-impl<'py> IntoField<'py> for &str {
-    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(new_text(py, self)?.into_any())
-    }
-}
-
-impl<'py> IntoField<'py> for &[u8] {
-    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(try_bytes(py, self)?.into_any())
-    }
-}
-
-impl<'py> IntoField<'py> for &OsStr {
-    fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.into_bound_py_any(py)
-    }
+fields! {
+    u8: |number, py| new_int(py, number.into());
+    u16: |number, py| new_int(py, number.into());
+    u32: |number, py| new_int(py, number.into());
+    u64: |number, py| new_int(py, number);
+    bool: |is_set, py| Ok(PyBool::new(py, is_set).to_owned().into_any());
+    &str: |text, py| Ok(new_text(py, text)?.into_any());
+    &[u8]: |bytes, py| Ok(try_bytes(py, bytes)?.into_any());
+    &OsStr: |path, py| path.into_bound_py_any(py);
 }
 
 impl<'py, T> IntoField<'py> for Bound<'py, T> {

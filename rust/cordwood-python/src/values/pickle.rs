@@ -1,33 +1,10 @@
-//! How objects are pickled and shown: values can be copied and pickled, and are shown in one line.
+//! How objects are shown in one line, and the refusal to pickle those with a file, a lock or a position.
 
 use std::path::Path;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
-
-use crate::interpreter::imported;
-
-/// The result of `__reduce__`: `pickle` and `copy` call the constructor with these arguments.
-/// Unlike `__getnewargs_ex__`, it works with every protocol of `pickle`.
-pub(crate) type Reduced<'py> = (
-    Bound<'py, PyAny>,
-    (Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyDict>),
-);
-
-/// The value as a call of its constructor with the attributes of these names as keywords.
-pub(crate) fn reduced<'py>(value: &Bound<'py, PyAny>, names: &[&str]) -> PyResult<Reduced<'py>> {
-    let py = value.py();
-    let keywords = PyDict::new(py);
-    for name in names {
-        // The same object for all values, which `pickle` writes once.
-        let name = PyString::intern(py, name);
-        keywords.set_item(&name, value.getattr(&name)?)?;
-    }
-    // For which `pickle` has a short form.
-    let new = imported!(py, "copyreg", "__newobj_ex__")?;
-    Ok((new.clone(), (value.get_type(), PyTuple::empty(py), keywords)))
-}
+use pyo3::types::PyBytes;
 
 /// The exception from `pickle` and `copy` for objects with a file, a lock or a position.
 pub(crate) fn not_pickled(what: &str, instead: &str) -> PyErr {

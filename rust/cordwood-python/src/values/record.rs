@@ -2,10 +2,11 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::arguments::bytes_of;
-use super::pickle::{Reduced, reduced, short_repr};
+use super::pickle::short_repr;
+use crate::interpreter::imported;
 
 /// A record and its place in the file: the result of `Reader.records` and `Follower.poll`.
 ///
@@ -58,8 +59,18 @@ impl Record {
         ("offset", "end_offset", "data")
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        reduced(slf, &["offset", "end_offset", "data", "salvaged"])
+    // The constructor and its keywords. Unlike `__getnewargs_ex__`, it works with every protocol of `pickle`.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let keywords = PyDict::new(py);
+        for name in ["offset", "end_offset", "data", "salvaged"] {
+            // The same object for all records, which `pickle` writes once.
+            let name = PyString::intern(py, name);
+            keywords.set_item(&name, slf.getattr(&name)?)?;
+        }
+        // For which `pickle` has a short form.
+        let new = imported!(py, "copyreg", "__newobj_ex__")?;
+        (new, (slf.get_type(), PyTuple::empty(py), keywords)).into_pyobject(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
