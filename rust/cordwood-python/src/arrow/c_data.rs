@@ -60,42 +60,27 @@ impl Field {
     }
 }
 
+/// The type of a column: its format string in the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DataType {
-    Bool,
-    Int64,
-    UInt64,
-    Float64,
-    /// UTF-8, with 32-bit offsets.
-    Text,
-    /// Microseconds since 1970 in UTC, in 64 bits.
-    Time,
-    /// With 32-bit offsets.
-    Binary,
-    LargeBinary,
-    /// Text with few distinct values, each stored once: 32-bit indices and a `utf8` dictionary.
-    Dictionary,
-    /// With 32-bit offsets.
-    List,
-    Struct,
-}
+pub(crate) struct DataType(&'static CStr);
 
 impl DataType {
-    fn format(self) -> &'static CStr {
-        match self {
-            DataType::Bool => c"b",
-            DataType::Int64 => c"l",
-            DataType::UInt64 => c"L",
-            DataType::Float64 => c"g",
-            DataType::Text => c"u",
-            DataType::Time => c"tsu:UTC",
-            DataType::Binary => c"z",
-            DataType::LargeBinary => c"Z",
-            DataType::Dictionary => c"i",
-            DataType::List => c"+l",
-            DataType::Struct => c"+s",
-        }
-    }
+    pub(crate) const BOOL: Self = DataType(c"b");
+    pub(crate) const INT64: Self = DataType(c"l");
+    pub(crate) const UINT64: Self = DataType(c"L");
+    pub(crate) const FLOAT64: Self = DataType(c"g");
+    /// UTF-8, with 32-bit offsets.
+    pub(crate) const TEXT: Self = DataType(c"u");
+    /// Microseconds since 1970 in UTC, in 64 bits.
+    pub(crate) const TIME: Self = DataType(c"tsu:UTC");
+    /// With 32-bit offsets.
+    pub(crate) const BINARY: Self = DataType(c"z");
+    pub(crate) const LARGE_BINARY: Self = DataType(c"Z");
+    /// Text with few distinct values, each stored once: 32-bit indices and a `utf8` dictionary.
+    pub(crate) const DICTIONARY: Self = DataType(c"i");
+    /// With 32-bit offsets.
+    pub(crate) const LIST: Self = DataType(c"+l");
+    pub(crate) const STRUCT: Self = DataType(c"+s");
 }
 
 /// Memory that an array refers to. It stays at its address when this value is moved.
@@ -301,16 +286,16 @@ const NULLABLE: i64 = 2;
 impl ArrowSchema {
     /// The schema of a table.
     fn of(fields: &[Field]) -> Self {
-        ArrowSchema::of_field(&Field::unnamed(DataType::Struct, fields.to_vec()))
+        ArrowSchema::of_field(&Field::unnamed(DataType::STRUCT, fields.to_vec()))
     }
 
     fn of_field(field: &Field) -> Self {
-        let is_dictionary = field.data_type == DataType::Dictionary;
-        let values = is_dictionary.then(|| ArrowSchema::of_field(&Field::unnamed(DataType::Text, Vec::new())));
+        let is_dictionary = field.data_type == DataType::DICTIONARY;
+        let values = is_dictionary.then(|| ArrowSchema::of_field(&Field::unnamed(DataType::TEXT, Vec::new())));
         let children = field.children.iter().map(ArrowSchema::of_field);
         let mut kept = Kept::new(children, values, field.name.clone());
         ArrowSchema {
-            format: field.data_type.format().as_ptr(),
+            format: field.data_type.0.as_ptr(),
             // Its address does not change when the box is moved: the text is static or on the heap.
             name: kept.memory.as_ptr(),
             metadata: ptr::null(),
@@ -488,7 +473,7 @@ pub(crate) fn asks_for_binary(requested: Option<&Bound<'_, PyAny>>, name: &CStr)
     Ok((0..count).any(|index| {
         // SAFETY: a schema that has not been released has `n_children` pointers to valid schemas.
         let child = unsafe { (*schema.children.add(index)).as_ref() };
-        child.is_some_and(|child| is(child.name, name) && is(child.format, DataType::Binary.format()))
+        child.is_some_and(|child| is(child.name, name) && is(child.format, DataType::BINARY.0))
     }))
 }
 

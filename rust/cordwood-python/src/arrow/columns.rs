@@ -56,11 +56,11 @@ impl Column {
         Field {
             name: self.name().into(),
             data_type: match self {
-                Column::Offset | Column::EndOffset | Column::Length => DataType::UInt64,
-                Column::Record if is_binary => DataType::Binary,
-                Column::Record => DataType::LargeBinary,
-                Column::Path => DataType::Dictionary,
-                Column::Salvaged => DataType::Bool,
+                Column::Offset | Column::EndOffset | Column::Length => DataType::UINT64,
+                Column::Record if is_binary => DataType::BINARY,
+                Column::Record => DataType::LARGE_BINARY,
+                Column::Path => DataType::DICTIONARY,
+                Column::Salvaged => DataType::BOOL,
             },
             // A source without a path has a null there.
             is_nullable: self == Column::Path,

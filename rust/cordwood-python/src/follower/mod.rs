@@ -13,13 +13,15 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
-use self::state::{Open, Seen, State, Taken, on_rotation_of};
+use self::state::{OnRotation, Open, Seen, State, Taken};
 use crate::exclusive::Exclusive;
 use crate::reader::log::{Logged, log};
 use crate::reader::skipped::Skipped;
 use crate::values::arguments::{refuse_url, required_path};
 use crate::values::error::{check_signals, closed, os_error, to_python};
-use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of};
+use crate::values::options::{
+    chosen, compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of,
+};
 use crate::values::pickle::{handle_repr, not_pickled};
 use crate::values::record::Record;
 use crate::values::{NotYet, Outcome};
@@ -142,7 +144,12 @@ impl Follower {
             .with_retry(retry_polls, time_of("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
         (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
-        let on_rotation = on_rotation_of(on_rotation)?;
+        let reactions = [
+            ("raise", OnRotation::Raise),
+            ("reopen", OnRotation::Reopen),
+            ("stop", OnRotation::Stop),
+        ];
+        let on_rotation = chosen("on_rotation", reactions, on_rotation)?;
         let timeout = timeout.map(|timeout| time_of("timeout", timeout)).transpose()?;
         let follower = py
             .detach(|| cordwood::Follower::open_with(&path, options.clone()))

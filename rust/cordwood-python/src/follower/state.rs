@@ -14,7 +14,6 @@ use crate::memory::buffer::try_bytes;
 use crate::reader::log::{Logged, Message, Messages};
 use crate::reader::skipped::Skipped;
 use crate::values::error::{not_followed, to_python};
-use crate::values::options::chosen;
 use crate::values::record::Record;
 use crate::values::{NotYet, Outcome};
 
@@ -80,15 +79,6 @@ pub(crate) enum OnRotation {
     Raise,
     Reopen,
     Stop,
-}
-
-pub(crate) fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
-    let reactions = [
-        ("raise", OnRotation::Raise),
-        ("reopen", OnRotation::Reopen),
-        ("stop", OnRotation::Stop),
-    ];
-    chosen("on_rotation", reactions, name)
 }
 
 impl Open {

@@ -150,21 +150,23 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
-        let len = bytes.len();
+        let len = bytes.len() as u64;
         // `bytes` refer to no other object, so the garbage collector need not see them.
-        let input = BufferInput::new(Content::Bytes(bytes), len);
+        let (content, position) = (Content::Bytes(bytes), 0);
+        let input = BufferInput { content, len, position };
         return Ok((source_at(Box::new(input), begin)?, None));
     }
     let no_view = match view_of(source)? {
         Ok(view) => {
-            let len = contiguous_len(&view)?;
+            let len = contiguous_len(&view)? as u64;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
                 // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
                 view = view.call_method1(intern!(py, "cast"), ("B",))?;
             }
             let view = Arc::new(view.unbind());
-            let input = BufferInput::new(Content::View(view.clone()), len);
+            let (content, position) = (Content::View(view.clone()), 0);
+            let input = BufferInput { content, len, position };
             return Ok((source_at(Box::new(input), begin)?, Some(view)));
         }
         Err(error) => error,
@@ -323,16 +325,6 @@ enum Content {
     /// is used. This is a `memoryview` that we created, which keeps the buffer in place, and which
     /// the garbage collector can traverse.
     View(Referent),
-}
-
-impl BufferInput {
-    fn new(content: Content, len: usize) -> Self {
-        BufferInput {
-            content,
-            len: len as u64,
-            position: 0,
-        }
-    }
 }
 
 impl Input for BufferInput {

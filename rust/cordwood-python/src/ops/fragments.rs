@@ -83,7 +83,7 @@ impl Fragments {
             let fragment = Fragment(found)
                 .into_pyobject(py)
                 .map_err(|raised| of_call(py, raised))?;
-            fragments.advance();
+            fragments.found.next();
             Ok(Some(fragment))
         })
     }
@@ -94,7 +94,13 @@ impl Fragments {
     /// it belongs, and how many of its records begin after damage in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
-        self.with_reader(py, |fragments| fragments.summary(py))
+        self.with_reader(py, |found| {
+            let format = py.detach(|| found.fragments.format());
+            let format = format.map_err(|error| to_python(py, error, found.path.as_deref()))?;
+            let (dialect, compression) = (format.dialect.name(), compression_name(format));
+            let other = found.fragments.info().other_log_number;
+            Ok((dialect, format.log_number, compression, other, found.salvaged_count))
+        })
     }
 
     /// Merges the next fragments that are of the same kind and reason and in the same block.
@@ -111,7 +117,10 @@ impl Fragments {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread that is using it keeps it alive, and with it everything that it refers to.
         match self.0.try_lock().as_deref() {
-            Some(fragments) => fragments.traverse(&visit),
+            Some(fragments) => {
+                let mut referents = fragments.referents.iter().flatten();
+                referents.try_for_each(|referent| visit.call(referent.as_ref()))
+            }
             None => Ok(()),
         }
     }
@@ -201,39 +210,13 @@ impl FragmentReader {
         })
     }
 
-    fn summary(&mut self, py: Python<'_>) -> PyResult<Found> {
-        let format = py.detach(|| self.fragments.format());
-        let format = format.map_err(|error| to_python(py, error, self.path.as_deref()))?;
-        let other = self.fragments.info().other_log_number;
-        Ok((
-            format.dialect.name(),
-            format.log_number,
-            compression_name(format),
-            other,
-            self.salvaged_count,
-        ))
-    }
-
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.referents
-            .iter()
-            .flatten()
-            .try_for_each(|referent| visit.call(referent.as_ref()))
-    }
-
-    /// The next fragment, without taking it.
+    /// The next fragment, which stays the next one of `found`.
     #[inline]
     fn peek(&mut self, py: Python<'_>) -> PyResult<Option<ops::Fragment>> {
         if self.found.as_slice().is_empty() {
             self.find(py)?;
         }
         Ok(self.found.as_slice().first().copied())
-    }
-
-    /// Takes the fragment that [`peek`](Self::peek) has returned.
-    #[inline]
-    fn advance(&mut self) {
-        self.found.next();
     }
 
     fn next_run(&mut self, py: Python<'_>) -> PyResult<Option<Run>> {
@@ -247,7 +230,7 @@ impl FragmentReader {
                 break;
             }
             (*end, *count) = (next.end_offset, *count + 1);
-            self.advance();
+            self.found.next();
         }
         Ok(self.begun.take().map(|(first, end, count)| {
             let (_, name, reason) = kind(first);
@@ -264,15 +247,8 @@ impl FragmentReader {
             let (fragments, failed) = (&mut self.fragments, &mut self.failed);
             let is_salvaged = |found: &&ops::Fragment| found.is_salvaged && found.record_offset == Some(found.offset);
             py.detach(|| {
-                for next in fragments.by_ref().take(BATCH_MAX) {
-                    match next {
-                        Ok(fragment) => found.push(fragment),
-                        Err(error) => {
-                            *failed = Some(error);
-                            break;
-                        }
-                    }
-                }
+                let next = fragments.by_ref().take(BATCH_MAX);
+                found.extend(next.map_while(|next| next.map_err(|error| *failed = Some(error)).ok()));
             });
             self.salvaged_count += found.iter().filter(is_salvaged).count() as u64;
             self.found = found.into_iter();

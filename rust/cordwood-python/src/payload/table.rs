@@ -365,17 +365,17 @@ fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>>
 /// The field of Arrow with this name and type.
 fn field_of(name: &str, kind: &Type) -> Field {
     let (data_type, children) = match kind {
-        Type::Bool => (DataType::Bool, Vec::new()),
-        Type::Int => (DataType::Int64, Vec::new()),
-        Type::UInt => (DataType::UInt64, Vec::new()),
-        Type::Float => (DataType::Float64, Vec::new()),
-        Type::Text | Type::Json => (DataType::Text, Vec::new()),
-        Type::Bytes => (DataType::Binary, Vec::new()),
-        Type::Time => (DataType::Time, Vec::new()),
-        Type::List(item) => (DataType::List, vec![field_of("item", item)]),
+        Type::Bool => (DataType::BOOL, Vec::new()),
+        Type::Int => (DataType::INT64, Vec::new()),
+        Type::UInt => (DataType::UINT64, Vec::new()),
+        Type::Float => (DataType::FLOAT64, Vec::new()),
+        Type::Text | Type::Json => (DataType::TEXT, Vec::new()),
+        Type::Bytes => (DataType::BINARY, Vec::new()),
+        Type::Time => (DataType::TIME, Vec::new()),
+        Type::List(item) => (DataType::LIST, vec![field_of("item", item)]),
         Type::Struct(fields) => {
             let children = fields.iter().map(|(name, kind)| field_of(name, kind));
-            (DataType::Struct, children.collect())
+            (DataType::STRUCT, children.collect())
         }
     };
     Field {
