@@ -90,6 +90,14 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
     assert_eq!(double.ops().len(), 3000 / 261);
     log.close()?;
     assert_eq!(records(&double.bytes()), vec![vec![7; 1000]; 3000]);
+
+    // Containers of four such records are gathered as well.
+    let double = Double::default();
+    let log = create(&double, buffered().with_dialect(Dialect::PACKED));
+    for _ in 0..3000 {
+        log.append(&[7; 1000])?;
+    }
+    assert_eq!(double.ops().len(), 3000 / 261);
     Ok(())
 }
 
@@ -371,6 +379,8 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
             assert!(pieces.concat() == expected, "{format:?}");
             let longest = pieces.iter().map(Vec::len).max();
             assert!(longest < Some((512 << 10) + 1024), "{longest:?}");
+            let whole = &pieces[..pieces.len() - 1];
+            assert!(whole.iter().all(|piece| piece.len() >= 256 << 10), "{format:?}");
         }
         let double = Double::default();
         let log = create(&double, buffered().with_format(format));
@@ -876,6 +886,7 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("some.log");
     let log = LogFile::create_new(&path, buffered())?;
+    assert_eq!(log.path(), Some(&*path));
     log.append_sync(b"one")?;
     for second in [LogFile::create, LogFile::append_to] {
         let refused = second(&path, buffered());
@@ -909,6 +920,27 @@ fn a_torn_tail_is_cut_off_the_file() -> Result<(), Box<dyn std::error::Error>> {
     log.close()?;
     assert_eq!(records(&std::fs::read(&path)?), [b"foo", b"bar"]);
     Ok(())
+}
+
+#[test]
+fn opening_that_is_interrupted_names_the_file() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("some.log");
+    LogFile::create(&path, buffered())?.append_sync(b"one")?;
+    let opened = LogFile::append_to_unless(&path, buffered(), &|| Err(io::Error::other("mine")));
+    let error = opened.expect_err("the error of the function");
+    assert_eq!(error.path.as_deref(), Some(&*path));
+    assert!(matches!(&error.kind, ErrorKind::Io { source, .. } if source.to_string() == "mine"));
+    Ok(())
+}
+
+#[test]
+#[cfg(unix)]
+fn a_device_is_not_appended_to() {
+    let refused = LogFile::append_to("/dev/null", buffered());
+    assert!(
+        matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::InvalidInput)
+    );
 }
 
 /// Without a sync, and without the bytes that close a log.

@@ -309,15 +309,20 @@ fn bomb() -> (Vec<u8>, usize) {
 #[cfg(feature = "zstd")]
 fn compressed_containers_have_a_budget() {
     let (bomb, len) = bomb();
-    let file = full(&container(1, 1, &bomb)).repeat(4);
-    let mut reader = Reader::from_slice(&file, options());
-    for _ in 0..2 {
-        assert_eq!(reader.next_record().unwrap().unwrap().data.len(), len);
-    }
-    for _ in 0..2 {
-        let error = reader.next_record().unwrap_err();
-        assert!(matches!(error.kind, ErrorKind::OverBudget { .. }), "{error}");
-        assert_eq!(error.offset(), Some(file.len() as u64 / 2));
+    let whole = container(1, 1, &bomb);
+    let (first, last) = whole.split_at(whole.len() / 2);
+    let joined = [Wire::Packed.part(2, first), Wire::Packed.part(4, last)].concat();
+    for one in [full(&whole), joined] {
+        let file = one.repeat(4);
+        let mut reader = Reader::from_slice(&file, options());
+        for _ in 0..2 {
+            assert_eq!(reader.next_record().unwrap().unwrap().data.len(), len);
+        }
+        for _ in 0..2 {
+            let error = reader.next_record().unwrap_err();
+            assert!(matches!(error.kind, ErrorKind::OverBudget { .. }), "{error}");
+            assert_eq!(error.offset(), Some(file.len() as u64 / 2));
+        }
     }
 }
 

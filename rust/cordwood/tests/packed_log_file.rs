@@ -260,6 +260,28 @@ fn durable_offset_is_always_the_end_of_a_container() {
     }
 }
 
+/// A write that fails takes back its own record, and none of those gathered before it.
+#[test]
+fn the_records_of_an_open_container_outlive_a_failed_append() {
+    for format in FORMATS {
+        for is_synced in [true, false] {
+            let double = Double::default();
+            let log = LogFile::create_in(double.boxed(), buffered(format)).expect("a new file");
+            log.append(b"one").expect("no fault");
+            double.state().write_faults = [Fault::Error(ENOSPC)].into();
+            let failed = match is_synced {
+                true => log.append_sync(b"two"),
+                // Too long for the buffer.
+                false => log.append(&[7; 300_000]),
+            };
+            failed.expect_err("the fault");
+            log.append(b"three").expect("no fault");
+            log.close().expect("no fault");
+            assert_eq!(data(&double.bytes()), [&b"one"[..], b"three"], "{format:?} {is_synced}");
+        }
+    }
+}
+
 /// The first record is in an open container, to which the second could be added without a sync.
 #[test]
 fn a_record_that_is_appended_with_a_sync_is_on_the_disk() {

@@ -381,6 +381,10 @@ fn a_file_does_not_begin_with_the_rest_of_a_record() {
         let file = [&before[..], &cut(before.len())].concat();
         assert_eq!(read(&file, &options).1, ["torn_tail"], "type {kind}");
     }
+    // The first fragment of a run file is after the file header.
+    let torn = &Wire::Ieee.part(4, &[b'x'; 1000])[..100];
+    let file = [b":W&B\xe1\xbe\x00", torn].concat();
+    assert_eq!(read(&file, &skip()).1, ["file_header", "bad_length"]);
 }
 
 /// Without a number any four bytes would fit, and there is no checksum: only the trailer of an

@@ -330,9 +330,12 @@ fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<
     assert_eq!(folder.ops().len(), before);
     log.wait_durable(150)?;
     assert_eq!(log.durable_offset(), 150);
+    assert_eq!(log.try_status(), Some(log.status()));
     let error = log.wait_durable(151).expect_err("no record ends there");
     assert_eq!(error.to_string(), "the offset 151 is after the end of the log, 150");
+    assert!(!log.is_closed());
     log.close()?;
+    assert!(log.is_closed());
     assert!(matches!(
         log.wait_durable(10),
         Err(Error {
@@ -716,6 +719,19 @@ fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
     Ok(())
 }
 
+/// As a log file: the segments before it do not show that these bytes are a log.
+#[test]
+fn a_last_segment_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
+    let mut damaged = [&[0x81, 0x82, 0x83, 0x84, 72, 0, 1][..], &[0xff; 505]].concat();
+    damaged.resize(3000, 0);
+    let folder = FolderDouble::with_files([(0, common::fragment(1, b"one")), (10, damaged)]);
+    let pad = options().with_on_torn_tail(OnTornTail::PadToBlock);
+    let error = SegmentedLog::open_in(folder.arc(), pad.clone()).expect_err("no valid fragment");
+    assert_eq!(error.hint, Some(Hint::PadWithDialect), "{error}");
+    let log = open(&folder, pad.with_dialect(Dialect::LEVELDB));
+    assert_eq!(log.offset(), 10 + BLOCK_LEN as u64);
+}
+
 #[test]
 fn last_segment_is_torn() -> Result<(), Error> {
     let torn = || {
@@ -996,8 +1012,11 @@ fn a_log_on_the_disk() -> Result<(), Error> {
 fn no_segment_begins_after_the_greatest_offset() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let greatest = i64::MAX as u64;
-    fs::write(folder.path().join(name_of(greatest)), b"").expect("a file");
+    fs::write(folder.path().join(name_of(greatest - 10)), b"").expect("a file");
     let log = SegmentedLog::open(folder.path(), options())?;
+    log.append(b"000")?;
+    assert_eq!(log.rotate()?, greatest);
+    assert_eq!(log.prune_before(greatest)?, greatest);
     assert_eq!(log.append(b"one")?, greatest);
     let error = log.rotate().expect_err("no offset is left");
     assert!(matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge));
@@ -1033,6 +1052,13 @@ fn a_folder_with_other_files_is_left_as_it_is() {
         matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
     );
     assert!(!folder.path().join("a").exists());
+    if cfg!(target_os = "linux") {
+        // No folder can be created there. The error says why, not that there is none.
+        let refused = SegmentedLog::open("/sys/log", options());
+        assert!(
+            matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() != io::ErrorKind::NotFound)
+        );
+    }
 }
 
 /// Otherwise the active segment would grow past the one that has the next name.

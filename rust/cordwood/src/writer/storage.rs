@@ -58,7 +58,7 @@ pub(super) struct DiskFile {
     owner: u64,
     /// Opened together with the file: the path may be relative, and the working directory may
     /// change.
-    folder: io::Result<File>,
+    pub(in crate::writer) folder: io::Result<File>,
 }
 
 /// A file system on which no file keeps its identity must not make opening a log wait forever.
@@ -266,11 +266,23 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn a_sync_reaches_the_system() {
+        let mut file = DiskFile::open(Path::new("/dev/null"), OpenOptions::new().write(true)).expect("a device");
+        file.sync_data().expect_err("a device that cannot be synced");
+        file.folder = Err(io::ErrorKind::PermissionDenied.into());
+        file.sync_folder().expect_err("a folder that is not open");
+    }
+
     /// By it, a failed sync is remembered.
     #[test]
     fn a_file_has_the_identity_of_its_path() {
         let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().to_owned();
         let opened = DiskFile::open(file.path(), OpenOptions::new().read(true).write(true)).expect("no lock");
         assert_eq!(opened.identity(), Some(FileId::at(file.path()).expect("a name")));
+        assert!(opened.has_path(file.path()));
+        file.close().expect("a file that can be removed");
+        assert!(!opened.has_path(&path));
     }
 }

@@ -120,6 +120,24 @@ fn a_damaged_file_header_costs_only_itself() {
     }
 }
 
+/// Only the header is damage, and not the bytes after it: they may be those of a write that is under
+/// way.
+#[test]
+fn after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for() {
+    let (mut file, expected) = run_file(0, &[10, 20]);
+    file[..7].fill(b'?');
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, file.len() as u64);
+    let mut follower = Follower::open_with(&path, skipping().with_dialect(Dialect::WANDB).with_start(24)).unwrap();
+    let mut reported = Vec::new();
+    growing.write(0, &file[..40]);
+    drain(&mut follower, &mut reported);
+    assert_eq!(reported, []);
+    growing.write(40, &file[40..]);
+    drain(&mut follower, &mut reported);
+    assert_eq!(reported, expected[1..]);
+}
+
 /// A read may see the end of a write and not its beginning, also in a file header.
 #[test]
 fn a_file_header_that_is_partly_visible_is_read_again() {

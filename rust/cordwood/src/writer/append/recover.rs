@@ -419,7 +419,7 @@ impl LogBefore<'_> {
                 Step::Skipped(SkippedRegion {
                     reason: Reason::NonzeroTrailer | Reason::FileHeader | Reason::UnknownVersion { .. },
                     ..
-                }) if tail.is_none() => {}
+                }) => {}
                 Step::Skipped(region) => {
                     let tail = tail.get_or_insert_with(|| Tail::new(region));
                     tail.add(region, storage, dialect)

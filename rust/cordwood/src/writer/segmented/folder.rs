@@ -149,4 +149,13 @@ mod tests {
         assert!(!synced(io::ErrorKind::PermissionDenied, true));
         assert!(!synced(io::ErrorKind::NotFound, false));
     }
+
+    #[test]
+    fn a_sync_of_the_folder_is_that_of_its_lock() {
+        let place = tempfile::tempdir().expect("a folder");
+        let mut folder = DiskFolder::open(place.path(), false).expect("an empty folder");
+        folder.sync().expect("a folder on the disk");
+        folder.lock.folder = Err(io::ErrorKind::PermissionDenied.into());
+        folder.sync().expect_err("a folder that is not open");
+    }
 }
