@@ -9,11 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from cordwood._databases import databases_of
 from cordwood._inputs.each import Progress, each
+from cordwood._inputs.exports import exports_of, overall_message
 from cordwood._inputs.files import expand, is_stream, len_on_disk
-from cordwood._inputs.input import Input, is_of_export, may_be_of_exports
+from cordwood._inputs.input import Input, is_of_export
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of
+from cordwood._tables.payloads import VERSION_EDIT, kinds_of
 from cordwood._text import source_name
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Export, Info, Report, Run
@@ -60,6 +63,7 @@ class Content:
         self._payloads = Counter[str]()
         # The attributes of `Info` that are sums.
         self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
+        # By the real paths of the logs.
         self._record_counts: dict[str, int] = {}
         self._runs: list[Run] = []
         self._damaged: list[str] = []
@@ -88,8 +92,6 @@ class Content:
 
     def _add(self, path: str, report: Report) -> None:
         """Adds a log. It is read again, for its first record, and all of a run."""
-        from cordwood._tables.payloads import VERSION_EDIT
-
         log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
         payload = _payload(path, report.dialect, log)
         file_len = len_on_disk(path) if os.path.isdir(path) else report.file_len or 0
@@ -113,7 +115,7 @@ class Content:
         self._dialects[str(report.dialect)] += 1
         self._compressions[report.compression or "none"] += 1
         self._payloads.update([payload] if payload else [])
-        self._record_counts[path] = report.record_count
+        self._record_counts[os.path.realpath(path)] = report.record_count
         if not report.ok:
             self._damaged.append(path)
             if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):
@@ -124,7 +126,10 @@ class Content:
 
     def info(self, path: str, files: Sequence[Input]) -> Info:
         """The description of a source that stands for these files, once all of their results are taken."""
-        databases, exports = self._databases(files), self._exports(files)
+        databases, failures = databases_of(files)
+        self.failures += failures
+        exports, more_failures = exports_of(files, self._record_counts)
+        self.failures += more_failures
         is_one = len(files) == 1 and not files[0].is_in_folder
         what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"
         if is_one and self._report and self._report.outcome.zeros_offset == 0:
@@ -149,38 +154,16 @@ class Content:
             report=self._report if self._sums["log_count"] == 1 else None,
         )
 
-    def _databases(self, files: Iterable[Input]) -> list[Database]:
-        from cordwood._databases import databases_of
-
-        databases, failures = databases_of(files)
-        self.failures += failures
-        return databases
-
-    def _exports(self, files: Iterable[Input]) -> list[Export]:
-        if not may_be_of_exports(files):
-            return []
-        from cordwood._inputs.exports import exports_of
-
-        counts = {os.path.realpath(path): count for path, count in self._record_counts.items()}
-        exports, failures = exports_of(files, counts)
-        self.failures += failures
-        return exports
-
 
 _OF_REPORT = ("record_count", "salvaged_count", "payload_len", "damaged_len")
 _OF_SUMMARY = ("log_count", "file_len", "torn_count", "zeros_count", "zeros_len", "zeros_inside_len")
 
 
 def _payload(path: str, dialect: str, log: dict[str, Any]) -> str | None:
-    from cordwood._tables.payloads import kinds_of
-
     with Reader(path, **log) as reader:
         first = next(reader.records(), None)
-    if is_of_export(path):
-        from cordwood._inputs.exports import overall_message
-
-        if overall_message(path) is not None:
-            return "export-metadata"
+    if is_of_export(path) and overall_message(path) is not None:
+        return "export-metadata"
     # For a log without records, it is known only if the dialect says it.
     fits = kinds_of(first.data if first else b"", dialect)
     if not (first or fits):

@@ -13,9 +13,10 @@ import reference
 from entities import field, varint
 
 import cordwood
+from cordwood import _content
 from cordwood._inputs import exports
 from cordwood._inputs.exports import listed_files, stated
-from cordwood.cli import main
+from cordwood.cli import _folders, main
 
 FILE_COUNT = 3
 ENTITY_COUNT = 5
@@ -303,7 +304,7 @@ MEASURED = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from process import peak_len
-from cordwood.cli import main
+from cordwood.cli import _folders, main
 main(["info", sys.argv[1]])
 print(peak_len())
 """
@@ -444,7 +445,8 @@ def test_metadata_that_disappears_is_a_failure(export, monkeypatch, capfd):
         path.write_bytes(data)
         return found
 
-    monkeypatch.setattr(exports, "exports_of", removed_before)
+    for module in _content, _folders:
+        monkeypatch.setattr(module, "exports_of", removed_before)
     info = cordwood.info(export)
     assert [(name, type(error)) for name, error in info.failures] == [(str(path), FileNotFoundError)]
     # The lists are exports of their own then.

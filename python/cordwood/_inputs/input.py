@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 Identity: TypeAlias = tuple[int, int] | str
@@ -55,11 +54,6 @@ class Input(NamedTuple):
     def not_decoded(self) -> str | None:
         """The kind of file, if no verb that decodes records reads it."""
         return METADATA if self.is_metadata else self.format
-
-
-def may_be_of_exports(files: Iterable[Input]) -> bool:
-    """Whether one of these may describe an export, or may be an emptied file of one."""
-    return any(is_of_export(file.name) or file.is_empty for file in files)
 
 
 def is_of_export(path: str) -> bool:

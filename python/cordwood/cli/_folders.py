@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cordwood._databases import database_lines, databases_of
-from cordwood._inputs.input import Input, may_be_of_exports
+from cordwood._inputs.exports import export_text, exports_of
+from cordwood._inputs.input import Input
 from cordwood._jsonable import database_fields, export_fields
 from cordwood._text import display_name, quantity
 from cordwood.cli._messages import Status, complain
@@ -53,10 +54,6 @@ def print_database_lines(database: Database, *, indent: int = 2) -> None:
 
 def report_exports(files: Sequence[Input], *, as_json: bool = False) -> Status:
     """Reports the exports among these files that are not complete, and returns the exit status."""
-    if not may_be_of_exports(files):
-        return Status.CLEAN
-    from cordwood._inputs.exports import export_text, exports_of
-
     exports, failures = exports_of(files)
     for path, error in failures:
         complain(error, place=display_name(path))

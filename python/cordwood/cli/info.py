@@ -18,6 +18,7 @@ from itertools import chain, islice
 import cordwood
 from cordwood import _content
 from cordwood._inputs.each import each
+from cordwood._inputs.exports import export_text
 from cordwood._inputs.files import is_one_file
 from cordwood._inputs.input import METADATA, Input
 from cordwood._jsonable import database_fields, export_fields
@@ -131,8 +132,6 @@ def _print_text(info: Info, tally: Tally) -> None:
         _print_runs(info.runs)
     _print_databases(info)
     if info.exports:
-        from cordwood._inputs.exports import export_text
-
         for export in info.exports:
             name = f"{display_name(export.path)}: " if len(info.exports) > 1 else ""
             _print("export", f"{name}{export_text(export)}", is_damage=not export.ok)
