@@ -12,15 +12,7 @@ import transcript
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SESSIONS = [
-    *sorted(HERE.glob("*.md")),
-    *(
-        path
-        for folder in ("cli", "reference")
-        for path in sorted((ROOT / "docs" / folder).glob("*.md"))
-        if "```console" in path.read_text()
-    ),
-]
+SESSIONS = [*sorted(HERE.glob("*.md")), *transcript.PAGES]
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the sessions are those of a POSIX shell")
 

@@ -18,6 +18,8 @@ VECTORS = Path(__file__).parents[1] / "vectors"
 # The files that a page supposes its reader to have, and the ones that stand for them.
 INPUTS = {
     "databases.md": {"export": "appengine/export"},
+    "exports.md": {"output-0": "appengine/export/output-0", "export": "appengine/export"},
+    "forensics.md": {"profile": "leveldb"},
     "rescue.md": {"copy": "leveldb/plyvel"},
     "tables.md": {
         "run-59kl0f4q.wandb": "wandb/run/run-1.wandb",
@@ -25,6 +27,7 @@ INPUTS = {
         "output-0": "appengine/export/output-0",
         "export": "appengine/export",
     },
+    "wandb.md": {"run-59kl0f4q.wandb": "wandb/run/run-1.wandb", "wandb": "wandb/run"},
 }
 # These are for a checkout or for services of others, or they have installed the package that runs here.
 NOT_RUN = ("pip install", "cargo add", "make ", "bq ")

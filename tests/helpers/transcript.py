@@ -14,6 +14,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+DOCS = Path(__file__).parents[2] / "docs"
+# The pages of the documentation that are such files.
+PAGES = [
+    path
+    for folder in ("cli", "reference")
+    for path in sorted((DOCS / folder).glob("*.md"))
+    if "```console\n$ " in path.read_text(encoding="utf-8")
+]
+
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
     """The commands in a file's console blocks, each with its expected output. A command's lines may end in `\\`."""

@@ -34,7 +34,7 @@ from cordwood.cli._reports import other_log_parts, region_fields
 
 EXAMPLES = """\
   cordwood salvage damaged.log clean.log
-  cordwood salvage db/000042.log saved/000042.log
+  cordwood salvage db/000042.log saved/
   cordwood salvage --repair-bit-flips damaged.log repaired.log
   cordwood salvage database/ saved/
 """
