@@ -896,7 +896,11 @@ fn next_batch<'py>(
     let mut batch = Vec::with_capacity(records.size_hint().0.min(count_max));
     let mut len = 0;
     while len < BATCH_LEN && batch.len() < count_max {
-        match records.next().map(|record| bytes_of("a record", &record?)) {
+        let bytes_of = |record: Bound<'py, PyAny>| match record.cast_into_exact() {
+            Ok(bytes) => Ok(bytes),
+            Err(other) => bytes_of("a record", &other.into_inner()),
+        };
+        match records.next().map(|record| bytes_of(record?)) {
             Some(Ok(bytes)) => {
                 len += bytes.as_bytes().len();
                 batch.push(bytes);

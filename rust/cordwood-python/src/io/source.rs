@@ -17,7 +17,7 @@ use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::{Arguments, PythonCode};
 use crate::memory::buffer::copy_from_buffer;
 use crate::values::arguments::{
-    bytes_of, contiguous_len, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
+    bytes_of, check_contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
 };
 use crate::values::error::{call_python, check_signals_anywhere, of_call, to_python, unsupported};
 
@@ -158,7 +158,8 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     }
     let no_view = match view_of(source)? {
         Ok(view) => {
-            let len = contiguous_len(&view)? as u64;
+            check_contiguous(&view)?;
+            let len = view.getattr(intern!(py, "nbytes"))?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
                 // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.

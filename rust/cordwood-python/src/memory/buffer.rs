@@ -98,6 +98,16 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     }
 }
 
+/// A `bytes` object with a copy of a buffer.
+pub(crate) fn bytes_of_buffer<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    // SAFETY: the thread is attached. The result is a new reference to a `bytes` object, or null with an
+    // exception set.
+    unsafe {
+        let bytes = ffi::PyBytes_FromObject(object.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(object.py(), bytes)?.cast_into_unchecked())
+    }
+}
+
 /// A `MemoryError`. Making it allocates no memory.
 pub(crate) fn no_memory() -> PyErr {
     PyMemoryError::new_err(())

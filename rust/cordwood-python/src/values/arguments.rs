@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyException, PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::bytes_of_buffer;
 
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -73,13 +74,13 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
     }
 }
 
-/// The number of bytes of a buffer. They must be adjacent; the type of its items does not matter.
-pub(crate) fn contiguous_len(view: &Bound<'_, PyMemoryView>) -> PyResult<usize> {
-    let len = view.getattr(intern!(view.py(), "nbytes"))?.extract()?;
-    if len > 0 && !view.getattr(intern!(view.py(), "c_contiguous"))?.is_truthy()? {
-        return Err(PyTypeError::new_err("the buffer must be contiguous"));
+/// Refuses a buffer whose bytes are not adjacent; the type of its items does not matter.
+pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
+    let py = view.py();
+    if view.getattr(intern!(py, "c_contiguous"))?.is_truthy()? || view.getattr(intern!(py, "nbytes"))?.eq(0)? {
+        return Ok(());
     }
-    Ok(len)
+    Err(PyTypeError::new_err("the buffer must be contiguous"))
 }
 
 /// The index from 0 of an index that may be negative, of one of `len` items; `None` if it is out of
@@ -95,14 +96,23 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
 
 /// The bytes of any buffer, which never change: `object` itself if it is `bytes`, else a copy. `name` is
 /// the name of the argument.
+#[inline]
 pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    // A subclass may compare unlike its bytes.
-    if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-        return Ok(bytes.clone());
+    match object.cast_exact::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.clone()),
+        // A subclass may compare unlike its bytes.
+        Err(_) => copied_bytes(name, object),
+    }
+}
+
+#[inline(never)]
+fn copied_bytes<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    if object.is_exact_instance_of::<PyByteArray>() {
+        return bytes_of_buffer(object);
     }
     let view = view_of(object)?.map_err(|error| not_bytes(name, object, error))?;
-    contiguous_len(&view)?;
-    Ok(view.call_method0(intern!(view.py(), "tobytes"))?.cast_into()?)
+    check_contiguous(&view)?;
+    bytes_of_buffer(&view)
 }
 
 /// The exception for an argument that is not a buffer, or whose buffer cannot be read, as `error`
