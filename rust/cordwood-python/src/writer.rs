@@ -741,7 +741,8 @@ impl Writer {
                 begin += records.len();
                 count += records.len() as u64;
                 if let Some(fault) = fault {
-                    return Err(fault.at(count));
+                    let message = format!("the record at index {count} of the column {fault}");
+                    return Err(PyValueError::new_err(message));
                 }
                 check_signals(py)?;
             }

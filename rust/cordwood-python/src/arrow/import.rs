@@ -114,15 +114,6 @@ impl Layout {
             ))),
         }
     }
-
-    /// The number of bytes from one offset or view to the next.
-    fn stride(self) -> usize {
-        match self {
-            Layout::Offsets32 => 4,
-            Layout::Offsets64 => 8,
-            Layout::Views => 16,
-        }
-    }
 }
 
 /// An array of records.
@@ -139,10 +130,9 @@ impl RecordArray {
     fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
         let count = |count: i64| usize::try_from(count).ok();
         let (begin, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
-        // More would not fit into memory, so that no address below can overflow.
-        let end = begin
-            .checked_add(len)
-            .filter(|&end| end < isize::MAX as usize / layout.stride());
+        // More offsets or views, of at most 16 bytes, would not fit into memory: no address below can
+        // overflow.
+        let end = begin.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
         // Validity, offsets and data; or validity, views, any number of data, and their lengths.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
@@ -193,13 +183,13 @@ impl RecordArray {
     /// The record at this index of the buffers, which is in the range.
     fn record(&self, at: usize) -> Result<&[u8], Fault> {
         if self.is_null(at) {
-            return Err(Fault::Null);
+            return Err("is null");
         }
         let record = match self.layout {
             Layout::Views => self.viewed(at),
             _ => self.between_offsets(at),
         };
-        record.ok_or(Fault::OutOfBounds)
+        record.ok_or("is not within its buffer")
     }
 
     fn is_null(&self, at: usize) -> bool {
@@ -272,22 +262,8 @@ impl RecordArray {
     }
 }
 
-/// Why a record cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Null,
-    OutOfBounds,
-}
-
-impl Fault {
-    /// The exception for the record at `index` of a column.
-    pub(crate) fn at(self, index: u64) -> PyErr {
-        PyValueError::new_err(match self {
-            Fault::Null => format!("the record at index {index} of the column is null"),
-            Fault::OutOfBounds => format!("the record at index {index} of the column is not within its buffer"),
-        })
-    }
-}
+/// Why a record cannot be read: the end of a sentence about it.
+pub(crate) type Fault = &'static str;
 
 #[cold]
 fn malformed(fault: &str) -> PyErr {

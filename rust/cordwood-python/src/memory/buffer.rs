@@ -220,13 +220,13 @@ pub(crate) enum BatchBuffer {
 impl BatchBuffer {
     /// Its address, and its length in bytes.
     pub(crate) fn place(self, records: &RecordBatch) -> (*const u8, usize) {
+        fn of<T>(items: &[T]) -> (*const u8, usize) {
+            (items.as_ptr().cast(), size_of_val(items))
+        }
         match self {
-            BatchBuffer::Data => (records.data().as_ptr(), records.data().len()),
-            BatchBuffer::Offsets => (records.offsets().as_ptr().cast(), size_of_val(records.offsets())),
-            BatchBuffer::RecordOffsets => (
-                records.record_offsets().as_ptr().cast(),
-                size_of_val(records.record_offsets()),
-            ),
+            BatchBuffer::Data => of(records.data()),
+            BatchBuffer::Offsets => of(records.offsets()),
+            BatchBuffer::RecordOffsets => of(records.record_offsets()),
         }
     }
 }

@@ -71,6 +71,11 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         attributes.set_item("reason", REASON.member(attributes.py(), reason.as_str())?)?;
         attributes.set_item("length", len)
     };
+    let set_too_large = |len, record_len_max: u64| {
+        set_region(Reason::RecordTooLarge, len)?;
+        attributes.set_item("record_len_max", record_len_max)?;
+        Ok::<_, PyErr>("RecordTooLargeError")
+    };
     let set_format = |name: &str| attributes.set_item("format", name).map(|()| "DialectError");
     Ok(match *kind {
         ErrorKind::Corruption { region, .. } => {
@@ -93,16 +98,8 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
             end_offset,
             record_len_max,
             ..
-        } => {
-            set_region(Reason::RecordTooLarge, end_offset - offset)?;
-            attributes.set_item("record_len_max", record_len_max)?;
-            "RecordTooLargeError"
-        }
-        ErrorKind::RecordTooLarge { record_len, .. } => {
-            set_region(Reason::RecordTooLarge, record_len)?;
-            attributes.set_item("record_len_max", record_len)?;
-            "RecordTooLargeError"
-        }
+        } => set_too_large(end_offset - offset, record_len_max)?,
+        ErrorKind::RecordTooLarge { record_len, .. } => set_too_large(record_len, record_len)?,
         ErrorKind::Truncated { file_len, .. } => {
             attributes.set_item("file_len", file_len)?;
             "LogTruncatedError"
