@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cordwood._inputs.input import Input
 from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint
 
@@ -138,8 +137,12 @@ def is_listed(name: str) -> bool:
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
-def listed(url: str) -> list[Input]:
-    """The files in a folder or that a pattern matches, in sorted order, each in the same caches or the same archive.
+def listed(url: str) -> list[tuple[str, str, bool, int]]:
+    """The files in a folder or that a pattern matches, in sorted order.
+
+    For each: its URL, in the same caches or the same archive; its path below the folder, or below the last folder of
+    the pattern without wildcards, which does not lead out of that folder; whether it was found in a folder, rather than
+    matched; and its length in bytes.
 
     Raises:
         OSError: They cannot be listed, or there are none.
@@ -159,12 +162,12 @@ def listed(url: str) -> list[Input]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     chain = cast("re.Match[str]", _URL.fullmatch(url))
     folder_len = len(path if url.endswith("/") else re.split(r"[*?[]", path)[0].rpartition("/")[0])
-    files: list[Input] = []
+    files: list[tuple[str, str, bool, int]] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[folder_len:].split("/") if part not in ("", ".", "..")]
         # The file system does not know the caches and the archive.
         own_url = f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}"
-        files.append(Input(own_url, "/".join(parts), name not in matched, file_len=info["size"] or 0))
+        files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0))
     return files
 
 

@@ -225,7 +225,8 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         # Reading it raises the same.
         yield Input(url, ""), url
     else:
-        yield from ((file, identity_of(file.name)) for file in files)
+        for name, relative, is_in_folder, file_len in files:
+            yield Input(name, relative, is_in_folder, file_len=file_len), identity_of(name)
 
 
 def _has_magic(name: str) -> bool:

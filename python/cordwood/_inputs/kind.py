@@ -41,15 +41,6 @@ def without_fragment(name: str) -> str | None:
     return None if _has_flipped_bit(report) else NO_FRAGMENT
 
 
-def may_be_log(path: str) -> bool:
-    """Whether a file is a log, maybe a damaged one, or empty.
-
-    Raises:
-        DialectError: It is known to be of another format.
-    """
-    return detect(path) is not None or not os.path.getsize(path) or may_be_damaged_log(path)
-
-
 def may_be_damaged_log(path: str) -> bool:
     """Whether a file without a detected dialect may be a log.
 

@@ -11,7 +11,7 @@ import cordwood
 from cordwood._inputs.destinations import destinations, new_folders, sync_folder
 from cordwood._inputs.files import identity_of, len_on_disk, sha256_of
 from cordwood._inputs.input import Input
-from cordwood._inputs.kind import may_be_log
+from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._summary import summary_of
 from cordwood._text import display_name, escaped, source_name
 from cordwood.cli._messages import SourceFailure, Status, complain
@@ -140,7 +140,7 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
         return
     kind = ""
     try:
-        if may_be_log(destination):
+        if cordwood.detect(destination) or not os.path.getsize(destination) or may_be_damaged_log(destination):
             return
     except FileNotFoundError:
         return

@@ -13,13 +13,13 @@ A document of Firestore is an entity to Datastore, a collection is a kind, and a
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from cordwood._jsonable import jsonable
 from cordwood._native import decode_entity
+from cordwood._text import base64_text
 
 __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "other_fields", "to_dict", "to_json"]
 
@@ -197,7 +197,7 @@ def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
     """
     match value:
         case bytes():
-            return {"base64": b64encode(value).decode("ascii")}
+            return {"base64": base64_text(value)}
         case datetime():
             return value.isoformat().replace("+00:00", "Z")
         case float():
