@@ -50,9 +50,8 @@ class ZerosAtEnd(NamedTuple):
         return f"at {self.offset:,}: {quantity(self.length, 'zero')} at the end: {what}"
 
 
-def zeros_at_end(end: Outcome, *, has_records: bool) -> ZerosAtEnd | None:
-    """The zeros at the end of a log, if there are any."""
-    offset, file_len = end.zeros_offset, end.offset
+def zeros_at_end(offset: int | None, file_len: int, *, has_records: bool) -> ZerosAtEnd | None:
+    """The zeros at the end of a log, which begin at this offset, if there are any."""
     if offset is None:
         return None
     length = file_len - offset
@@ -104,7 +103,7 @@ def summary_of(read: Report | Reader, record_count: int | None = None) -> LogSum
     regions, end = read.skipped, read.outcome
     has_records = record_count + left_out > 0
     zeros_inside = _zeros_inside(regions, end.offset)
-    at_end = zeros_at_end(end, has_records=has_records)
+    at_end = zeros_at_end(end.zeros_offset, end.offset, has_records=has_records)
     ok = read.ok
     return LogSummary(
         end=end,

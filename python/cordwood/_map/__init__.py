@@ -97,9 +97,7 @@ def map(  # noqa: A001
     >>> cordwood.map("example.log").damaged_len
     0
     """
-    result: LogMap | Results[LogMap] = for_many(_map_of)(
-        source, dialect=dialect, log_number=log_number, compression=compression
-    )
+    result: LogMap | Results[LogMap] = for_many(_map_of)(**locals())
     return result
 
 

@@ -16,27 +16,18 @@ pa: Any = import_module("pyarrow")
 Schema: TypeAlias = Any
 RecordBatch: TypeAlias = Any
 
-RECORDS = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("record", pa.binary(), nullable=False),
-    ]
-)
+
+def _schema(**columns: Any) -> Schema:
+    return pa.schema([pa.field(name, of_column, nullable=False) for name, of_column in columns.items()])
+
+
+RECORDS = _schema(path=pa.string(), offset=pa.int64(), record=pa.binary())
 """The columns of records, unless the job names others."""
 
 MORE_COLUMNS = ("end_offset", "length", "salvaged")
 """The columns of records that a job can name besides."""
 
-SKIPPED = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("end_offset", pa.int64(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("severity", pa.string(), nullable=False),
-    ]
-)
+SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), reason=pa.string(), severity=pa.string())
 """The columns of skipped regions."""
 
 _SKIPPED_MAX = 100_000

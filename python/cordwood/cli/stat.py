@@ -77,8 +77,9 @@ def _print_text(name: str, stat: cordwood.Stat) -> None:
         size = "not read to its end"
     else:
         size = f"{quantity(stat.file_len, 'byte')} in {quantity(stat.block_count or 0, 'block')}"
-    zeros = zeros_at_end(stat.outcome, has_records=stat.record_count > 0)
-    state = state_of_log(stat.outcome, zeros, ok=stat.ok, has_zeros_inside=stat.zeros_inside_len > 0)
+    end = stat.outcome
+    zeros = zeros_at_end(end.zeros_offset, end.offset, has_records=stat.record_count > 0)
+    state = state_of_log(end, zeros, ok=stat.ok, has_zeros_inside=stat.zeros_inside_len > 0)
     print(f"{display_name(name)}: {state}, {format_text(stat.dialect, stat.compression)}, {size}")
     lengths = ""
     if stat.record_len_mean is not None:

@@ -11,7 +11,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import cordwood
 from cordwood._inputs.files import is_one_file
 from cordwood._inputs.input import Input
 from cordwood._map.cells import Cells, cells_of, damage_summary
@@ -109,6 +108,5 @@ def _notes(cells: Cells) -> list[str]:
     notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))
-    end = cordwood.Outcome(kind=cordwood.OutcomeKind.CLEAN, offset=cells.file_len, zeros_offset=cells.zeros_offset)
-    zeros = zeros_at_end(end, has_records=cells.has_records)
+    zeros = zeros_at_end(cells.zeros_offset, cells.file_len, has_records=cells.has_records)
     return [*notes, str(zeros)] if zeros else notes
