@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -24,7 +23,7 @@ import cordwood
 from cordwood._remote import is_url
 from cordwood.cli import _messages
 from cordwood.cli._messages import Failure, Status, complain, guess
-from cordwood.cli._output import drop_pending, open_stdout
+from cordwood.cli._output import drop_failed, drop_pending, open_streams
 from cordwood.cli._terminal import terminal_width
 
 if TYPE_CHECKING:
@@ -203,25 +202,6 @@ def _path_before_url(name: str) -> str:
     return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name
 
 
-def _drop_output() -> None:
-    """Drops pending output: Python flushes stdout again when it exits, and would report the same error again."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _open_closed_streams() -> None:
-    """Opens streams that the shell has closed (`>&-`), so that using them fails and no other file gets their numbers.
-
-    Python has `None` for such a stream. Messages to a closed stderr are lost.
-    """
-    null = ("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")
-    for name, flags, mode in null:
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.open(os.devnull, flags), mode, encoding="utf-8"))  # noqa: SIM115
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status. A wrong command line raises `SystemExit`, as `--help` does.
 
@@ -238,12 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     first = ""
     try:
-        _open_closed_streams()
-        open_stdout()
-        # A path need not be valid text: characters that cannot be shown are escaped.
-        for stream in sys.stdout, sys.stderr:
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
+        open_streams()
         if not arguments:
             # The command had no effect, and a script that relies on this is wrong.
             make_parser().print_help(sys.stderr)
@@ -266,12 +241,12 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has closed it, as `head` does.
-        _drop_output()
+        drop_failed()
         return Status.BROKEN_PIPE
     # A package of one of the extras is not installed: the message names it.
     except (OSError, MemoryError, cordwood.CordwoodError, ModuleNotFoundError, Failure) as error:
         complain(error)
-        _drop_output()
+        drop_failed()
         return Status.FAILURE
     except ValueError as error:
         # Options that make no sense together, such as an end before the start.

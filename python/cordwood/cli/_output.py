@@ -1,9 +1,10 @@
-"""stdout: for data, and for JSON."""
+"""The standard streams, and stdout for data and for JSON."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -63,7 +64,30 @@ class _Stdout(io.BufferedWriter):
             raise
 
 
-def open_stdout() -> None:
+def open_streams() -> None:
+    """Makes the standard streams ready for the command.
+
+    A path need not be valid text: characters that cannot be shown are escaped.
+    """
+    _open_closed()
+    _open_stdout()
+    for stream in sys.stdout, sys.stderr:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _open_closed() -> None:
+    """Opens streams that the shell has closed (`>&-`), so that using them fails and no other file gets their numbers.
+
+    Python has `None` for such a stream. Messages to a closed stderr are lost.
+    """
+    null = ("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")
+    for name, flags, mode in null:
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, flags), mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _open_stdout() -> None:
     """Gives `sys.stdout` a buffer of its own.
 
     With PYTHONUNBUFFERED, Python's stdout has none: a write may then take only a part of the data, as the last one
@@ -83,6 +107,14 @@ def open_stdout() -> None:
             line_buffering=old.line_buffering or old.write_through,
         )
         old.flush()
+
+
+def drop_failed() -> None:
+    """Drops output that cannot be written: Python flushes stdout again when it exits, and would fail again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def drop_pending() -> None:
